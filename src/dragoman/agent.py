@@ -18,7 +18,6 @@ from dragoman.logs import log_from_environment
 from dragoman.memory.memory import Memory
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Key
-from dragoman.model.chat_model import new_id, now
 from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
@@ -41,6 +40,7 @@ from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpe
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.run_builder import RunDefaults, build_run, pending_of
+from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
 from dragoman.tools.definition import PlainFunction
@@ -195,17 +195,17 @@ class Agent(Generic[Deps]):
     # what it does
 
     @overload
-    def run(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> Run[str]: ...
+    def run(self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]) -> Run[str]: ...
     @overload
     def run(
-        self, prompt: Prompt, *, output_type: type[T], **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, *, output_type: type[T], **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[T]: ...
     @overload
     def run(
-        self, prompt: Prompt, *, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, *, output_type: TypeForm[T], **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[T]: ...
     def run(
-        self, prompt: Prompt, *, output_type: Any = str, **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, *, output_type: Any = str, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[Any]:
         """A run, to be used in `async with`. Nothing happens before it is iterated over or asked for its result.
 
@@ -215,7 +215,7 @@ class Agent(Generic[Deps]):
             ResumeError: an answer in `resume` does not fit what the history waits for; with toolsets it is the run's error.
             TypeError: an argument that `RunOptions` does not know.
         """
-        return build_run(self._defaults, prompt, output_type, how)
+        return build_run(self._defaults, prompt, output_type, run_options)
 
     def pending(
         self,
@@ -241,41 +241,43 @@ class Agent(Generic[Deps]):
         )
         return pending_of(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
-    async def send(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> ChatResult[str]:
-        """Sends a prompt → the whole answer. `how`: see `RunOptions`."""
-        refuse_output_type(how)
-        async with self.run(prompt, **how) as run:
+    async def send(
+        self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[str]:
+        """Sends a prompt → the whole answer. `run_options`: see `RunOptions`."""
+        refuse_output_type(run_options)
+        async with self.run(prompt, **run_options) as run:
             return await run.result()
 
     @overload
     async def send_for(
-        self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, output_type: type[T], **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[T]: ...
     @overload
     async def send_for(
-        self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, output_type: TypeForm[T], **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[T]: ...
     async def send_for(
-        self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, output_type: Any, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
         """Sends a prompt → a value of that type: anything that pydantic can adapt, also `int | str`.
 
         Raises:
             TypedOutputError: the model's answer is not of the type, also after it was told so once.
         """
-        async with self.run(prompt, output_type=output_type, **how) as run:
+        async with self.run(prompt, output_type=output_type, **run_options) as run:
             return await run.result()
 
     async def send_stream(
-        self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[ChatResult[str], None]:
         """Sends a prompt → the answer in chunks, the first of which holds the prompt's message.
 
         Their outputs joined are the output of `send`, where no chunk takes something back: after a chunk with `retracted`
         what it holds is void. `ChatResult.joined` does both. Close the stream (`aclosing`) where you leave it early.
         """
-        refuse_output_type(how)
-        async with self.run(prompt, **how) as run:
+        refuse_output_type(run_options)
+        async with self.run(prompt, **run_options) as run:
             steps = run.steps()
             try:
                 async for step in steps:
@@ -287,11 +289,11 @@ class Agent(Generic[Deps]):
                 raise run.exception
 
     async def send_events(
-        self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[Event, None]:
         """Sends a prompt → the run's events. A failure is told as `RunError` and then raised."""
-        refuse_output_type(how)
-        async with self.run(prompt, **how) as run:
+        refuse_output_type(run_options)
+        async with self.run(prompt, **run_options) as run:
             async for event in run:
                 yield event
             if run.exception is not None:
@@ -304,23 +306,25 @@ class Agent(Generic[Deps]):
         None. Nothing is sent, and a function that gives keys is not called."""
         return self._models.check_keys()
 
-    async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
+    async def embed_query(
+        self, text: str, **options: Unpack[EmbeddingsOptions]
+    ) -> EmbeddingsResult:
         """A text to search with → its vector. See `EmbeddingsModel.embed_query`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
         """
-        return await self._models.embeddings().embed_query(text, **how)
+        return await self._models.embeddings().embed_query(text, **options)
 
     async def embed_documents(
-        self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]
+        self, texts: Iterable[str], **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
         """Texts to be found → their vectors, in the same order. See `EmbeddingsModel.embed_documents`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
         """
-        return await self._models.embeddings().embed_documents(texts, **how)
+        return await self._models.embeddings().embed_documents(texts, **options)
 
     async def list_models(self) -> list[ModelInfo]:
         """The models that the provider offers.

@@ -20,7 +20,7 @@ T = TypeVar("T")
 def expect(name: str, value: object, *kinds: type, hint: str = "") -> None:
     """Raises `TypeError` where a value is not of one of these types. `hint`: what to write instead."""
     if not isinstance(value, kinds):
-        raise wrong(name, value, " or ".join(map(_called, kinds)), hint)
+        raise wrong(name, value, " or ".join(map(_name_of, kinds)), hint)
 
 
 def expect_callable(name: str, value: object, what: str) -> None:
@@ -36,43 +36,43 @@ def expect_each(
     hint: Callable[[Any], str] = lambda value: "",  # noqa: ARG005
 ) -> list[T]:
     """The values as a list. Raises `TypeError` where they are no sequence, or one is not of these types, by its place."""
-    given = cast(object, values)
-    if type(given) is tuple and not given:  # what is left out, nearly everywhere
+    untyped = cast(object, values)
+    if type(untyped) is tuple and not untyped:  # what is left out, nearly everywhere
         return []
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+    if isinstance(untyped, (str, bytes, Mapping)) or not isinstance(untyped, Iterable):
         raise wrong(
             name,
-            cast(object, given),
-            f"a sequence of {' or '.join(map(_called, kinds))}",
-            hint(given),
+            cast(object, untyped),
+            f"a sequence of {' or '.join(map(_name_of, kinds))}",
+            hint(untyped),
         )
-    each = list(values)
-    if set(map(type, each)) <= set(
+    listed = list(values)
+    if set(map(type, listed)) <= set(
         kinds
     ):  # as nearly always, and seen at once also of a long conversation
-        return each
-    for place, value in enumerate(cast("list[object]", each)):
+        return listed
+    for index, value in enumerate(cast("list[object]", listed)):
         if not isinstance(value, kinds):
-            raise wrong(f"{name}[{place}]", value, " or ".join(map(_called, kinds)), hint(value))
-    return each
+            raise wrong(f"{name}[{index}]", value, " or ".join(map(_name_of, kinds)), hint(value))
+    return listed
 
 
 def expect_sequence(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
     """The values as a tuple. Raises `TypeError` where they are no sequence. `what`: the kind of its values."""
-    given = cast(object, values)
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise wrong(name, cast(object, given), f"a sequence of {what}")
+    untyped = cast(object, values)
+    if isinstance(untyped, (str, bytes, Mapping)) or not isinstance(untyped, Iterable):
+        raise wrong(name, cast(object, untyped), f"a sequence of {what}")
     return tuple(values)
 
 
 def wrong(name: str, value: object, expected: str, hint: str = "") -> TypeError:
     """The error for an argument of a wrong type."""
-    given = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-    return TypeError(f"{name} must be {expected}, not {given}{f'; {hint}' if hint else ''}")
+    type_name = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+    return TypeError(f"{name} must be {expected}, not {type_name}{f'; {hint}' if hint else ''}")
 
 
-def _called(kind: type) -> str:
-    return {"NoneType": "None"}.get(kind.__name__, kind.__name__)
+def _name_of(cls: type) -> str:
+    return {"NoneType": "None"}.get(cls.__name__, cls.__name__)
 
 
 _IN_SETTINGS = (
@@ -117,27 +117,27 @@ _HERE: Mapping[str, str] = {
 """Argument as other libraries have it → how that is written here."""
 
 
-def unknown_arguments(call: str, names: Iterable[str], known: Iterable[str]) -> TypeError:
+def unknown_arguments(call: str, names: Iterable[str], accepted: Iterable[str]) -> TypeError:
     """The error for arguments that there are not, with what was probably meant.
 
     Args:
         call: what was called, such as `Agent()`.
         names: the arguments that are not known.
-        known: those that there are.
+        accepted: those that there are.
     """
     from difflib import get_close_matches
 
-    known = list(known)
+    accepted = list(accepted)
     names = sorted(names)
     meant = {
         name: _HERE.get(name)
-        or next((f"{near}=" for near in get_close_matches(name, known, 1)), "")
+        or next((f"{near}=" for near in get_close_matches(name, accepted, 1)), "")
         for name in names
     }
     hints = [
-        f"{name}= is {here} here" if name in _HERE else f"did you mean {here}"
-        for name, here in meant.items()
-        if here
+        f"{name}= is {replacement} here" if name in _HERE else f"did you mean {replacement}"
+        for name, replacement in meant.items()
+        if replacement
     ]
-    takes = f"it takes {', '.join(known)}"
+    takes = f"it takes {', '.join(accepted)}"
     return TypeError(f"{call} takes no argument {', '.join(names)}; {'; '.join([*hints, takes])}")

@@ -14,11 +14,11 @@ from dragoman.arguments import expect, expect_each
 from dragoman.interrupt import Interrupt
 from dragoman.memory.conversation import load_thread
 from dragoman.message import Message
-from dragoman.model.chat_model import new_id
 from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.prompt import refuse_output_type
 from dragoman.result import ChatResult
 from dragoman.run import Run
+from dragoman.runtime import new_id
 
 __all__ = ["Chat"]
 
@@ -62,8 +62,8 @@ class Chat(Generic[Deps]):
     @property
     def history(self) -> list[Message]:
         """What was said, oldest first; also of an answer that is still being streamed, as far as it has come."""
-        for kept in self._open:
-            self._update(kept)
+        for entry in self._open:
+            self._update(entry)
         return self._history
 
     @history.setter
@@ -100,32 +100,34 @@ class Chat(Generic[Deps]):
             self._history = await load_thread(memory, thread_id, self.resource_id)
         return self.history
 
-    async def send(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> ChatResult[str]:
+    async def send(
+        self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[str]:
         """`Agent.send` with this history; `model=` goes on with another model. `None` as the prompt goes on with answers (`resume=`), or
         where the history ends in a prompt."""
-        async with self._kept(self._run(prompt, how)) as run:
+        async with self._keep_messages(self._run(prompt, run_options)) as run:
             return await run.result()
 
     @overload
     async def send_for(
-        self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, output_type: type[T], **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[T]: ...
     @overload
     async def send_for(
-        self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, output_type: TypeForm[T], **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[T]: ...
     async def send_for(
-        self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, output_type: Any, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
         """`Agent.send_for` with this history."""
-        async with self._kept(self._run(prompt, how, output_type)) as run:
+        async with self._keep_messages(self._run(prompt, run_options, output_type)) as run:
             return await run.result()
 
     async def send_stream(
-        self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[ChatResult[str], None]:
         """`Agent.send_stream` with this history. Close it (`aclosing`) where you leave it early."""
-        async with self._kept(self._run(prompt, how)) as run:
+        async with self._keep_messages(self._run(prompt, run_options)) as run:
             async with aclosing(run.steps()) as steps:
                 async for step in steps:
                     for chunk in step.chunks():
@@ -139,49 +141,51 @@ class Chat(Generic[Deps]):
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
 
-    def _run(self, prompt: Prompt, how: RunOptions[Deps], output_type: Any = str) -> Run[Any]:
+    def _run(
+        self, prompt: Prompt, run_options: RunOptions[Deps], output_type: Any = str
+    ) -> Run[Any]:
         """A run of this conversation. What a send says for itself alone goes before."""
-        refuse_output_type(how)
-        own: RunOptions[Deps] = {
-            **how,
+        refuse_output_type(run_options)
+        all_options: RunOptions[Deps] = {
+            **run_options,
             "history": self.history,
-            "thread_id": how.get("thread_id") or self._given_thread,
-            "resource_id": how.get("resource_id") or self.resource_id,
+            "thread_id": run_options.get("thread_id") or self._given_thread,
+            "resource_id": run_options.get("resource_id") or self.resource_id,
         }
-        run = self.agent.run(prompt, output_type=output_type, **own)
+        run = self.agent.run(prompt, output_type=output_type, **all_options)
         if run.thread_id == run.id:  # nobody gave it one
             run.thread_id = self.thread_id
         return run
 
     @asynccontextmanager
-    async def _kept(self, run: Run[T]) -> AsyncGenerator[Run[T], None]:
+    async def _keep_messages(self, run: Run[T]) -> AsyncGenerator[Run[T], None]:
         """A run whose messages are part of the history, as far as they have come."""
-        kept = _Kept(run, len(self._history))
-        self._open.append(kept)
+        entry = _Kept(run, len(self._history))
+        self._open.append(entry)
         try:
             async with run:
                 yield run
         finally:
-            self._update(kept)
-            self._open.remove(kept)
+            self._update(entry)
+            self._open.remove(entry)
 
-    def _update(self, kept: _Kept) -> None:
-        if not kept.at and not kept.has_loaded and kept.run.loaded is not None:
-            self._history[:0] = kept.run.loaded
-            kept.at, kept.has_loaded = len(kept.run.loaded), True
-        messages = kept.run.so_far().messages
-        self._history[kept.at : kept.at + kept.count] = messages
+    def _update(self, entry: _Kept) -> None:
+        if not entry.at and not entry.has_loaded and entry.run.loaded is not None:
+            self._history[:0] = entry.run.loaded
+            entry.at, entry.has_loaded = len(entry.run.loaded), True
+        messages = entry.run.so_far().messages
+        self._history[entry.at : entry.at + entry.count] = messages
         for later in self._open:
-            if later.at > kept.at:
-                later.at += len(messages) - kept.count
-        kept.count = len(messages)
+            if later.at > entry.at:
+                later.at += len(messages) - entry.count
+        entry.count = len(messages)
 
 
 class _Kept:
     """Where the messages of a run stand in the history."""
 
-    def __init__(self, run: Run[Any], at: int) -> None:
+    def __init__(self, run: Run[Any], index: int) -> None:
         self.run = run
-        self.at = at
+        self.at = index
         self.count = 0
         self.has_loaded = False

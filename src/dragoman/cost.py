@@ -84,7 +84,7 @@ def call_cost(
         SettingsError: prices are needed, and `genai-prices` is not installed.
     """
     response = _response(native)
-    if (reported := _reported_cost(response)) is not None:
+    if (reported := _provider_cost(response)) is not None:
         return reported
     if origin is not None and _is_free(origin):
         return _FREE
@@ -97,9 +97,9 @@ def call_cost(
     }
     model = origin.served_model or origin.model or ""
     parts = [(model, _units(usage, response)), *_beside(model, response)]
-    costs = [_priced(origin, name, units, created_at, context) for name, units in parts]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known, _FREE) if len(known) == len(costs) else None
+    costs = [_price_of(origin, name, units, created_at, context) for name, units in parts]
+    priced = [cost for cost in costs if cost is not None]
+    return sum(priced, _FREE) if len(priced) == len(costs) else None
 
 
 def need_prices() -> None:
@@ -120,7 +120,7 @@ def _missing() -> SettingsError:
     )
 
 
-def _priced(
+def _price_of(
     origin: Origin,
     model: str,
     units: Mapping[str, int],
@@ -133,11 +133,14 @@ def _priced(
         from genai_prices import calc_price
     except ImportError as error:
         raise _missing() from error
-    how: dict[str, Any] = {"genai_request_timestamp": created_at, "price_context": context or None}
+    options: dict[str, Any] = {
+        "genai_request_timestamp": created_at,
+        "price_context": context or None,
+    }
     name = model.removeprefix("models/")  # as Google lists them
     for provider in _providers(origin):
         try:
-            return calc_price(Units(**units), name, **provider, **how).total_price
+            return calc_price(Units(**units), name, **provider, **options).total_price
         except LookupError:
             continue
         except ValueError:  # counts that contradict each other
@@ -169,7 +172,7 @@ def _pricing(origin: Origin) -> tuple[str | None, str | None]:
     return (None, None) if record is None else (record.priced_as, record.free)
 
 
-def _reported_cost(response: Mapping[str, Any]) -> Decimal | None:
+def _provider_cost(response: Mapping[str, Any]) -> Decimal | None:
     """What the provider says that the call cost."""
     usage = _object(response.get("usage"))
     if (
@@ -196,12 +199,12 @@ def _units(usage: Usage, response: Mapping[str, Any]) -> dict[str, int]:
     units = {unit: int(count) for unit, count in counts.items() if type(count) in (int, float)}
     for name, unit in _MODALITIES.items():
         for entry in _list(_at(response, ("usageMetadata", name))):
-            kind, count = (
+            modality, count = (
                 _KINDS.get(str(_object(entry).get("modality"))),
                 _object(entry).get("tokenCount"),
             )
-            if kind is not None and type(count) is int:
-                units[unit.format(kind)] = units.get(unit.format(kind), 0) + count
+            if modality is not None and type(count) is int:
+                units[unit.format(modality)] = units.get(unit.format(modality), 0) + count
     return units
 
 
@@ -227,14 +230,14 @@ def _beside(served: str, response: Mapping[str, Any]) -> list[tuple[str, dict[st
 
 def _response(native: Native) -> Mapping[str, Any]:
     """What the provider said around its message, as the wire noted it."""
-    for key, own in (native or {}).items():
+    for key, notes in (native or {}).items():
         if key.endswith(NOTES):
-            return _object(_object(own).get("response"))
+            return _object(_object(notes).get("response"))
     return {}
 
 
 def _first(response: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> Any:
-    return next((found for path in paths if (found := _at(response, path)) is not None), None)
+    return next((value for path in paths if (value := _at(response, path)) is not None), None)
 
 
 def _at(value: Any, path: Iterable[str]) -> Any:

@@ -42,9 +42,9 @@ class _Stored(msgspec.Struct, omit_defaults=True):
 
 def to_json(error: DragomanError) -> bytes:
     """The stored form: class, message, where it happened, the raw answer (in base64) and the message as far as it had come."""
-    kind = next(cls.__name__ for cls in type(error).__mro__ if _KINDS.get(cls.__name__) is cls)
+    type_name = next(cls.__name__ for cls in type(error).__mro__ if _KINDS.get(cls.__name__) is cls)
     stored = _Stored(
-        kind,
+        type_name,
         error.message,
         error.provider,
         error.status,
@@ -56,7 +56,7 @@ def to_json(error: DragomanError) -> bytes:
             for name in _Own.__struct_fields__
             if (value := getattr(error, name, None)) is not None
         },
-        None if error.result is None else _dumped(error.result),
+        None if error.result is None else _dump_result(error.result),
     )
     return msgspec.json.encode(stored)
 
@@ -69,17 +69,17 @@ def from_json(data: bytes | str) -> DragomanError:
     """
     try:
         stored = msgspec.json.decode(data, type=_Stored)
-        kind = _KINDS.get(stored.type, DragomanError)
-        own = msgspec.convert(stored.own, _Own) if stored.type in _KINDS else _Own()
-        return kind(
+        error_type = _KINDS.get(stored.type, DragomanError)
+        attributes = msgspec.convert(stored.own, _Own) if stored.type in _KINDS else _Own()
+        return error_type(
             stored.message,
             provider=stored.provider,
             status=stored.status,
             request_id=stored.request_id,
             body=stored.body,
             partial=None if stored.partial is None else _message(stored.partial),
-            result=None if stored.result is None else _loaded(stored.result),
-            **msgspec.to_builtins(own),
+            result=None if stored.result is None else _load_result(stored.result),
+            **msgspec.to_builtins(attributes),
         )
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as problem:
         raise HistoryError(
@@ -87,12 +87,12 @@ def from_json(data: bytes | str) -> DragomanError:
         ) from problem
 
 
-def _dumped(result: ChatResult[Any]) -> dict[str, Any]:
+def _dump_result(result: ChatResult[Any]) -> dict[str, Any]:
     plain = msgspec.to_builtins(msgspec.structs.replace(result, messages=()), enc_hook=str)
     return {**plain, "messages": [msgspec.Raw(message.to_json()) for message in result.messages]}
 
 
-def _loaded(stored: dict[str, Any]) -> ChatResult[Any]:
+def _load_result(stored: dict[str, Any]) -> ChatResult[Any]:
     messages = tuple(map(_message, stored.get("messages", ())))
     return msgspec.structs.replace(
         msgspec.convert({**stored, "messages": ()}, ChatResult[Any]), messages=messages

@@ -116,14 +116,14 @@ class DragomanError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (
-            _unpickled,
+            _unpickle,
             (type(self), self.message),
             self.__dict__,
         )  # keyword arguments defeat the usual way
 
-    def at(self, **known: Any) -> Self:
+    def at(self, **attributes: Any) -> Self:
         """Fills in attributes that are not known yet, and returns the error itself."""
-        for name, value in known.items():
+        for name, value in attributes.items():
             if getattr(self, name) is None:
                 setattr(self, name, value)
         return self
@@ -297,28 +297,34 @@ def public(error: BaseException) -> DragomanError:
     """What a client of a server may read of an error: what is wrong with its own request, and when to try again. Keys, settings and what
     an upstream says of them are ours: they become a `ProviderError` (5xx) in neutral words. Bodies, partial messages and results stay
     here."""
-    kind = next((kind for kind in _NEUTRAL if isinstance(error, kind)), None)
-    ours = isinstance(error, ProviderError) and not any(getattr(error, name) for name in _UPSTREAM)
-    if not isinstance(error, DragomanError) or not (ours or kind or isinstance(error, _REQUEST)):
+    neutral_type = next(
+        (neutral_type for neutral_type in _NEUTRAL if isinstance(error, neutral_type)), None
+    )
+    is_local = isinstance(error, ProviderError) and not any(
+        getattr(error, name) for name in _UPSTREAM
+    )
+    if not isinstance(error, DragomanError) or not (
+        is_local or neutral_type or isinstance(error, _REQUEST)
+    ):
         return ProviderError(_FAULT)
-    if kind and not ours:
-        message, field = _NEUTRAL[kind], None
+    if neutral_type and not is_local:
+        message, field = _NEUTRAL[neutral_type], None
     else:
         message, field = _SECRET.sub("…", error.message), error.field
     if not (
-        ours and isinstance(error, _REQUEST)
+        is_local and isinstance(error, _REQUEST)
     ):  # the addresses in a client's own request are its own
         message = _ADDRESS.sub("…", message)
-    known = next(
-        each for each in type(error).__mro__ if each.__module__ == __name__
+    error_type = next(
+        base for base in type(error).__mro__ if base.__module__ == __name__
     )  # a subclass may be made in another way
-    shown: DragomanError = known(
+    public_error: DragomanError = error_type(
         message if field is None or field in message else f"{field}: {message}"
     ).at(field=field)
-    if isinstance(shown, RateLimitError | OverloadedError):
-        shown.retry_after = getattr(error, "retry_after", None)
-    return shown
+    if isinstance(public_error, RateLimitError | OverloadedError):
+        public_error.retry_after = getattr(error, "retry_after", None)
+    return public_error
 
 
-def _unpickled(kind: type[DragomanError], message: str) -> DragomanError:
-    return kind.__new__(kind, message)
+def _unpickle(error_type: type[DragomanError], message: str) -> DragomanError:
+    return error_type.__new__(error_type, message)

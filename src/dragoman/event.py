@@ -318,7 +318,7 @@ def event_from_json(data: bytes | str) -> Event:
     )
 
 
-def _encoded(value: Any) -> Any:
+def _encode_error(value: Any) -> Any:
     if isinstance(value, DragomanError):
         return msgspec.Raw(error_json.to_json(value))
     raise NotImplementedError(
@@ -326,15 +326,17 @@ def _encoded(value: Any) -> Any:
     )  # as msgspec asks of its hooks
 
 
-def _decoded(kind: type, value: Any) -> Any:
-    if kind is DragomanError:
+def _decode_error(wanted_type: type, value: Any) -> Any:
+    if wanted_type is DragomanError:
         return error_json.from_json(msgspec.json.encode(value))
-    raise NotImplementedError(f"a {kind.__name__} has no JSON form")  # as msgspec asks of its hooks
+    raise NotImplementedError(
+        f"a {wanted_type.__name__} has no JSON form"
+    )  # as msgspec asks of its hooks
 
 
-_encode = msgspec.json.Encoder(enc_hook=_encoded).encode
+_encode = msgspec.json.Encoder(enc_hook=_encode_error).encode
 _decode: Callable[[bytes | str], Any] = msgspec.json.Decoder(
-    Event | _BytesDelta, dec_hook=_decoded
+    Event | _BytesDelta, dec_hook=_decode_error
 ).decode
 
 

@@ -141,7 +141,7 @@ class MessageBuilder:
             metadata={**start.metadata, **finish.metadata},
             finish_reason=finish.finish_reason,
             usage=finish.usage,
-            native=_merged(start.native, finish.native),
+            native=_merge_native(start.native, finish.native),
             turn=start.turn,
         )
 
@@ -217,7 +217,7 @@ def unfold(messages: Iterable[Message]) -> list[Event]:
 
 def whole_part(message_id: str, index: int, part: Content) -> list[Event]:
     """The events of a part that is known whole: how it began, one delta, its end."""
-    opened, delta = _opened(part)
+    opened, delta = _open_part(part)
     deltas = [PartDelta(message_id, index, delta)] if delta else []
     return [PartStarted(message_id, index, opened), *deltas, PartFinished(message_id, index, part)]
 
@@ -250,7 +250,7 @@ def close_part(
     `cut`: the stream ended inside it, so a call is not to be executed. `native` is added to the part's own.
     """
     if native:
-        part = msgspec.structs.replace(part, native=_merged(part.native, native))
+        part = msgspec.structs.replace(part, native=_merge_native(part.native, native))
     if isinstance(part, TextPart):
         text = part.text + _text(deltas)
         return TextPart(text, part.native) if text else None
@@ -263,7 +263,7 @@ def close_part(
         if not cut:
             return parse_call(part, text)
         if part.arguments and not text:
-            text = _encoded(part.arguments)
+            text = _encode(part.arguments)
         return msgspec.structs.replace(part, arguments={}, raw=text, state="cut")
     if isinstance(part, DataPart):
         return msgspec.structs.replace(part, data=part.data + b"".join(map(_bytes, deltas)))
@@ -284,16 +284,16 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
     if not isinstance(arguments, dict):
         return msgspec.structs.replace(call, arguments={}, raw=text, state="invalid")
     call = msgspec.structs.replace(call, arguments=arguments, raw=None, state="complete")
-    return call if _encoded(call.arguments) == text else msgspec.structs.replace(call, raw=text)
+    return call if _encode(call.arguments) == text else msgspec.structs.replace(call, raw=text)
 
 
 def arguments_text(call: ToolCallPart) -> str:
     """A call's arguments as text to send: as they came where that still says them, `{}` where they are cut or invalid."""
-    text = _encoded(call.arguments)
+    text = _encode(call.arguments)
     if call.state != "complete" or call.raw is None:
         return text
     parsed = parse_call(call, call.raw)
-    return call.raw if parsed.state == "complete" and _encoded(parsed.arguments) == text else text
+    return call.raw if parsed.state == "complete" and _encode(parsed.arguments) == text else text
 
 
 def arguments_json(call: ToolCallPart) -> str:
@@ -302,7 +302,7 @@ def arguments_json(call: ToolCallPart) -> str:
     return text if text.lstrip().startswith("{") else "{}"
 
 
-def _opened(part: Content) -> tuple[Content, str | bytes]:
+def _open_part(part: Content) -> tuple[Content, str | bytes]:
     """A finished part → how it began, and the one delta that it is then told in."""
     if isinstance(part, TextPart):
         return OpenText(native=part.native), part.text
@@ -346,20 +346,20 @@ def _bytes(delta: str | bytes) -> bytes:
     return b"".join(map(base64.b64decode, _BASE64.findall(delta)))
 
 
-def _encoded(arguments: Mapping[str, Any]) -> str:
+def _encode(arguments: Mapping[str, Any]) -> str:
     return json_bytes.encode(arguments).decode()
 
 
-def _merged(one: Native, two: Native) -> Native:
+def _merge_native(first: Native, second: Native) -> Native:
     """Two wires' own fields in one; per wire, the second's win."""
-    if not one or not two:
-        return two or one
-    merged = dict(one)
-    for wire, fields in two.items():
-        mine = merged.get(wire)
+    if not first or not second:
+        return second or first
+    merged = dict(first)
+    for wire, fields in second.items():
+        fields_before = merged.get(wire)
         merged[wire] = (
-            {**mine, **fields}
-            if isinstance(mine, Mapping) and isinstance(fields, Mapping)
+            {**fields_before, **fields}
+            if isinstance(fields_before, Mapping) and isinstance(fields, Mapping)
             else fields
         )
     return merged

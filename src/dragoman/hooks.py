@@ -249,29 +249,29 @@ def everywhere(*hooks: Hooks) -> ExitStack:
 
 def _take_back(hooks: Sequence[Hooks]) -> None:
     global _everywhere
-    left = [*_everywhere]
-    for one in hooks:
-        left.remove(one)
-    _everywhere = tuple(left)
+    remaining = [*_everywhere]
+    for hook_set in hooks:
+        remaining.remove(hook_set)
+    _everywhere = tuple(remaining)
 
 
-def active(own: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
+def active(run_hooks: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
     """Those that watch what begins now: everybody's, and its own; each once. A run keeps them in `RunInfo.hooks`."""
-    return tuple(dict.fromkeys((*_everywhere, *own))) if _everywhere else own
+    return tuple(dict.fromkeys((*_everywhere, *run_hooks))) if _everywhere else run_hooks
 
 
 async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
     """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all are called."""
     stopped: BaseException | None = None
     is_end = name in _ENDS
-    for each in reversed(hooks) if is_end else hooks:
-        hook = getattr(each, name)
+    for hook_set in reversed(hooks) if is_end else hooks:
+        hook = getattr(hook_set, name)
         if hook is None:
             continue
         try:
             waits = hook(value)
             if waits is not None and isawaitable(waits):
-                await (_shielded(waits) if is_end else waits)
+                await (_await_shielded(waits) if is_end else waits)
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
             failed(hook, error)
         except BaseException as error:  # noqa: BLE001 - raised below
@@ -280,7 +280,7 @@ async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
         raise stopped
 
 
-async def _shielded(waits: Awaitable[Any]) -> None:
+async def _await_shielded(waits: Awaitable[Any]) -> None:
     """Waits also in a scope that is cancelled: what began is told of its end."""
     with anyio.CancelScope(shield=True):
         await waits
@@ -300,9 +300,9 @@ def failed(hook: Callable[..., Any] | None, error: Exception) -> None:
 
 def headers(hooks: Iterable[Hooks]) -> dict[str, str]:
     """What requests of the current context carry."""
-    found: dict[str, str] = {}
-    for each in hooks:
-        propagate = each.propagate
+    merged: dict[str, str] = {}
+    for hook_set in hooks:
+        propagate = hook_set.propagate
         if propagate is None:
             continue
         try:
@@ -310,7 +310,7 @@ def headers(hooks: Iterable[Hooks]) -> dict[str, str]:
             for name, text in more.items():
                 if not (isinstance(name, str) and isinstance(text, str)):
                     raise TypeError(f"headers are texts: {more!r:.200}")  # noqa: TRY301 - as what a hook raises
-            found |= more
+            merged |= more
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
             failed(propagate, error)
-    return found
+    return merged

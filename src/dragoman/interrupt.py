@@ -58,7 +58,7 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     def __repr__(self) -> str:
         """What is waited for, in a line: the fields that a reader needs to answer it."""
         call = self.call
-        asked = (
+        call_text = (
             []
             if call is None
             else [
@@ -70,7 +70,7 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
             for name, value in (("message", self.message), ("expires_at", self.expires_at))
             if value
         ]
-        return f"Interrupt({', '.join([repr(self.id), repr(self.reason), *asked, *more])})"
+        return f"Interrupt({', '.join([repr(self.id), repr(self.reason), *call_text, *more])})"
 
     def approve(self, arguments: Mapping[str, Any] | None = None) -> Resume:
         """Lets the call be run. `arguments`: in place of the model's, where it is `editable`."""

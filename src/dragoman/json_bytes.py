@@ -53,17 +53,17 @@ def replace_halves(value: T, where: str) -> T:
 
 def replace_escaped_halves(data: bytes) -> bytes:
     """JSON with U+FFFD in place of each half of a character that it escapes; the same object where it holds none."""
-    found = False
+    has_halves = False
 
     def replace(match: re.Match[bytes]) -> bytes:
-        nonlocal found
+        nonlocal has_halves
         if _HALF.fullmatch(match[0]) is None:
             return match[0]
-        found = True
+        has_halves = True
         return b"\\ufffd"
 
     replaced = _ESCAPE.sub(replace, data)
-    if not found:
+    if not has_halves:
         return data
     _warn("JSON")
     return replaced
@@ -144,8 +144,8 @@ def decode(data: bytes | str) -> Any:
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
-        given = data.encode(errors="surrogatepass") if isinstance(data, str) else bytes(data)
-        if (mended := replace_escaped_halves(given)) is given:
+        encoded = data.encode(errors="surrogatepass") if isinstance(data, str) else bytes(data)
+        if (mended := replace_escaped_halves(encoded)) is encoded:
             raise
         return msgspec.json.decode(mended)
 
@@ -173,12 +173,12 @@ def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
         return
     text = data.encode(errors="replace") if isinstance(data, str) else data
     quotes = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _OTHER).split(b'"')
-    left = b"".join(quotes[::2]).translate(_ALIKE)  # outside of strings
+    nested = b"".join(quotes[::2]).translate(_ALIKE)  # outside of strings
     for _ in range(most):
-        if not left:
+        if not nested:
             return
-        left = left.replace(b"[]", b"")
-    if left.count(b"[") > most or b"[]" in left:
+        nested = nested.replace(b"[]", b"")
+    if nested.count(b"[") > most or b"[]" in nested:
         raise ValueError(_TOO_DEEP.format(most))
 
 
@@ -221,15 +221,15 @@ class JsonEnd:
 
     def among(self, pieces: Sequence[str | bytes]) -> bool:
         """Whether the end is among these pieces: all so far, those of earlier calls among them."""
-        for place in range(self._read, len(pieces)):
-            self._feed(str(pieces[place]))
+        for index in range(self._read, len(pieces)):
+            self._feed(str(pieces[index]))
         self._read = len(pieces)
         return self.reached
 
     def _feed(self, piece: str) -> None:
         start, self._escaped = int(self._escaped and piece != ""), self._escaped and piece == ""
-        for found in _MARKS.finditer(piece, start):
-            mark = found[0]
+        for match in _MARKS.finditer(piece, start):
+            mark = match[0]
             if mark == '"':
                 self._in_string = not self._in_string
             elif self._in_string:

@@ -80,24 +80,24 @@ class PatchedValue:
     def _apply(self, operation: Mapping[str, Any], undos: list[_Undo]) -> None:
         if not isinstance(cast("object", operation), Mapping):
             raise PatchError("is not an object")
-        kind = operation.get("op")
-        if kind not in _KINDS:
-            raise PatchError(f"there is no op {kind!r:.50}; there are {', '.join(_KINDS)}")
+        op = operation.get("op")
+        if op not in _KINDS:
+            raise PatchError(f"there is no op {op!r:.50}; there are {', '.join(_KINDS)}")
         path = _read_pointer(operation, "path")
-        if kind in ("add", "replace", "test"):
+        if op in ("add", "replace", "test"):
             if "value" not in operation:
-                raise PatchError(f"{kind} needs a value")
-            if kind == "test":
+                raise PatchError(f"{op} needs a value")
+            if op == "test":
                 if not _is_equal(self._find(path), operation["value"]):
-                    raise PatchError(f"test failed at {_shown(path)}")
+                    raise PatchError(f"test failed at {_show_path(path)}")
                 return
             _check_depth(operation["value"], path)
             value = copy_value(operation["value"])
             self._estimate += weigh(value)
-            (self._add if kind == "add" else self._replace)(path, value, undos)
-        elif kind == "remove":
+            (self._add if op == "add" else self._replace)(path, value, undos)
+        elif op == "remove":
             self._remove(path, undos)
-        elif kind == "copy":
+        elif op == "copy":
             value = self._find(_read_pointer(operation, "from"))
             self._estimate += _weigh_moved(value, path)
             self._add(path, copy_value(value), undos)
@@ -176,7 +176,7 @@ class PatchedValue:
             elif isinstance(value, dict) and step in value:
                 value = cast("dict[str, Any]", value)[step]
             else:
-                raise PatchError(f"there is nothing at {_shown(path)}")
+                raise PatchError(f"there is nothing at {_show_path(path)}")
         return value
 
     def _check_growth(self) -> None:
@@ -257,13 +257,13 @@ def _read_index(step: str, length: int, path: list[str]) -> int:
         step.isascii() and step.isdigit() and len(step) < 10 and (step == "0" or step[0] != "0")
     )
     if not is_number or int(step) >= length:
-        raise PatchError(f"there is no item {step!r:.50} in the list at {_shown(path)}")
+        raise PatchError(f"there is no item {step!r:.50} in the list at {_show_path(path)}")
     return int(step)
 
 
 def _need_object(value: Any, path: list[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise PatchError(f"there is no object or list above {_shown(path)}")
+        raise PatchError(f"there is no object or list above {_show_path(path)}")
     return cast("dict[str, Any]", value)
 
 
@@ -273,20 +273,20 @@ def _restore_member(members: dict[str, Any], key: str, value: Any, order: list[s
         members[name] = members.pop(name)
 
 
-def _is_equal(one: Any, other: Any) -> bool:
+def _is_equal(value: Any, other: Any) -> bool:
     """Equality of JSON: 1 is 1.0, but true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        first, second = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+    if isinstance(value, bool) or isinstance(other, bool):
+        return value is other
+    if isinstance(value, dict) and isinstance(other, dict):
+        first, second = cast("dict[str, Any]", value), cast("dict[str, Any]", other)
         return first.keys() == second.keys() and all(
             _is_equal(first[name], second[name]) for name in first
         )
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        items, others = cast("list[Any]", one), cast("list[Any]", other)
-        return len(items) == len(others) and all(map(_is_equal, items, others))
-    return one == other
+    if isinstance(value, (list, tuple)) and isinstance(other, (list, tuple)):
+        items, other_items = cast("list[Any]", value), cast("list[Any]", other)
+        return len(items) == len(other_items) and all(map(_is_equal, items, other_items))
+    return value == other
 
 
-def _shown(path: list[str]) -> str:
+def _show_path(path: list[str]) -> str:
     return repr("".join([f"/{step}" for step in path]))[:200]

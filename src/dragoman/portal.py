@@ -66,7 +66,7 @@ class Portal:
                 yield cast(T, item)
         finally:
             if self._finalizer is not None and self._finalizer.alive:
-                self.call(_closed(items))
+                self.call(_close_items(items))
 
     @property
     def started(self) -> bool:
@@ -120,7 +120,7 @@ def synchronous(
     def twin(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.portal.call(getattr(self, method.__name__)(*args, **kwargs))
 
-    return _named_after(method, twin)
+    return _name_twin(method, twin)
 
 
 def synchronous_stream(
@@ -131,10 +131,10 @@ def synchronous_stream(
     def twin(self: S, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return self.portal.iterate(getattr(self, method.__name__)(*args, **kwargs))
 
-    return _named_after(method, twin)
+    return _name_twin(method, twin)
 
 
-def _named_after(method: Callable[..., Any], twin: F) -> F:
+def _name_twin(method: Callable[..., Any], twin: F) -> F:
     update_wrapper(twin, method)
     twin.__name__, twin.__qualname__ = f"{method.__name__}_sync", f"{method.__qualname__}_sync"
     twin.__doc__ = (
@@ -176,7 +176,7 @@ async def _next(items: AsyncGenerator[T, None]) -> T | object:
     return await anext(items, _END)
 
 
-async def _closed(items: AsyncGenerator[Any, None]) -> None:
+async def _close_items(items: AsyncGenerator[Any, None]) -> None:
     await items.aclose()
 
 
@@ -185,20 +185,20 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
-        loop.run_until_complete(_ended(loop))
+        loop.run_until_complete(_finish_tasks(loop))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
 
 
-async def _ended(loop: asyncio.AbstractEventLoop) -> None:
+async def _finish_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """Lets what is left come to its end, such as connections that are being closed; cancels what does not."""
-    left = asyncio.all_tasks(loop) - {asyncio.current_task()}
-    if left:
-        _, stuck = await asyncio.wait(left, timeout=_PATIENCE)
+    unfinished = asyncio.all_tasks(loop) - {asyncio.current_task()}
+    if unfinished:
+        _, stuck = await asyncio.wait(unfinished, timeout=_PATIENCE)
         for task in stuck:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*unfinished, return_exceptions=True)
 
 
 def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:

@@ -113,7 +113,7 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
 
 
 def tools_of(
-    given: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]],
+    entries: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]],
 ) -> tuple[Tool | Toolset, ...]:
     """The tools of one run. A `ToolSpec` is a tool of the client's.
 
@@ -121,38 +121,40 @@ def tools_of(
         TypeError: something is no tool, no set, no spec and no function.
     """
     tools: list[Tool | Toolset] = []
-    for place, one in enumerate(
-        expect_sequence("tools", given, "functions, Tools, Toolsets and ToolSpecs")
+    for index, entry in enumerate(
+        expect_sequence("tools", entries, "functions, Tools, Toolsets and ToolSpecs")
     ):
-        if isinstance(one, ToolSpec):
-            tools.append(Tool(one.name, one.description, None, one.input_schema, native=one.native))
-        elif isinstance(one, Toolset) or is_tool(one):
-            tools.append(one)
+        if isinstance(entry, ToolSpec):
+            tools.append(
+                Tool(entry.name, entry.description, None, entry.input_schema, native=entry.native)
+            )
+        elif isinstance(entry, Toolset) or is_tool(entry):
+            tools.append(entry)
         else:
-            expect_callable(f"tools[{place}]", one, "a function, a Tool, a Toolset or a ToolSpec")
-            tools.append(cast("Tool", tool(one)))
+            expect_callable(f"tools[{index}]", entry, "a function, a Tool, a Toolset or a ToolSpec")
+            tools.append(cast("Tool", tool(entry)))
     return tuple(tools)
 
 
-def check_options(how: Mapping[str, Any]) -> None:
+def check_options(run_options: Mapping[str, Any]) -> None:
     """Raises `TypeError` where there are other arguments than those of `RunOptions`, or one is of another type: an address or a
     key that is passed over would send a conversation to somebody else."""
-    if not how:
+    if not run_options:
         return
-    if unknown := how.keys() - RunOptions.__annotations__.keys():
+    if unknown := run_options.keys() - RunOptions.__annotations__.keys():
         error = unknown_arguments("sending", unknown, RunOptions.__annotations__)
         raise TypeError(
             f"{error}. Where requests go and with which key is said to the Agent, or to a Provider that is passed as model="
         )
-    for name, kind in _KINDS.items():
-        if (value := how.get(name)) is not None:
-            expect(name, value, *kind)
-    check_settings(how.get("settings"))
+    for name, types in _KINDS.items():
+        if (value := run_options.get(name)) is not None:
+            expect(name, value, *types)
+    check_settings(run_options.get("settings"))
 
 
-def refuse_output_type(how: Mapping[str, Any]) -> None:
+def refuse_output_type(run_options: Mapping[str, Any]) -> None:
     """Raises `TypeError` if a call that gives text is asked for a value of a type, which `Agent.run` would take."""
-    if "output_type" in how:
+    if "output_type" in run_options:
         raise TypeError(_NO_TYPE)
 
 
@@ -168,9 +170,9 @@ def check_settings(settings: Settings | None) -> None:
 def check_tool_choice(choice: str | None, names: Collection[str]) -> None:
     """Raises `SettingsError` if a tool must be called that there is not. `names`: all tools."""
     if choice is not None and choice not in ("auto", "none", "required") and choice not in names:
-        known = ", ".join(names) or "none"
+        available = ", ".join(names) or "none"
         raise SettingsError(
-            f'Settings(tool_choice="{choice}"): there is no such tool; give auto, none, required or the name of one. Tools: {known}'
+            f'Settings(tool_choice="{choice}"): there is no such tool; give auto, none, required or the name of one. Tools: {available}'
         )
 
 
@@ -194,36 +196,36 @@ def sequences(
     )
 
 
-def check_agent(given: Mapping[str, Any]) -> None:
+def check_agent(arguments: Mapping[str, Any]) -> None:
     """Raises `TypeError` where an argument of the constructor of an agent is of another type."""
     for name, kinds in (_KINDS | _AGENT_KINDS).items():
-        if (value := given.get(name)) is not None:
+        if (value := arguments.get(name)) is not None:
             expect(name, value, *kinds)
     for name, (method, what) in _OBJECTS.items():
-        if (value := given[name]) is not None and (
+        if (value := arguments[name]) is not None and (
             isinstance(value, type) or not hasattr(value, method)
         ):
             raise wrong(name, value, what)
-    for place, one in enumerate(given["tools"]):
-        if not isinstance(one, Tool | Toolset):
-            expect_callable(f"tools[{place}]", one, "a function, a Tool or a Toolset")
-    expect_each("server_tools", given["server_tools"], ServerTool)
-    expect_each("hooks", given["hooks"], Hooks)
-    for place, layer in enumerate(given["middleware"]):
+    for index, entry in enumerate(arguments["tools"]):
+        if not isinstance(entry, Tool | Toolset):
+            expect_callable(f"tools[{index}]", entry, "a function, a Tool or a Toolset")
+    expect_each("server_tools", arguments["server_tools"], ServerTool)
+    expect_each("hooks", arguments["hooks"], Hooks)
+    for index, layer in enumerate(arguments["middleware"]):
         if isinstance(layer, type) and isinstance(layer, BatchMiddleware):
-            raise wrong(f"middleware[{place}]", layer, "a value of that class")
+            raise wrong(f"middleware[{index}]", layer, "a value of that class")
         if not isinstance(layer, BatchMiddleware):
-            expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
+            expect_callable(f"middleware[{index}]", layer, "a function (request, next) -> events")
     for name in ("accumulator", "id_factory", "clock"):
-        expect_callable(name, given[name], "a function or a class")
-    if not hasattr(given["orchestrator"], "process_iteration"):
+        expect_callable(name, arguments[name], "a function or a class")
+    if not hasattr(arguments["orchestrator"], "process_iteration"):
         expect_callable(
             "orchestrator",
-            given["orchestrator"],
+            arguments["orchestrator"],
             "an orchestrator, or a function or a class that makes one",
         )
-    if not isinstance(given["api_key"], str):
-        expect_callable("api_key", given["api_key"], "a text, or a function that gives one")
+    if not isinstance(arguments["api_key"], str):
+        expect_callable("api_key", arguments["api_key"], "a text, or a function that gives one")
 
 
 _RANGES: tuple[tuple[str, float, float], ...] = (
@@ -274,7 +276,11 @@ _CONTENT = get_args(Content)
 
 
 def opening(
-    prompt: Prompt, how: RunOptions, *, new_id: Callable[[], str], clock: Callable[[], datetime]
+    prompt: Prompt,
+    run_options: RunOptions,
+    *,
+    new_id: Callable[[], str],
+    clock: Callable[[], datetime],
 ) -> tuple[list[Message], RunOptions]:
     """A prompt → the messages that are new, with ids and times, and the options, with those of a `RunRequest`.
 
@@ -283,19 +289,22 @@ def opening(
         TypeError: it holds something that is no text and no part, or the history is given twice.
     """
     if isinstance(prompt, RunRequest):
-        new, how = _of_request(prompt, how)
+        new, run_options = _of_request(prompt, run_options)
     else:
-        message = _message(prompt, how.get("attachments", ()))
+        message = _message(prompt, run_options.get("attachments", ()))
         new = [] if message is None else [message]
     new = [replace_halves(message, "the prompt") for message in new]
     return [
-        one.replace(id=one.id or new_id(), created_at=one.created_at or clock()) for one in new
-    ], how
+        message.replace(id=message.id or new_id(), created_at=message.created_at or clock())
+        for message in new
+    ], run_options
 
 
-def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message], RunOptions]:
+def _of_request(
+    request: RunRequest, run_options: RunOptions
+) -> tuple[Sequence[Message], RunOptions]:
     """The messages of a request that are new, and its fields as keywords; those that are given go before them."""
-    if twice := [name for name in ("history", "attachments") if how.get(name)]:
+    if twice := [name for name in ("history", "attachments") if run_options.get(name)]:
         raise TypeError(
             f"{' and '.join(twice)} cannot stand beside a RunRequest: its messages are the whole conversation"
         )
@@ -304,11 +313,11 @@ def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message]
     fields: dict[str, Any] = {
         name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) is not None
     }
-    if (settings := how.get("settings") or request.settings) is not None:
+    if (settings := run_options.get("settings") or request.settings) is not None:
         fields["settings"] = settings.over(request.settings)
-    options = {**(request.options or {}), **(how.get("options") or {})}
+    options = {**(request.options or {}), **(run_options.get("options") or {})}
     return messages[new:], cast(
-        "RunOptions", {**fields, **how, "options": options, "history": messages[:new]}
+        "RunOptions", {**fields, **run_options, "options": options, "history": messages[:new]}
     )
 
 

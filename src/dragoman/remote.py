@@ -46,14 +46,14 @@ def remote_agent(
     expect("url", url, str)
     expect("name", name, str, type(None))
     string = url if not url.lower().startswith(("http://", "https://")) else f"a2a:{url}"
-    place = string.partition(":")[2]
-    host = _host(place)
+    address = string.partition(":")[2]
+    host = _host(address)
     if host is None:
         raise SettingsError(
             f'a remote agent is named by its URL, and "{url}" is none; write one such as https://host/agent or ag-ui:https://host/agent'
         )
     agent = Agent(string, api_key=api_key, headers=headers, transport=transport)
-    name = name or _name(place, host)
+    name = name or _name(address, host)
     description = (
         description or f"Has the agent {name} at {host} do something, and gives its answer."
     )

@@ -82,7 +82,7 @@ def traced(messages: Iterable[Message]) -> tuple[list[Message], list[Loss], list
     if _is_paired(messages):
         return messages, [], None
     losses: list[Loss] = []
-    mended = [each for round_ in _rounds(messages) for each in _mended(round_, losses)]
+    mended = [pair for round_ in _rounds(messages) for pair in _mend_round(round_, losses)]
     return [message for message, _ in mended], losses, [source for _, source in mended]
 
 
@@ -93,8 +93,8 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
     and leaves what was sent as it was.
     """
     calls = open_calls(messages)
-    return [stand_in(each.call) for each in calls], [
-        _never_came(each.position, each.place) for each in calls
+    return [stand_in(open_call.call) for open_call in calls], [
+        _never_came(open_call.position, open_call.place) for open_call in calls
     ]
 
 
@@ -106,16 +106,16 @@ def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
     start = round_[0]
     losses: list[Loss] = []
     last = _rounds(messages[start:])[-1]
-    _mended(last, losses)
+    _mend_round(last, losses)
     missed = {(loss.message, loss.part) for loss in losses}
-    found: list[OpenCall] = []
+    unanswered: list[OpenCall] = []
     turns: dict[str, int] = {}
     for position, message in last if missed else ():
-        for place, call in _calls(message):
+        for index, call in _calls(message):
             turn = turns[call.id] = turns.get(call.id, -1) + 1
-            if (position, place) in missed:
-                found.append(OpenCall(start + position, place, turn, call))
-    return found
+            if (position, index) in missed:
+                unanswered.append(OpenCall(start + position, index, turn, call))
+    return unanswered
 
 
 def to_call(result: ToolResultPart, turn: int) -> ToolResultPart:
@@ -134,7 +134,10 @@ def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
     contents = map(_CONTENT, reversed(messages))
     if ToolCallPart not in map(type, chain.from_iterable(contents)):
         return None
-    last = next((at for at in range(len(messages) - 1, -1, -1) if _calls(messages[at])), None)
+    last = next(
+        (position for position in range(len(messages) - 1, -1, -1) if _calls(messages[position])),
+        None,
+    )
     if last is None:
         return None
     start = last
@@ -186,14 +189,14 @@ def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
     return [round_ for round_ in rounds if round_]
 
 
-def _never_came(position: int, place: int) -> Loss:
-    return Loss(position, place, Lost.tool_result, "it never came; an error stands in for it")
+def _never_came(position: int, index: int) -> Loss:
+    return Loss(position, index, Lost.tool_result, "it never came; an error stands in for it")
 
 
 def _turn(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
     """The call that a result belongs to, taken off the open ones; `None`: there is none."""
-    own: Any = (result.native or {}).get(OURS)
-    turn = cast("dict[str, Any]", own).get(_TURN) if isinstance(own, dict) else None
+    mark: Any = (result.native or {}).get(OURS)
+    turn = cast("dict[str, Any]", mark).get(_TURN) if isinstance(mark, dict) else None
     if not isinstance(turn, int) or not 0 <= turn < len(all_):
         return open_.popleft() if open_ else None
     if all_[turn] not in open_:
@@ -202,11 +205,11 @@ def _turn(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int
     return all_[turn]
 
 
-def _placed(result: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
+def _with_name(result: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
     """A result that stands where it belongs, with the call's name where it has none."""
     if result.native and OURS in result.native:
-        left = {key: value for key, value in result.native.items() if key != OURS}
-        result = msgspec.structs.replace(result, native=left or None)
+        remaining = {key: value for key, value in result.native.items() if key != OURS}
+        result = msgspec.structs.replace(result, native=remaining or None)
     return result if result.name else msgspec.structs.replace(result, name=call.name)
 
 
@@ -218,8 +221,8 @@ def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
     if message.role is not Role.MODEL:
         return []
     return [
-        (place, piece)
-        for place, piece in enumerate(message.content)
+        (index, piece)
+        for index, piece in enumerate(message.content)
         if isinstance(piece, ToolCallPart) and piece.run_by != "provider"
     ]
 
@@ -238,7 +241,7 @@ class _Kept(NamedTuple):
         return message, Source(self.position, tuple([stood for _, stood in self.pieces]))
 
 
-def _mended(
+def _mend_round(
     round_: Sequence[tuple[int, Message]], losses: list[Loss]
 ) -> list[tuple[Message, Source]]:
     """One round, or what stands before the first."""
@@ -263,7 +266,7 @@ def _mended(
                 number := _turn(piece, waiting.get(piece.id, _NONE), same.get(piece.id, ()))
             ) is not None:
                 call = calls[number][2]
-                answers[number] = _placed(piece, call), (position, place)
+                answers[number] = _with_name(piece, call), (position, place)
                 if carrier is None and message.role is Role.USER:
                     carrier = len(kept)
             else:

@@ -150,12 +150,12 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """These settings, and `other`'s where these say nothing."""
         if other is None or other == _NOTHING:
             return self
-        mine = {
+        own_values = {
             name: value
             for name in self.__struct_fields__
             if (value := getattr(self, name)) is not None
         }
-        return msgspec.structs.replace(other, **mine)
+        return msgspec.structs.replace(other, **own_values)
 
 
 _NOTHING = Settings()
@@ -269,10 +269,10 @@ class HttpRequest(msgspec.Struct, frozen=True):
     """How often it may be sent again at most; `None`: as often as the transport does by itself."""
 
     def __repr__(self) -> str:
-        scheme, separator, rest = self.path.partition("?")[0].rpartition("://")
-        place, slash, path = rest.partition("/")  # user, headers, query and body may hold keys
+        scheme, separator, address = self.path.partition("?")[0].rpartition("://")
+        host, slash, path = address.partition("/")  # user, headers, query and body may hold keys
         return (
-            f"HttpRequest({self.method} {scheme}{separator}{place.rpartition('@')[2]}{slash}{path})"
+            f"HttpRequest({self.method} {scheme}{separator}{host.rpartition('@')[2]}{slash}{path})"
         )
 
 

@@ -128,9 +128,9 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         """A line for people; `repr` has every field."""
-        said = str(self.output)
+        text = str(self.output)
         fields = [
-            repr(said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"),
+            repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"),
             str(self.finish_reason),
         ]
         if self.usage is not None and self.usage.total_tokens is not None:

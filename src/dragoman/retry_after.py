@@ -52,21 +52,21 @@ def limit_reset(headers: Mapping[str, str]) -> float | None:
     """
     waits: list[float] = []
     for name, value in headers.items():
-        if len(name) > _READ or len(value) > _READ or not (found := _RESET.search(name)):
+        if len(name) > _READ or len(value) > _READ or not (match := _RESET.search(name)):
             continue
-        left = headers.get(name.replace("reset", "remaining"))
-        alone = left is None and not any(found.groups())
-        if (alone or (left is not None and _number(left) == 0)) and (
+        remaining = headers.get(name.replace("reset", "remaining"))
+        alone = remaining is None and not any(match.groups())
+        if (alone or (remaining is not None and _number(remaining) == 0)) and (
             wait := _until(value, headers)
         ) is not None:
             waits.append(wait)
     return max(waits, default=None)
 
 
-def waiting_words(words: str) -> float | None:
+def waiting_words(text: str) -> float | None:
     """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or no end."""
-    found = _AGAIN.search(words)
-    return duration(found[1]) if found else None
+    match = _AGAIN.search(text)
+    return duration(match[1]) if match else None
 
 
 def duration(text: str) -> float | None:
@@ -76,8 +76,8 @@ def duration(text: str) -> float | None:
     return seconds if pieces and seconds < math.inf else None
 
 
-def _unit(word: str) -> str:
-    return "ms" if word.startswith(("ms", "mill")) else word[0]
+def _unit(unit: str) -> str:
+    return "ms" if unit.startswith(("ms", "mill")) else unit[0]
 
 
 def _until(value: str, headers: Mapping[str, str]) -> float | None:

@@ -87,7 +87,7 @@ class Run(Generic[T]):
         )
         self._transcript = self._work.transcript
         self._watch(active(hooks))
-        state.account.reached = self._reached
+        state.account.reached = self._reached_limit
         self._began_at = monotonic()
         self.error: DragomanError | None = None
         """What it failed with, once it has."""
@@ -117,7 +117,7 @@ class Run(Generic[T]):
         await self._steps.aclose()
         if not is_open:
             return []
-        events = self._left(FinishReason.cancelled)
+        events = self._end_events(FinishReason.cancelled)
         if self._conversation is not None:
             with anyio.CancelScope(shield=True):
                 await self._conversation.keep(self._transcript.messages)
@@ -149,7 +149,7 @@ class Run(Generic[T]):
         self._hooks, self._steps = hooks, self._work.steps(self._identify)
         if hooks:
             target = Origin(self._model.provider.name, None, self._model.name)
-            self._steps = watched(self._steps, self._started, self._state, target, self._outcome)
+            self._steps = watched(self._steps, self._run_start, self._state, target, self._outcome)
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -216,7 +216,7 @@ class Run(Generic[T]):
                 if self._stop is not None and not self._transcript.is_complete:
                     self._interrupted = True
                     await self._steps.aclose()
-                    step = self._stopped(self._stop)
+                    step = self._stop_step(self._stop)
                 else:
                     if monotonic() - paused_at > _BUSY_SECONDS:
                         await asyncio.sleep(0)
@@ -229,16 +229,20 @@ class Run(Generic[T]):
                 if self._stop is None or self._waiting is None or self._waiting.uncancel() > 0:
                     raise
                 await self._steps.aclose()  # it may have been in the pause, and tools be at work
-                step = self._stopped(self._stop)
+                step = self._stop_step(self._stop)
             except DragomanError as error:
-                step = self._failed(error, error)
+                step = self._fail_step(error, error)
             except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-                step = self._failed(foreign(error), error)
+                step = self._fail_step(foreign(error), error)
             finally:
                 self._waiting = None
-            yield step if self._conversation is None else await self._kept(step, self._conversation)
+            yield (
+                step
+                if self._conversation is None
+                else await self._keep_messages(step, self._conversation)
+            )
 
-    async def _kept(
+    async def _keep_messages(
         self, step: StreamingIterationResult, conversation: Conversation
     ) -> StreamingIterationResult:
         """A step whose messages are kept, before anybody sees it. Where they cannot be, the run fails."""
@@ -247,7 +251,7 @@ class Run(Generic[T]):
         except Exception as error:  # noqa: BLE001 - whatever a store raises
             self._conversation = None
             await self._steps.aclose()
-            failed = self._failed(
+            failed = self._fail_step(
                 error if isinstance(error, DragomanError) else foreign(error), error
             )
             before = [
@@ -278,7 +282,7 @@ class Run(Generic[T]):
             state.request = state.request.replace(model=self._model.string, run=info)
         return self.parent_id
 
-    async def _started(self) -> RunStart:
+    async def _run_start(self) -> RunStart:
         """What hooks are told first. A conversation that cannot be read is empty; the run fails with why it cannot."""
         self._identify()
         assert self._state.request.run is not None
@@ -299,7 +303,7 @@ class Run(Generic[T]):
             return "cancelled", result, None
         return "error", result, raised if isinstance(raised, DragomanError) else foreign(raised)
 
-    def _reached(self, model_calls: int, tool_calls: int) -> str | None:
+    def _reached_limit(self, model_calls: int, tool_calls: int) -> str | None:
         """The limit that leaves no room for so many more calls."""
         account, usage = self._state.account, None
         if self._limits.total_tokens is not None:
@@ -326,22 +330,22 @@ class Run(Generic[T]):
         )
         self._interrupt()
 
-    def _stopped(self, why: str) -> StreamingIterationResult:
+    def _stop_step(self, why: str) -> StreamingIterationResult:
         """The end of a run that was cancelled, or ran out of time."""
         if why != _CANCELLED:
-            return self._failed(error := LimitReachedError(why), error, FinishReason.cancelled)
+            return self._fail_step(error := LimitReachedError(why), error, FinishReason.cancelled)
         self._end()
-        events = self._left(FinishReason.cancelled)
+        events = self._end_events(FinishReason.cancelled)
         self._transcript.finish_reason = FinishReason.cancelled
         return StreamingIterationResult(
             events=[*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
         )
 
-    def _failed(
+    def _fail_step(
         self, error: DragomanError, raised: Exception, reason: FinishReason = FinishReason.error
     ) -> StreamingIterationResult:
         self._end()
-        events = self._left(reason)
+        events = self._end_events(reason)
         error.result = self.so_far()
         self.error, self.exception = error, raised
         _LOG.warning(
@@ -349,7 +353,7 @@ class Run(Generic[T]):
         )  # a record that is kept must not keep the run
         return StreamingIterationResult(events=[*events, RunError(error, self.id)])
 
-    def _left(self, reason: FinishReason) -> list[Event]:
+    def _end_events(self, reason: FinishReason) -> list[Event]:
         """The events that end what is still open."""
         events = self._transcript.cut(reason)
         return [

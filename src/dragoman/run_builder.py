@@ -29,8 +29,8 @@ from dragoman.orchestration import (
     StreamingState,
     choose_orchestrator,
 )
-from dragoman.orchestration.interrupts import Waiting, speaks, waiting_calls
-from dragoman.orchestration.resume import Decision, Plan, decisions
+from dragoman.orchestration.interrupts import WaitingCall, speaks, waiting_calls
+from dragoman.orchestration.resume import Decision, ResumePlan, decisions
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
@@ -84,17 +84,19 @@ class RunDefaults(msgspec.Struct, frozen=True, eq=False):
     """Tells the time."""
 
 
-def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOptions) -> Run[Any]:
+def build_run(
+    agent: RunDefaults, prompt: Prompt, output_type: Any, run_options: RunOptions
+) -> Run[Any]:
     """A run of the agent that has these defaults. It raises what `Agent.run` does."""
-    check_options(how)
-    _check_tool_choice(agent, how)
-    new, how = opening(prompt, how, new_id=agent.new_id, clock=agent.clock)
-    output = output_of(output_type, how.get("output_schema"))
-    chat_model = agent.models.chat(model := how.get("model"))
-    request = with_options(agent.request, how)
-    tools = (*agent.tools, *tools_of(how.get("tools", ())))
-    run_id = how.get("run_id") or agent.new_id()
-    conversation = conversation_of(agent.memory, how)
+    check_options(run_options)
+    _check_tool_choice(agent, run_options)
+    new, run_options = opening(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
+    output = output_of(output_type, run_options.get("output_schema"))
+    chat_model = agent.models.chat(model := run_options.get("model"))
+    request = with_options(agent.request, run_options)
+    tools = (*agent.tools, *tools_of(run_options.get("tools", ())))
+    run_id = run_options.get("run_id") or agent.new_id()
+    conversation = conversation_of(agent.memory, run_options)
     state = StreamingState(
         (),
         tools,
@@ -104,24 +106,24 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
         validate=None if output is None else output.read,
         new_id=agent.new_id,
         clock=agent.clock,
-        deps=how.get("deps"),
+        deps=run_options.get("deps"),
         run_id=run_id,
-        thread_id=how.get("thread_id") or run_id,
-        resource_id=how.get("resource_id"),
-        context=tuple(how.get("context", ())),
-        shared=how.get("state"),
-        metadata=how.get("metadata", {}),
-        seal=Seal(agent.approval_key, how.get("thread_id"), how.get("resource_id")),
-        claim=how.get("claim"),
+        thread_id=run_options.get("thread_id") or run_id,
+        resource_id=run_options.get("resource_id"),
+        context=tuple(run_options.get("context", ())),
+        shared=run_options.get("state"),
+        metadata=run_options.get("metadata", {}),
+        seal=Seal(agent.approval_key, run_options.get("thread_id"), run_options.get("resource_id")),
+        claim=run_options.get("claim"),
     )
     state.asked = new
     if output is not None:
         state.output_options = output.options
-    start = _Start(agent, how, state, conversation)
-    own = model.orchestrator if isinstance(model, Provider) else None
-    make = own or agent.orchestrator or chat_model.provider.orchestrator
+    start = _Start(agent, run_options, state, conversation)
+    model_orchestrator = model.orchestrator if isinstance(model, Provider) else None
+    make = model_orchestrator or agent.orchestrator or chat_model.provider.orchestrator
     if make is not None:
-        orchestrator = _made(make)
+        orchestrator = _make_orchestrator(make)
     else:
         orchestrator = choose_orchestrator(
             *chat_model.providers_for(None if output is None else output.schema),
@@ -136,7 +138,7 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
         opening=first or (),
         begin=start.begin if first is None else None,
         output_schema=None if output is None else output.schema,
-        limits=how.get("limits") or agent.limits,
+        limits=run_options.get("limits") or agent.limits,
         convert=str if output is None else output.convert,
         agent_name=agent.display_name,
         hooks=agent.hooks,
@@ -169,11 +171,11 @@ class _Start:
     def __init__(
         self,
         agent: RunDefaults,
-        how: RunOptions,
+        run_options: RunOptions,
         state: StreamingState,
         conversation: Conversation | None,
     ) -> None:
-        self._agent, self._how = agent, how
+        self._agent, self._options = agent, run_options
         self._state, self._conversation = state, conversation
         self._has_toolsets = state.toolset is not None
 
@@ -189,7 +191,7 @@ class _Start:
         if self._conversation is not None and self._conversation.reads:
             return None
         tools = None if self._has_toolsets else self._state.tool_map
-        return self._begin(self._how.get("history", ()), tools)
+        return self._begin(self._options.get("history", ()), tools)
 
     async def begin(self) -> tuple[Message, ...]:
         """Returns the run's own messages once the thread is read and the tools of sets are listed; raises as `begin_now`."""
@@ -200,7 +202,7 @@ class _Start:
         return self._with_system([*await self._history(), *self._state.asked])
 
     async def _history(self) -> Iterable[Message]:
-        history = self._how.get("history", ())
+        history = self._options.get("history", ())
         if self._conversation is None:
             return history
         return await self._conversation.load(history, self._state.asked)
@@ -220,14 +222,14 @@ class _Start:
         """Begins the state. Returns the run's own messages; `None` if tools decide how it begins, and are not known. `tools`: `None` if
         those of sets are not listed yet."""
         history = expect_each("history", history, Message, hint=history_hint)
-        resume = expect_each("resume", self._how.get("resume", ()), Resume)
+        resume = expect_each("resume", self._options.get("resume", ()), Resume)
         messages = self._with_system([*history, *self._state.asked])
         made_up, losses = missing(messages)
         if resume or made_up:
             if tools is None:
                 self._state.begin(messages, ())
                 return None
-            if (resumed := self._resumed(messages, resume, tools, losses)) is not None:
+            if (resumed := self._resume(messages, resume, tools, losses)) is not None:
                 return resumed
         if not messages or messages[-1].role is not Role.USER:
             raise InvalidRequestError(
@@ -243,7 +245,7 @@ class _Start:
         messages[len(messages) - len(self._state.asked) :] = own
         return self._state.begin(messages, tuple(own), losses)
 
-    def _resumed(
+    def _resume(
         self,
         messages: list[Message],
         resume: Sequence[Resume],
@@ -264,17 +266,19 @@ class _Start:
             has_toolsets=self._has_toolsets,
             forged=forged,
         )
-        _check_trust(decided, self._how, seal, forged)
+        _check_trust(decided, self._options, seal, forged)
         answered = [decision.waiting.call for decision in decided]
-        left = tuple([call for call in waiting if call.call not in answered])
+        unanswered = tuple([call for call in waiting if call.call not in answered])
         is_speaking = speaks(messages)
-        goes_on_waiting = bool(left) and not is_speaking
+        goes_on_waiting = bool(unanswered) and not is_speaking
         if not resume and not goes_on_waiting:
             return None
         answers = list(takewhile(lambda message: not speaks([message]), self._state.asked))
-        plan = Plan(tuple(decided), left, tuple(self._state.asked[len(answers) :]), is_speaking)
-        places = {(call.position, call.place) for call in answered}
-        gone = [loss for loss in losses if (loss.message, loss.part) not in places]
+        plan = ResumePlan(
+            tuple(decided), unanswered, tuple(self._state.asked[len(answers) :]), is_speaking
+        )
+        answered_slots = {(call.position, call.place) for call in answered}
+        gone = [loss for loss in losses if (loss.message, loss.part) not in answered_slots]
         if goes_on_waiting:
             gone = []
         self._refuse(gone)
@@ -283,16 +287,16 @@ class _Start:
 
     def _waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]
-    ) -> tuple[list[Waiting], list[OpenCall]]:
+    ) -> tuple[list[WaitingCall], list[OpenCall]]:
         """The calls that wait, and which of them a client may have made up."""
         seal, has_toolsets = self._state.seal, self._has_toolsets
         waiting = waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
-        if self._how.get("trusted_history", True):
+        if self._options.get("trusted_history", True):
             return waiting, []
         stored = () if self._conversation is None else self._conversation.loaded or ()
         # A call that a client may have made up is not signed: its signature would be the agent's word for it.
         unsigned = waiting_calls(messages, tools, Seal(), has_toolsets=has_toolsets)
-        checked: list[Waiting] = []
+        checked: list[WaitingCall] = []
         forged: list[OpenCall] = []
         for signed_call, unsigned_call in zip(waiting, unsigned, strict=True):
             if _is_stored(signed_call, messages, stored):
@@ -307,7 +311,7 @@ class _Start:
             raise error
 
 
-def _made(
+def _make_orchestrator(
     orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator,
 ) -> StreamingOrchestrator:
     """An orchestrator as it is given, or made by the class or function that is given."""
@@ -316,19 +320,21 @@ def _made(
     return cast("Callable[[], StreamingOrchestrator]", orchestrator)()
 
 
-def _check_tool_choice(agent: RunDefaults, how: RunOptions) -> None:
+def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
     """Checks the tool that a program says must be called. What a set of tools has is not known before the run."""
-    settings = how.get("settings")
+    settings = run_options.get("settings")
     if settings is None or settings.tool_choice is None:
         return
-    own, sets = split_tools((*agent.tools, *tools_of(how.get("tools", ()))))
+    fixed_tools, sets = split_tools((*agent.tools, *tools_of(run_options.get("tools", ()))))
     if sets is None:
         check_tool_choice(
-            settings.tool_choice, [*own, *[tool.name for tool in agent.request.tools]]
+            settings.tool_choice, [*fixed_tools, *[tool.name for tool in agent.request.tools]]
         )
 
 
-def _is_stored(waiting: Waiting, messages: Sequence[Message], stored: Sequence[Message]) -> bool:
+def _is_stored(
+    waiting: WaitingCall, messages: Sequence[Message], stored: Sequence[Message]
+) -> bool:
     """Whether a call, and all that is noted of it, comes from a memory."""
     ids = {message.id for message in stored}
     behind = messages[waiting.call.position :]
@@ -341,26 +347,32 @@ def _is_stored(waiting: Waiting, messages: Sequence[Message], stored: Sequence[M
 
 
 def _check_trust(
-    decided: Sequence[Decision], how: RunOptions, seal: Seal, forged: Sequence[OpenCall]
+    decided: Sequence[Decision], run_options: RunOptions, seal: Seal, forged: Sequence[OpenCall]
 ) -> None:
     """Raises where a call is to be run and that cannot be justified, or not be noted. `forged`: calls that may be made up."""
-    run = [one for one in decided if one.result is None]
+    run = [decision for decision in decided if decision.result is None]
     if not run:
         return
-    if seal.key is None and any(one.waiting.call in forged for one in run):
+    if seal.key is None and any(decision.waiting.call in forged for decision in run):
         raise ResumeError(
             "a call is to be run that a history from a client says was asked for and approved, and nothing shows that it was: "
             "give the agent an approval_key, or take the history from a store of your own"
         )
-    if how.get("claim") is not None and not (how.get("thread_id") or how.get("run_id")):
+    if run_options.get("claim") is not None and not (
+        run_options.get("thread_id") or run_options.get("run_id")
+    ):
         raise InvalidRequestError(
             "an answer is noted under its conversation: a send with claim= needs a thread_id="
         )
 
 
-def with_options(request: ModelRequest, how: RunOptions) -> ModelRequest:
+def with_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest:
     """An agent's request with what a run changes of it."""
-    settings, on_loss, options = how.get("settings"), how.get("on_loss"), how.get("options")
+    settings, on_loss, options = (
+        run_options.get("settings"),
+        run_options.get("on_loss"),
+        run_options.get("options"),
+    )
     if settings is None and on_loss is None and not options:
         return request
     settings = request.settings if settings is None else settings.over(request.settings)

@@ -18,8 +18,8 @@ from typing import Any, cast
 import pytest
 
 from dragoman.cli import convert_chunks, convert_input, convert_output
-from dragoman.cli.convert_chunks import Chunk, Job, convert_chunk
-from dragoman.cli.convert_output import Output, note_of
+from dragoman.cli.convert_chunks import InputChunk, Job, convert_chunk
+from dragoman.cli.convert_output import ConvertOutput, note_of
 from support.cli import SRC, one_line
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -102,15 +102,15 @@ def test_an_ended_run_goes_on_to_what_it_would_have_been(
     cut.mkdir()
     _, _, summary = cli(*command(sources[0], whole, *sources[1:], "-j", "1"))
 
-    add, count = Output.add, iter(range(100))
+    add, count = ConvertOutput.add, iter(range(100))
 
-    def ending(self: Output, *arguments: Any) -> None:
+    def ending(self: ConvertOutput, *arguments: Any) -> None:
         if next(count) == ended:
             raise KeyboardInterrupt
         add(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Output, "add", ending)
+        patch.setattr(ConvertOutput, "add", ending)
         code, _, err = cli(*command(sources[0], cut, *sources[1:], "-j", "1"))
     assert code == 130
     assert "the same command with --resume goes on" in err
@@ -150,9 +150,11 @@ def test_a_packed_output_goes_on_too(
     )
     source.write_text("".join(row for row in rows(60) if "robot" not in row))
     assert cli("convert", str(source), "-t", "google", "-j", "1", "-o", whole)[0] == 0
-    add, count = Output.add, iter(range(100))
+    add, count = ConvertOutput.add, iter(range(100))
     with monkeypatch.context() as patch:
-        patch.setattr(Output, "add", lambda *given: add(*given) if next(count) < 4 else 1 / 0)
+        patch.setattr(
+            ConvertOutput, "add", lambda *given: add(*given) if next(count) < 4 else 1 / 0
+        )
         with pytest.raises(ZeroDivisionError):
             cli("convert", str(source), "-t", "google", "-o", cut, "-j", "1")
     assert cli("convert", str(source), "-t", "google", "-j", "1", "-o", cut, "--resume")[0] == 0
@@ -171,7 +173,7 @@ def test_it_goes_on_after_a_loss_of_power(
     source = tmp_path / "in.jsonl"
     source.write_text("".join(rows(60)))
     cli(*command(str(source), whole, "-j", "1"))
-    add, count = Output.add, iter(range(100))
+    add, count = ConvertOutput.add, iter(range(100))
 
     def synced(number: int) -> None:
         there = os.fstat(number).st_ino
@@ -179,7 +181,7 @@ def test_it_goes_on_after_a_loss_of_power(
             (there, path.read_bytes()) for path in cut.iterdir() if path.stat().st_ino == there
         )
 
-    def ending(self: Output, *arguments: Any) -> None:
+    def ending(self: ConvertOutput, *arguments: Any) -> None:
         if next(count) == 8:
             left.extend((path, disk.get(path.stat().st_ino, b"")) for path in cut.iterdir())
             raise KeyboardInterrupt
@@ -187,7 +189,7 @@ def test_it_goes_on_after_a_loss_of_power(
 
     left: list[tuple[Path, bytes]] = []
     with monkeypatch.context() as patch:
-        patch.setattr(Output, "add", ending)
+        patch.setattr(ConvertOutput, "add", ending)
         patch.setattr(convert_output, "NOTED", noted)
         patch.setattr(os, "fsync", synced)
         assert cli(*command(str(source), cut, "-j", "1"))[0] == 130
@@ -327,7 +329,7 @@ def test_what_cannot_be_read_keeps_no_chunk() -> None:
     gc.collect()
     gc.disable()
     try:
-        chunk = Chunk(0, "in.jsonl", lines, 0)
+        chunk = InputChunk(0, "in.jsonl", lines, 0)
         done = convert_chunk(Job("google", "openai_chat", errors="skip"), chunk)
         assert done.summary.left_out == 7
         assert sys.getrefcount(chunk) == 2

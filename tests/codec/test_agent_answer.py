@@ -29,7 +29,7 @@ from dragoman.event import (
 )
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Origin, TextPart, ToolCallPart, ToolResultPart, Usage
-from dragoman.testing.mutation import mutated_bytes
+from dragoman.testing.mutation import mutate_bytes
 from dragoman.wires import a2a, ag_ui
 from support import strategies
 
@@ -227,7 +227,7 @@ def _check(cases: int) -> None:
         seeds = _streams(wire)
         for case in range(cases):
             chance = Random(case)
-            data = mutated_bytes(chance, chance.choice(seeds))
+            data = mutate_bytes(chance, chance.choice(seeds))
             events = _fed(wire, data, chance.choice([1, 50, 10**6]))
             assert isinstance(events[-1], MessageFinished | RunError), (wire.name, case)
             fold(events)

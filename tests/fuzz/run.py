@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from dragoman import wires
-from dragoman.testing.hostile import Case, drawn
+from dragoman.testing.hostile import Case, draw_case
 
 from .findings import Cause, Finding, cause_of
 from .seeds import FOLDERS, seeds
@@ -40,7 +40,7 @@ def case_of(plan: Plan, index: int) -> Case:
     name = plan.wire or names[index % len(names)]
     found = seeds(name, plan.recordings)
     found = {plan.door: found[plan.door]} if plan.door in found else found
-    return drawn(chance, wires.get(name), wires.get(chance.choice(names)), found)
+    return draw_case(chance, wires.get(name), wires.get(chance.choice(names)), found)
 
 
 def batch(plan: Plan, indices: Iterable[int]) -> tuple[int, list[Finding]]:

@@ -14,7 +14,7 @@ from dragoman.codec import turns as turns_module
 from dragoman.errors import HistoryError
 from dragoman.history import add, rows, turn_merge
 from dragoman.history import fresh as fresh_module
-from dragoman.testing.mutation import Sample, mutated, write
+from dragoman.testing.mutation import Sample, mutate, write
 from support.listed import at, call, fresh, model, result, results, user
 
 CHAT: list[dict[str, Any]] = [
@@ -66,7 +66,7 @@ def test_what_is_changed_a_little_is_read_or_refused(payload: Any) -> None:
     read = refused = 0
     messages = fresh()
     for _ in range(60):
-        given = mutated(chance, sample)
+        given = mutate(chance, sample)
         before = messages.get()
         try:
             messages.add(given, chance.choice(["input", "response", "memory", "context"]))
@@ -95,7 +95,7 @@ def test_a_dump_that_is_changed_a_little_is_read_or_refused() -> None:
     sample, chance = Sample.of(stored), Random(5)
     outcomes = set()
     for _ in range(400):
-        data = write(mutated(chance, sample))
+        data = write(mutate(chance, sample))
         try:
             loaded = MessageList.load(data)
             loaded.add("more").prompt()
@@ -123,9 +123,9 @@ class Counted:
             (turns_module, "goes_on"),
             (rows, "goes_on"),
             (fresh_module, "neutral"),
-            (add, "stamped"),
-            (add, "outcome"),
-            (add, "filled"),
+            (add, "stamp"),
+            (add, "decide_outcome"),
+            (add, "fill_arguments"),
         ):
             monkeypatch.setattr(module, name, self._counting(getattr(module, name)))
 

@@ -13,7 +13,7 @@ from dragoman import Interrupt, Message, Tool, ToolCallPart, ToolResultPart, rep
 from dragoman.codec.digest import neutral
 from dragoman.errors import HistoryError
 from dragoman.message import OURS, MarkPart
-from dragoman.orchestration.interrupts import Waiting, ids_of, speaks, waiting_calls
+from dragoman.orchestration.interrupts import WaitingCall, ids_of, speaks, waiting_calls
 from dragoman.orchestration.seal import Seal
 from dragoman.repair import open_calls, to_call
 from dragoman.tools import tool_map
@@ -96,8 +96,8 @@ def test_a_mark_tells_what_messages_and_tools_do_not_and_the_latest_counts() -> 
     (one,) = open_calls([last])
     ask = Interrupt("a", "input", one.call, "Which?", {"type": "string"}, metadata={"k": [1]})
     inner = InnerRun((Message.user("hi").replace(id="u"), Message.model("ho")), "ho", True)
-    first = Waiting(one, (msgspec.structs.replace(ask, message="What?"),))
-    second = Waiting(one, (ask,), (1, {"b": None}), {"x": 2}, True, (inner,))
+    first = WaitingCall(one, (msgspec.structs.replace(ask, message="What?"),))
+    second = WaitingCall(one, (ask,), (1, {"b": None}), {"x": 2}, True, (inner,))
     history = [last, Message.user(first.mark()), Message.user(second.mark())]
     stored = [Message.from_json(message.to_json()) for message in history]
     assert waiting_calls(stored, TOOLS, Seal()) == [second]

@@ -38,7 +38,7 @@ from dragoman.message import Message, Role, ToolResultPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, Runs, RunStatus, memory_log, open_log
 from dragoman.runs.driving import ending
-from dragoman.runs.tail import Tail
+from dragoman.runs.tail import RunTail
 from dragoman.testing import ScriptedModel
 from support.model import PROVIDER, agent, call, says
 from support.runs import speaker, until
@@ -201,7 +201,7 @@ async def test_a_slow_reader_slows_nobody_and_misses_nothing(url: str) -> None:
 
 
 async def test_a_tail_holds_so_many_events_and_no_more() -> None:
-    tail = Tail()
+    tail = RunTail()
     for number in range(100):
         tail.extend([PartDelta("m", 0, f"{number}.{place}") for place in range(100)])
     assert tail.end == 10_000

@@ -20,7 +20,7 @@ from dragoman.serve.apis.a2a_grpc import load_methods
 from dragoman.serve.core import webhooks
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.answers import TaskQuery
-from dragoman.testing.mutation import mutated_bytes
+from dragoman.testing.mutation import mutate_bytes
 from dragoman.transport import AddressPolicy
 from dragoman.transport.fetching import Posted
 from support.protocols import served_agent
@@ -106,7 +106,7 @@ def request_of(chance: Random, name: str, task: str) -> bytes:
         message = METHODS[name].request_type()
     data = message.SerializeToString()
     if kind == 2 and data:
-        return mutated_bytes(chance, data)
+        return mutate_bytes(chance, data)
     if kind == 3 and data:
         flipped = bytearray(data)
         for _ in range(chance.randrange(1, 4)):

@@ -13,7 +13,7 @@ import pytest
 from dragoman import Agent, Message, ToolCallPart, serve, tool, wires
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.testing import ScriptedModel
-from dragoman.testing.mutation import mutated_bytes
+from dragoman.testing.mutation import mutate_bytes
 from support.asgi import Exchange, exchange
 from support.serving import ASKS
 
@@ -115,7 +115,7 @@ async def put_through(wire: str, count: int, seed: int) -> list[int]:
         if at % 2:
             value["stream"] = True
         body = (
-            mutated_bytes(chance, json.dumps(value).encode())
+            mutate_bytes(chance, json.dumps(value).encode())
             if at % 3
             else json.dumps(changed(chance, value)).encode()
         )

@@ -15,7 +15,7 @@ from dragoman.codec.json_values import if_list, if_object
 from dragoman.serve.core import webhooks
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.answers import TaskQuery
-from dragoman.testing.mutation import mutated_bytes
+from dragoman.testing.mutation import mutate_bytes
 from dragoman.transport import AddressPolicy
 from dragoman.transport.fetching import Posted
 from support.asgi import exchange
@@ -200,7 +200,7 @@ async def put_through(app: Any, wire: str, count: int, seed: int) -> set[int]:
         value = json.loads(text)
         for _ in range(at % 3):
             value = changed(chance, value)
-        body = mutated_bytes(chance, text.encode()) if at % 4 == 3 else json.dumps(value).encode()
+        body = mutate_bytes(chance, text.encode()) if at % 4 == 3 else json.dumps(value).encode()
         path = (
             chance.choice(posts)
             .replace("{model}", "m")

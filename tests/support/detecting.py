@@ -16,7 +16,7 @@ from dragoman.codec.json_values import if_list
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
 from dragoman.formats.detection import Detected, detected, payload_of
-from dragoman.testing.mutation import Sample, mutated
+from dragoman.testing.mutation import Sample, mutate
 from support.histories import NATIVE, NEUTRAL
 from support.switching import FOLDERS
 from support.traffic import FOLDER, Exchange
@@ -88,7 +88,7 @@ def case_of(index: int, names: Sequence[str], recordings: int = 40) -> Case:
     others = [
         chance.choice(seeds(other, recordings)) for other in (name, name, chance.choice(names))
     ]
-    return Case(name, mutated(chance, chance.choice(own), others))
+    return Case(name, mutate(chance, chance.choice(own), others))
 
 
 def judged(case: Case) -> Verdict:

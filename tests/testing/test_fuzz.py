@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import wires
 from dragoman.testing.hostile import Case
-from dragoman.testing.mutation import Sample, frames_of, mutated, write, written
+from dragoman.testing.mutation import Sample, frames_of, mutate, write, write_frames
 from fuzz import findings
 from fuzz.__main__ import main
 from fuzz.findings import Cause, cause_of, smaller
@@ -105,7 +105,7 @@ def test_a_change_leaves_what_was_given_as_it_was() -> None:
     value = {"a": [{"b": "text"}, 1, {"c": None}], "d": {"e": [1.5, "x"]}}
     before = write(value)
     sample = Sample.of(value)
-    changed = [write(mutated(Random(index), sample, [sample])) for index in range(500)]
+    changed = [write(mutate(Random(index), sample, [sample])) for index in range(500)]
     assert write(value) == before
     assert len(set(changed)) > 300
 
@@ -116,7 +116,7 @@ def test_streams_are_taken_apart_and_put_together_again() -> None:
         b'{"x":1}\n{"y":[2]}\n',
     ):
         framing, frames = frames_of(stream)
-        assert written(framing, frames) == stream
+        assert write_frames(framing, frames) == stream
         assert [frame.get("data") for frame in frames][:2] == [{"x": 1}, {"y": [2]}]
 
 

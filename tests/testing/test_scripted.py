@@ -53,7 +53,7 @@ from dragoman.testing import (
     outline,
     typed,
 )
-from dragoman.testing.wire.bench import SIGNATURE, signed_by_the_kit
+from dragoman.testing.wire.bench import SIGNATURE, sign_by_kit
 from dragoman.transport import Exchange, Retry
 
 pytestmark = pytest.mark.anyio
@@ -213,7 +213,7 @@ async def test_calls_have_ids_that_are_the_same_each_time() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("wire", ["anthropic", "google"])
 async def test_thinking_is_signed_and_goes_back(wire: str, stream: bool) -> None:
-    thought = signed_by_the_kit(wire)
+    thought = sign_by_kit(wire)
     model = ScriptedModel(
         [[thought, call("get_weather", city="Oslo")], "Rain."], wire=wire, stream=stream
     )

@@ -40,7 +40,7 @@ Ask = Callable[[Sequence[Interrupt], Callable[[Resume], object]], Awaitable[list
 
 def asking(screen: Screen, interrupts: Interrupts) -> Ask:
     """Asks at the terminal, where there is one; else answers nothing. Ctrl-C or Ctrl-D leaves all that was asked at once pending."""
-    out = next((each for each in (sys.stderr, sys.stdout) if each.isatty()), None)
+    out = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     if out is None or sys.stdin is None or not sys.stdin.isatty():
         return _nobody
 
@@ -50,13 +50,13 @@ def asking(screen: Screen, interrupts: Interrupts) -> Ask:
     async def ask_all(
         pending: Sequence[Interrupt], check: Callable[[Resume], object]
     ) -> list[Resume]:
-        from dragoman.cli.editor import Editor, Given
+        from dragoman.cli.editor import Editor, LineGivenUp
 
         screen.finish()
         editor = Editor(interrupts, keeps=False, suffix=".json")
         try:
             return await ask(pending, Terminal(editor.read, say, check))
-        except (Given, EOFError):
+        except (LineGivenUp, EOFError):
             return []
 
     return ask_all
@@ -75,7 +75,7 @@ async def answer(
     interrupts: Interrupts,
     history: list[Message],
     asks: Ask,
-    **how: Unpack[RunHow],
+    **options: Unpack[RunHow],
 ) -> list[ChatResult[str]]:
     """Sends a prompt and shows what comes; where that waits, takes the answers that `asks` gets and goes on → the result of each run.
 
@@ -84,18 +84,18 @@ async def answer(
     Raises:
         DragomanError: as `Run.result`.
     """
-    results = [await _run(agent.run(prompt, history=history, **how), show, interrupts, history)]
+    results = [await _run(agent.run(prompt, history=history, **options), show, interrupts, history)]
 
-    known: RunHow = {
-        **how,
+    check_options: RunHow = {
+        **options,
         "thread_id": "",
     }  # what a thread has stands in the history, too, and is checked at once
 
     def check(resume: Resume) -> object:
-        return agent.run(None, history=history, resume=[resume], **known)
+        return agent.run(None, history=history, resume=[resume], **check_options)
 
     while (pending := results[-1].pending) and (resume := await asks(pending, check)):
-        run = agent.run(None, history=history, resume=resume, **how)
+        run = agent.run(None, history=history, resume=resume, **options)
         results.append(await _run(run, show, interrupts, history, goes_on=True))
     return results
 

@@ -44,7 +44,7 @@ async def ask(pending: Sequence[Interrupt], terminal: Terminal) -> list[Resume]:
     """
     answers: list[Resume] = []
     for interrupt in pending:
-        terminal.say(_shown(interrupt))
+        terminal.say(_describe(interrupt))
         answers.append(await _KINDS[interrupt.reason](interrupt, terminal))
     return answers
 
@@ -55,7 +55,7 @@ def summary(interrupt: Interrupt) -> str:
     return f"{_WAITS[interrupt.reason]}: {' – '.join(piece for piece in about if piece)}"
 
 
-def _shown(interrupt: Interrupt) -> str:
+def _describe(interrupt: Interrupt) -> str:
     """What stands above the line on which it is answered."""
     url = interrupt.metadata.get("url")
     lines = [
@@ -78,12 +78,12 @@ def _json(value: Any, *, pretty: bool = False) -> str:
     text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
     if pretty and len(text) > _WIDTH:
         text = msgspec.json.format(text)
-    return "".join(c if c == "\n" or c.isprintable() else _escaped(c) for c in text)
+    return "".join(c if c == "\n" or c.isprintable() else _escape(c) for c in text)
 
 
-def _escaped(sign: str) -> str:
+def _escape(sign: str) -> str:
     units = sign.encode("utf-16-be")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
 
 
 async def _until_it_fits(
@@ -113,24 +113,24 @@ async def _approval(interrupt: Interrupt, terminal: Terminal) -> Resume:
     choices = "y/n/edit" if interrupt.editable else "y/n"
 
     async def verdict() -> Sequence[Resume]:
-        given = _VERDICT.fullmatch((await terminal.read(f"run it? {choices}> ", "")).strip())
-        if given is None or (given["edit"] and not interrupt.editable):
+        match = _VERDICT.fullmatch((await terminal.read(f"run it? {choices}> ", "")).strip())
+        if match is None or (match["edit"] and not interrupt.editable):
             raise ValueError(f"answer with {choices}; behind n there may be a reason")
-        if given["edit"]:
-            return [await _edited(interrupt, terminal)]
-        return [interrupt.approve() if given["yes"] else interrupt.deny(given["why"])]
+        if match["edit"]:
+            return [await _read_arguments(interrupt, terminal)]
+        return [interrupt.approve() if match["yes"] else interrupt.deny(match["why"])]
 
     return await _until_it_fits(terminal, verdict)
 
 
-async def _edited(interrupt: Interrupt, terminal: Terminal) -> Resume:
+async def _read_arguments(interrupt: Interrupt, terminal: Terminal) -> Resume:
     """An approval with other arguments. What was typed and does not fit stands in the line again."""
     text = _json(interrupt.call.arguments if interrupt.call is not None else {})
 
     async def arguments() -> Sequence[Resume]:
         nonlocal text
         text = await terminal.read("arguments> ", text)
-        return [interrupt.approve(_decoded(text, dict[str, Any]))]
+        return [interrupt.approve(_decode(text, dict[str, Any]))]
 
     return await _until_it_fits(terminal, arguments)
 
@@ -144,7 +144,7 @@ async def _question(interrupt: Interrupt, terminal: Terminal) -> Resume:
         if schema is None or schema.get("type") == "string":
             return [interrupt.answer(text)]
         try:
-            return [interrupt.answer(_decoded(text)), interrupt.answer(text)]
+            return [interrupt.answer(_decode(text)), interrupt.answer(text)]
         except ValueError:
             return [interrupt.answer(text)]
 
@@ -165,14 +165,14 @@ async def _sign_in(interrupt: Interrupt, terminal: Terminal) -> Resume:
 
 async def _result(interrupt: Interrupt, terminal: Terminal) -> Resume:
     async def result() -> Sequence[Resume]:
-        return [interrupt.answer(_decoded(await terminal.read("its result, as JSON> ", "")))]
+        return [interrupt.answer(_decode(await terminal.read("its result, as JSON> ", "")))]
 
     return await _until_it_fits(terminal, result)
 
 
-def _decoded(text: str, kind: Any = Any) -> Any:
+def _decode(text: str, wanted_type: Any = Any) -> Any:
     try:
-        return msgspec.json.decode(text, type=kind)
+        return msgspec.json.decode(text, type=wanted_type)
     except msgspec.ValidationError:
         raise ValueError("that is no JSON object") from None
     except ValueError as error:

@@ -86,16 +86,22 @@ def models(
     if json:
         echo_json([{"model": info.model, **msgspec.to_builtins(info)} for info in infos])
         return
-    for kind in _KINDS:
-        named = [info.model for info in infos if _heading(info.kinds) == kind]
+    for heading in _KINDS:
+        named = [info.model for info in infos if _heading(info.kinds) == heading]
         if named:
-            echo("\n  ".join([f"{kind.capitalize()}:", *named]))
+            echo("\n  ".join([f"{heading.capitalize()}:", *named]))
 
 
 def _heading(kinds: tuple[str, ...]) -> str:
     """The kind that a model is listed under: the first of its kinds, where images, audio and the like are media."""
-    kind = kinds[0]
-    return kind if kind in _KINDS else "media" if kind in ("image", "audio", "tts") else "other"
+    first_kind = kinds[0]
+    return (
+        first_kind
+        if first_kind in _KINDS
+        else "media"
+        if first_kind in ("image", "audio", "tts")
+        else "other"
+    )
 
 
 def pull(

@@ -38,10 +38,10 @@ def _effort(text: str | None) -> str | None:
     return text
 
 
-def _schema(given: str) -> dict[str, Any]:
+def _schema(argument: str) -> dict[str, Any]:
     """A JSON Schema, inline or in the file that `@path` names."""
     try:
-        text = Path(given[1:]).expanduser().read_text() if given.startswith("@") else given
+        text = Path(argument[1:]).expanduser().read_text() if argument.startswith("@") else argument
         schema = msgspec.json.decode(text)
     except (OSError, ValueError) as error:
         raise typer.BadParameter(
@@ -155,11 +155,11 @@ def chat(
     settings = Settings(
         temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort)
     )
-    own = tools_in(tools) if tools is not None else ()
+    user_tools = tools_in(tools) if tools is not None else ()
     memory = open_memory(store) if thread is not None or again else None
     agent = Agent[None](
         model,
-        tools=own,
+        tools=user_tools,
         system=system and clean(system),
         settings=settings,
         base_url=base_url,
@@ -258,9 +258,9 @@ async def _once(
                 screen.warm_up(agent.model)
                 show = _ignore if whole else screen.show
                 asks = asking(screen, interrupts)
-                how: RunHow = {"output_schema": schema, "thread_id": begun.id}
+                options: RunHow = {"output_schema": schema, "thread_id": begun.id}
                 results = await answer(
-                    agent, content, show, interrupts, begun.messages, asks, **how
+                    agent, content, show, interrupts, begun.messages, asks, **options
                 )
                 result = results[-1]
                 if whole and not json:
@@ -269,12 +269,12 @@ async def _once(
                 return INTERRUPTED
             finally:
                 screen.finish()
-    used = [each.usage for each in results if each.usage is not None]
+    used = [finished.usage for finished in results if finished.usage is not None]
     usage = reduce(add, used) if used else None
     if json:
         echo_json(_json_fields(results, usage, known_cost(results)))
-    for each in results:
-        show_notes(each)
+    for finished in results:
+        show_notes(finished)
     show_pending(result.pending, "it was left unanswered; in a terminal it is asked for")
     if verbose:
         echo(usage_line(usage, known_cost(results)), err=True)
@@ -288,7 +288,7 @@ def _json_fields(
 ) -> dict[str, Any]:
     """What `--json` prints of the runs of one prompt."""
     last = results[-1]
-    messages = [message for each in results for message in each.messages]
+    messages = [message for result in results for message in result.messages]
     fields = {
         "output": last.output,
         "finish_reason": last.finish_reason,

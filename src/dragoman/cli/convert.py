@@ -139,8 +139,8 @@ def convert(
             "say into what: give a format, or a model with -m", param_hint="--to"
         )
     job = Job(
-        to=_known(to, "--to"),
-        source=None if source == "auto" else _known(source, "--from"),
+        to=_check_format(to, "--to"),
+        source=None if source == "auto" else _check_format(source, "--from"),
         version=version,
         origin=None if by is None else _of_model(by)[0],
         target=target,
@@ -199,14 +199,14 @@ def _run(
 
     from dragoman.cli.convert_chunks import converted
     from dragoman.cli.convert_input import chunks
-    from dragoman.cli.convert_output import Output
+    from dragoman.cli.convert_output import ConvertOutput
     from dragoman.errors import HistoryError
 
-    how: dict[str, Any] = msgspec.json.decode(
+    settings: dict[str, Any] = msgspec.json.decode(
         msgspec.json.encode({"job": job, "files": paths, "report": report})
     )
-    how |= how.pop("job")
-    out = Output(output, report, how, resume=resume)
+    settings |= settings.pop("job")
+    out = ConvertOutput(output, report, settings, resume=resume)
     if resume and out.is_whole:
         _say(
             f"nothing to resume: no unfinished run of {output} is noted beside it, so it is whole",
@@ -220,11 +220,11 @@ def _run(
             _progress(total, quiet=quiet) as show,
             closing(converted(job, read, jobs)) as done,
         ):
-            for chunk, each in done:
-                out.add(chunk, each)
+            for chunk, outcome in done:
+                out.add(chunk, outcome)
                 show(chunk.size, out.note.summary)
-                if each.error is not None:
-                    raise HistoryError(f"{each.error}; --errors skip or collect goes on")
+                if outcome.error is not None:
+                    raise HistoryError(f"{outcome.error}; --errors skip or collect goes on")
             out.finish()
     except KeyboardInterrupt:
         go_on = "; the same command with --resume goes on" if output != "-" else ""
@@ -249,9 +249,9 @@ def _check(job: Job, paths: list[str], output: str, report: str | None, *, resum
         )
     if resume and output == "-":
         raise typer.BadParameter("needs an output to go on with; give -o", param_hint="--resume")
-    written = [Path(each).resolve() for each in (output, report) if each not in (None, "-")]
+    written = [Path(path).resolve() for path in (output, report) if path not in (None, "-")]
     if len(set(written)) < len(written) or {
-        Path(each).resolve() for each in paths if each != "-"
+        Path(path).resolve() for path in paths if path != "-"
     } & set(written):
         raise typer.BadParameter(
             "input, output and report must be different files", param_hint="--output"
@@ -260,7 +260,7 @@ def _check(job: Job, paths: list[str], output: str, report: str | None, *, resum
         raise typer.BadParameter("standard input can be read once", param_hint="FILE")
 
 
-def _known(name: str, option: str) -> str:
+def _check_format(name: str, option: str) -> str:
     from dragoman import formats
 
     if name not in formats.names():
@@ -328,7 +328,7 @@ def _table(summary: Summary) -> str:
     parts += [f"{summary.unreadable:,} could not be read whole"] if summary.unreadable else []
     parts += [f"{summary.lossy:,} lost something"] if summary.lossy else []
     rows = [("lost", "times", "conversations")] if summary.lost else []
-    ranked = sorted(summary.lost.items(), key=lambda each: (-each[1][0], each[0]))
+    ranked = sorted(summary.lost.items(), key=lambda entry: (-entry[1][0], entry[0]))
     rows += [
         (what, f"{pieces:,}", f"{conversations:,}") for what, (pieces, conversations) in ranked
     ]

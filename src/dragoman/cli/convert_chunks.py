@@ -25,7 +25,7 @@ from dragoman.formats.conversion import Converted, convert, decoded, placed
 from dragoman.message import Origin
 
 __all__ = [
-    "Chunk",
+    "InputChunk",
     "Done",
     "Errors",
     "Job",
@@ -92,7 +92,7 @@ class Summary(msgspec.Struct, frozen=True):
         )
 
 
-class Chunk(msgspec.Struct, frozen=True):
+class InputChunk(msgspec.Struct, frozen=True):
     """Conversations that follow each other in one file."""
 
     file: int
@@ -120,7 +120,7 @@ class Done(msgspec.Struct, frozen=True):
     """Why the next one stops it all."""
 
 
-def convert_chunk(job: Job, chunk: Chunk) -> Done:
+def convert_chunk(job: Job, chunk: InputChunk) -> Done:
     """Converts the conversations of a chunk, in order, up to one that stops it."""
     output: list[bytes] = []
     report: list[bytes] = []
@@ -128,7 +128,7 @@ def convert_chunk(job: Job, chunk: Chunk) -> Done:
     for number, text in chunk.lines:
         try:
             value = decoded(text)
-            made = convert(
+            conversion = convert(
                 value,
                 job.to,
                 format=job.source,
@@ -138,20 +138,20 @@ def convert_chunk(job: Job, chunk: Chunk) -> Done:
                 errors="collect" if job.errors == "collect" else "raise",
                 whole=job.place != "list",
             )
-            problems = made.problems
+            problems = conversion.problems
         except HistoryError as raised:
             if job.errors == "raise":
                 error = f"{chunk.name}, conversation {number}: {raised.message}"
                 break
             raised.__traceback__ = None  # a frame that raised it holds it: a cycle, which keeps the whole chunk for long
-            value, made, problems = None, None, [Problem(-1, None, raised.message)]
+            value, conversion, problems = None, None, [Problem(-1, None, raised.message)]
         last = number
-        losses = [] if made is None else _losses(made, job)
-        if made is not None:
-            output.append(_line(made, value, job))
-        summary += _counted(made, [loss["what"] for loss in losses], problems)
+        losses = [] if conversion is None else _losses(conversion, job)
+        if conversion is not None:
+            output.append(_line(conversion, value, job))
+        summary += _count(conversion, [loss["what"] for loss in losses], problems)
         if job.reports and (losses or problems):
-            report.append(_reported(chunk.name, number, made, losses, problems))
+            report.append(_report_line(chunk.name, number, conversion, losses, problems))
     data = b"".join(output)
     return Done(
         gzip.compress(data, 6, mtime=0) if job.packs and data else data,
@@ -162,18 +162,18 @@ def convert_chunk(job: Job, chunk: Chunk) -> Done:
     )
 
 
-def _line(made: Converted, value: Any, job: Job) -> bytes:
+def _line(conversion: Converted, value: Any, job: Job) -> bytes:
     payload = placed(
-        made.payload,
+        conversion.payload,
         job.to,
-        in_body=job.place == "body" or (job.place == "auto" and made.field != ""),
+        in_body=job.place == "body" or (job.place == "auto" and conversion.field != ""),
     )
     row = if_object(value)
-    kept = {key: row[key] for key in job.keep if key in row}
-    return json_bytes.encode({**kept, **payload} if kept else payload) + b"\n"
+    copied = {key: row[key] for key in job.keep if key in row}
+    return json_bytes.encode({**copied, **payload} if copied else payload) + b"\n"
 
 
-def _losses(made: Converted, job: Job) -> list[dict[str, Any]]:
+def _losses(conversion: Converted, job: Job) -> list[dict[str, Any]]:
     """The losses of a conversation, as they are reported."""
     return [
         {
@@ -184,33 +184,34 @@ def _losses(made: Converted, job: Job) -> list[dict[str, Any]]:
             "why": loss.why,
             "minor": loss.is_minor,
         }
-        for loss in made.losses
+        for loss in conversion.losses
         if loss.message is not None or loss.part is not None or loss.which not in job.keep
     ]
 
 
-def _counted(made: Converted | None, lost: list[str], problems: Iterable[Any]) -> Summary:
+def _count(conversion: Converted | None, lost: list[str], problems: Iterable[Any]) -> Summary:
     """What became of one conversation."""
     return Summary(
         1,
-        int(made is None),
+        int(conversion is None),
         int(bool(problems)),
         int(bool(lost)),
         {what: (lost.count(what), 1) for what in set(lost)},
     )
 
 
-def _reported(
-    name: str, number: int, made: Converted | None, losses: list[Any], problems: list[Problem]
+def _report_line(
+    name: str, number: int, conversion: Converted | None, losses: list[Any], problems: list[Problem]
 ) -> bytes:
     entry = {
         "file": name,
         "conversation": number,
-        "format": "" if made is None else made.format,
-        "written": made is not None,
+        "format": "" if conversion is None else conversion.format,
+        "written": conversion is not None,
         "losses": losses,
         "problems": [
-            {"index": each.index, "field": each.field, "error": each.error} for each in problems
+            {"index": problem.index, "field": problem.field, "error": problem.error}
+            for problem in problems
         ],
     }
     return json_bytes.encode(entry) + b"\n"
@@ -220,7 +221,9 @@ _AHEAD = 4
 """Chunks for each process that may be done before their turn."""
 
 
-def converted(job: Job, chunks: Iterator[Chunk], jobs: int) -> Generator[tuple[Chunk, Done]]:
+def converted(
+    job: Job, chunks: Iterator[InputChunk], jobs: int
+) -> Generator[tuple[InputChunk, Done]]:
     """Each chunk as it is converted, in order; by as many processes as `jobs` says, or here where there is one chunk alone.
 
     Raises:
@@ -230,50 +233,52 @@ def converted(job: Job, chunks: Iterator[Chunk], jobs: int) -> Generator[tuple[C
     if jobs == 1 or len(first) < 2:
         yield from ((chunk, convert_chunk(job, chunk)) for chunk in chain(first, chunks))
         return
-    with _started(job, jobs) as idle:
-        yield from _shared(chain(first, chunks), idle)
+    with _start_processes(job, jobs) as idle:
+        yield from _share_chunks(chain(first, chunks), idle)
 
 
-def _shared(chunks: Iterator[Chunk], idle: list[Connection]) -> Iterator[tuple[Chunk, Done]]:
+def _share_chunks(
+    chunks: Iterator[InputChunk], idle: list[Connection]
+) -> Iterator[tuple[InputChunk, Done]]:
     """Chunks given to whoever is idle; what is done before its turn waits, and is bounded."""
     most = _AHEAD * len(idle)
-    busy: dict[Connection, tuple[int, Chunk]] = {}
-    done: dict[int, tuple[Chunk, Done]] = {}
+    busy: dict[Connection, tuple[int, InputChunk]] = {}
+    done: dict[int, tuple[InputChunk, Done]] = {}
     numbered = enumerate(chunks)
     turn, more = 0, True
     while more or busy or done:
         while more and idle and len(busy) + len(done) < most:
-            each = next(numbered, None)
-            if each is None:
+            entry = next(numbered, None)
+            if entry is None:
                 more = False
                 break
             connection = idle.pop()
-            connection.send(each[1])
-            busy[connection] = each
+            connection.send(entry[1])
+            busy[connection] = entry
         for ready in wait(list(busy)) if busy else ():
             connection = cast("Connection", ready)
             number, chunk = busy.pop(connection)
-            done[number] = (chunk, _received(connection))
+            done[number] = (chunk, _receive(connection))
             idle.append(connection)
         while turn in done:
             yield done.pop(turn)
             turn += 1
 
 
-def _received(connection: Connection) -> Done:
+def _receive(connection: Connection) -> Done:
     try:
-        found = connection.recv()
+        result = connection.recv()
     except (EOFError, OSError) as error:  # in the middle of a message it is no ConnectionError
         raise DragomanError(
             "a process of the conversion was ended from outside, perhaps for want of memory; try fewer --jobs"
         ) from error
-    if isinstance(found, BaseException):
-        raise found
-    return found
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 @contextmanager
-def _started(job: Job, jobs: int) -> Generator[list[Connection]]:
+def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
     """So many processes, by their pipes. They end with the block."""
     context = get_context("spawn")
     pipes = [context.Pipe() for _ in range(jobs)]
@@ -291,10 +296,10 @@ def _started(job: Job, jobs: int) -> Generator[list[Connection]]:
     for _, theirs in pipes:
         theirs.close()
     try:
-        yield [ours for ours, _ in pipes]
+        yield [connection for connection, _ in pipes]
     finally:
-        for ours, _ in pipes:
-            ours.close()
+        for connection, _ in pipes:
+            connection.close()
         for process in processes:
             process.terminate()
             process.join()
@@ -308,12 +313,12 @@ def _work(job: Job, connection: Connection) -> None:
         except (EOFError, OSError):
             return
         try:
-            found: Done | Exception = convert_chunk(job, chunk)
+            result: Done | Exception = convert_chunk(job, chunk)
         except Exception as error:  # noqa: BLE001 a fault of a plug-in, say, which whoever waits must hear of
-            found = DragomanError(
+            result = DragomanError(
                 f"a conversation of {chunk.name} could not be converted: {type(error).__name__}: {error}"
             )
         try:
-            connection.send(found)
+            connection.send(result)
         except OSError:
             return

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from dragoman import json_bytes
-from dragoman.cli.convert_chunks import Chunk
+from dragoman.cli.convert_chunks import InputChunk
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import field_of
 
@@ -45,7 +45,7 @@ def total_size(files: Sequence[str]) -> int | None:
 
 def chunks(
     files: Sequence[str], behind: tuple[int, int] = (0, 0), *, most: int = MOST_LINE
-) -> Iterator[Chunk]:
+) -> Iterator[InputChunk]:
     """The conversations of files, in order.
 
     Args:
@@ -58,16 +58,16 @@ def chunks(
         OSError: a file cannot be read.
     """
     before = 0
-    for place, file in enumerate(files):
-        if place >= behind[0]:
-            with _opened(file) as (data, raw):
-                done = behind[1] if place == behind[0] else 0
+    for index, file in enumerate(files):
+        if index >= behind[0]:
+            with _open(file) as (data, raw):
+                done = behind[1] if index == behind[0] else 0
                 for lines in _cut(
                     (number, line)
                     for number, line in _conversations(data, file, most)
                     if number > done
                 ):
-                    yield Chunk(place, _name(file), lines, before + _position(raw))
+                    yield InputChunk(index, _name(file), lines, before + _position(raw))
         before += 0 if file == "-" else Path(file).stat().st_size
 
 
@@ -76,7 +76,7 @@ def _name(file: str) -> str:
 
 
 @contextmanager
-def _opened(file: str) -> Generator[tuple[BinaryIO, BinaryIO]]:
+def _open(file: str) -> Generator[tuple[BinaryIO, BinaryIO]]:
     """A file → what is read, and what tells how much of it was."""
     if file == "-":
         yield sys.stdin.buffer, sys.stdin.buffer
@@ -103,16 +103,16 @@ def _position(raw: BinaryIO) -> int:
 
 def _cut(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
     """Lines in lists of about the size of a chunk, one line at least."""
-    held: list[tuple[int, bytes]] = []
+    batch: list[tuple[int, bytes]] = []
     size = 0
     for number, line in lines:
-        held.append((number, line))
+        batch.append((number, line))
         size += len(line)
         if size >= CHUNK:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, bytes]]:
@@ -147,15 +147,15 @@ class _Bound:
         self._name = name
         self.most = most
 
-    def check(self, size: int, place: str) -> None:
+    def check(self, size: int, where: str) -> None:
         """Raises `HistoryError` if a conversation of `size` bytes is too large."""
         if size > self.most:
-            raise self.error(place)
+            raise self.error(where)
 
-    def error(self, place: str) -> HistoryError:
+    def error(self, where: str) -> HistoryError:
         """The error for a conversation that is too large."""
         return HistoryError(
-            f"{self._name}, {place}: it has more than {self.most:,} bytes; if that is what you mean to read, "
+            f"{self._name}, {where}: it has more than {self.most:,} bytes; if that is what you mean to read, "
             "give --max-line a larger number"
         )
 
@@ -196,14 +196,14 @@ def _elements(blocks: Iterator[bytes], bound: _Bound) -> Iterator[tuple[int, byt
     first_block = next(blocks, b"")
     blocks = chain([first_block], blocks)
     if first_block.lstrip()[:1] != b"[":
-        yield 1, b"".join(_bounded(blocks, bound))
+        yield 1, b"".join(_check_sizes(blocks, bound))
         return
     elements = _split(blocks, bound)
     first = next(elements, b"")
     if _is_conversation(first):
         yield from enumerate(chain([first], elements), start=1)
     elif first:
-        yield 1, b"[" + b",".join(_bounded(chain([first], elements), bound)) + b"]"
+        yield 1, b"[" + b",".join(_check_sizes(chain([first], elements), bound)) + b"]"
     else:
         yield 1, b"[]"
 
@@ -217,7 +217,7 @@ def _is_conversation(element: bytes) -> bool:
     return isinstance(value, list) or bool(field_of(value))
 
 
-def _bounded(pieces: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
+def _check_sizes(pieces: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -225,7 +225,7 @@ def _bounded(pieces: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
         yield piece
 
 
-def _joined(pieces: Sequence[bytes], number: int, bound: _Bound) -> bytes:
+def _join(pieces: Sequence[bytes], number: int, bound: _Bound) -> bytes:
     element = b"".join(pieces)
     bound.check(len(element), f"conversation {number}")
     return element
@@ -256,12 +256,12 @@ def _split(blocks: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
                 depth += 1
                 start = match.end() if depth == 1 else start
             elif sign == b"," and depth == 1:
-                yield _joined([*piece, block[start : match.start()]], number, bound)
+                yield _join([*piece, block[start : match.start()]], number, bound)
                 piece, size, start, number = [], 0, match.end(), number + 1
             elif sign in b"]}":
                 depth -= 1
                 if depth == 0:
-                    last = _joined([*piece, block[start : match.start()]], number, bound)
+                    last = _join([*piece, block[start : match.start()]], number, bound)
                     behind = block[match.end() :].strip() or next(
                         (more.strip() for more in blocks if more.strip()), b""
                     )

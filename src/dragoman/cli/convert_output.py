@@ -10,10 +10,10 @@ from typing import Any, BinaryIO, Self
 
 import msgspec
 
-from dragoman.cli.convert_chunks import Chunk, Done, Summary
+from dragoman.cli.convert_chunks import Done, InputChunk, Summary
 from dragoman.errors import HistoryError, SettingsError
 
-__all__ = ["NOTED", "Note", "Output", "note_of"]
+__all__ = ["NOTED", "Note", "ConvertOutput", "note_of"]
 
 NOTED = 16
 """Chunks after which it is made sure that they are on the disk, and noted."""
@@ -39,7 +39,7 @@ def note_of(output: str) -> Path:
     return Path(f"{output}.resume")
 
 
-class Output:
+class ConvertOutput:
     """The output, the report and the note of a run; standard output has no note.
 
     Args:
@@ -54,11 +54,13 @@ class Output:
     """
 
     def __init__(
-        self, output: str, report: str | None, how: dict[str, Any], *, resume: bool
+        self, output: str, report: str | None, settings: dict[str, Any], *, resume: bool
     ) -> None:
         self._path, self._report_path = output, report
         self._note_path = None if output == "-" else note_of(output)
-        self.note = self._read(how) if resume and self._note_path is not None else Note(how)
+        self.note = (
+            self._read(settings) if resume and self._note_path is not None else Note(settings)
+        )
         self._behind = 0
         self._files = ExitStack()
 
@@ -91,7 +93,7 @@ class Output:
             if self._behind:
                 self._keep()
 
-    def add(self, chunk: Chunk, done: Done) -> None:
+    def add(self, chunk: InputChunk, done: Done) -> None:
         """What came of a chunk. It is noted now and then, once it is on the disk: what comes behind the last note is done again."""
         self._output.write(done.output)
         self._output.flush()
@@ -129,17 +131,19 @@ class Output:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def _read(self, how: dict[str, Any]) -> Note:
+    def _read(self, settings: dict[str, Any]) -> Note:
         assert self._note_path is not None
         try:
             note = msgspec.json.decode(self._note_path.read_bytes(), type=Note)
         except FileNotFoundError:
-            return Note(how)
+            return Note(settings)
         except ValueError as error:
             raise HistoryError(
                 f"{self._note_path} is no note of an unfinished run: {error}; begin without --resume"
             ) from error
-        if other := [key for key in {**note.how, **how} if note.how.get(key) != how.get(key)]:
+        if other := [
+            key for key in {**note.how, **settings} if note.how.get(key) != settings.get(key)
+        ]:
             raise SettingsError(
                 f"the unfinished run of {self._path} had another {', '.join(sorted(other))}; give it the same, or begin without --resume"
             )

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from dragoman.cli.interrupt import Interrupts
 
-__all__ = ["Editor", "Given", "history_file"]
+__all__ = ["Editor", "LineGivenUp", "history_file"]
 
 
-class Given(Exception):
+class LineGivenUp(Exception):
     """The line was given up, with Ctrl-C."""
 
 
@@ -43,7 +43,7 @@ class Editor:
             multiline=True,
             key_bindings=_keys(),
             history=_History(history_file()) if keeps else DummyHistory(),
-            interrupt_exception=Given,
+            interrupt_exception=LineGivenUp,
             enable_suspend=True,
             enable_open_in_editor=True,
             tempfile_suffix=suffix,
@@ -54,7 +54,7 @@ class Editor:
         """What is typed. `before` stands before the line, `text` in it.
 
         Raises:
-            Given: Ctrl-C gave it up.
+            LineGivenUp: Ctrl-C gave it up.
             EOFError: Ctrl-D, on an empty line.
         """
         with self._interrupts.to(_give_up):
@@ -114,4 +114,4 @@ def _keys() -> KeyBindings:
 def _give_up() -> None:
     app = get_app_or_none()
     if app is not None and app.is_running and not app.is_done:
-        app.exit(exception=Given)
+        app.exit(exception=LineGivenUp)

@@ -116,19 +116,21 @@ def create(
     usage: Usage | None = None
     failed: DragomanError | None = None
 
-    def keep(place: int, made: Sequence[Vector]) -> None:
-        vectors[place : place + len(made)] = made
+    def keep(index: int, batch: Sequence[Vector]) -> None:
+        vectors[index : index + len(batch)] = batch
 
     with _Progress(len(texts)) as progress:
         try:
-            how: Any = {"dimensions": dimensions, "progress": progress, "keep": keep}
-            usage = _run(agent, lambda: agent.embed_documents(texts, **how)).usage
+            options: Any = {"dimensions": dimensions, "progress": progress, "keep": keep}
+            usage = _run(agent, lambda: agent.embed_documents(texts, **options)).usage
         except DragomanError as error:
             if all(vector is None for vector in vectors):
                 raise
             failed = error
-    made = iter(vectors)
-    found = [(file, [(chunk, next(made)) for chunk in cut]) for file, cut in documents]
+    remaining_vectors = iter(vectors)
+    embedded_files = [
+        (file, [(chunk, next(remaining_vectors)) for chunk in cut]) for file, cut in documents
+    ]
     embedded = _Embedded(
         model=name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -144,12 +146,12 @@ def create(
                     if vector is not None
                 ],
             )
-            for file, cut in found
+            for file, cut in embedded_files
         ],
     )
     _show(embedded, usage, verbose)
     if failed is not None:
-        lacking = [file for file, cut in found if any(vector is None for _, vector in cut)]
+        lacking = [file for file, cut in embedded_files if any(vector is None for _, vector in cut)]
         failed.message += f"; {vectors.count(None)} of {len(vectors)} chunks have no vector, in {', '.join(lacking)}"
         raise failed
 
@@ -183,25 +185,25 @@ def search(
     if not query.strip():
         raise typer.BadParameter("there is nothing to look for", param_hint="--query")
     files = list(_files(path))
-    made = {(each.model, each.dimensions) for each in (_load(file, _Made) for file in files)}
-    if len(made) > 1:
+    makers = {(entry.model, entry.dimensions) for entry in (_load(file, _Made) for file in files)}
+    if len(makers) > 1:
         names = ", ".join(
-            sorted(f"{name}, {size} numbers" if size else name for name, size in made)
+            sorted(f"{name}, {size} numbers" if size else name for name, size in makers)
         )
         raise typer.BadParameter(
             f"the files were made with different models: {names}", param_hint="PATH"
         )
-    ((made_with, dimensions),) = made
+    ((made_with, dimensions),) = makers
     agent, _ = _agent(model or made_with, base_url)
     result = _run(agent, lambda: agent.embed_query(query, dimensions=dimensions))
-    found = (
+    scored = (
         (cosine_similarity(result.embeddings, chunk.vector), document.file, chunk)
         for file in files  # one at a time: their vectors may be more than memory holds
         for document in _load(file, _Embedded).documents
         for chunk in document.chunks
     )
     try:
-        nearest = nlargest(limit, found, key=lambda each: each[0])
+        nearest = nlargest(limit, scored, key=lambda entry: entry[0])
     except InvalidRequestError as error:
         raise typer.BadParameter(str(error), param_hint="--model") from error
     results = [
@@ -275,19 +277,19 @@ def _read(file: str) -> str:
 
 
 def _files(path: str) -> Iterator[Path]:
-    found = Path(path)
-    if not found.is_dir():
-        yield found
+    folder = Path(path)
+    if not folder.is_dir():
+        yield folder
         return
-    files = sorted(found.glob("*.json"))
+    files = sorted(folder.glob("*.json"))
     if not files:
         raise typer.BadParameter(f"no .json file is in {path}", param_hint="PATH")
     yield from files
 
 
-def _load(file: Path, kind: type[T]) -> T:
+def _load(file: Path, wanted_type: type[T]) -> T:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=kind)
+        return msgspec.json.decode(file.read_bytes(), type=wanted_type)
     except OSError as error:
         raise typer.BadParameter(
             f"cannot read {file}: {error.strerror}", param_hint="PATH"

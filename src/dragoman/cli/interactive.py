@@ -12,7 +12,7 @@ import typer
 
 from dragoman import providers
 from dragoman.cli.answer import RunHow, answer, asking
-from dragoman.cli.editor import Editor, Given
+from dragoman.cli.editor import Editor, LineGivenUp
 from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.prompt import prompt_parts
 from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
@@ -20,9 +20,9 @@ from dragoman.cli.terminal import echo, plain, report
 from dragoman.cli.threads import Begun, begun_thread, last_words
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message
-from dragoman.model.chat_model import new_id
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.keys import find_key
+from dragoman.runtime import new_id
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
@@ -60,10 +60,10 @@ class _Conversation:
             self.screen.warm_up(self.model)
         model = None if self.model == _chat_model(self.agent.model) else self.model
         asks = asking(self.screen, self.interrupts)
-        how: RunHow = {"model": model, "output_schema": schema, "thread_id": self.thread_id}
+        options: RunHow = {"model": model, "output_schema": schema, "thread_id": self.thread_id}
         try:
             results = await answer(
-                self.agent, parts, self.screen.show, self.interrupts, self.history, asks, **how
+                self.agent, parts, self.screen.show, self.interrupts, self.history, asks, **options
             )
         finally:
             self.screen.finish()
@@ -124,7 +124,7 @@ async def _converse(
                             await talk.send(prompt, schema=schema, verbose=verbose)
                 except EOFError:
                     break
-                except Given:
+                except LineGivenUp:
                     continue
                 except asyncio.CancelledError:
                     task.uncancel()
@@ -161,17 +161,17 @@ def _help(_talk: _Conversation, _: str) -> None:
 def _clear(talk: _Conversation, _: str) -> None:
     talk.history.clear()
     talk.thread_id = new_id()
-    kept = "" if talk.agent.memory is None else f", and is kept as {talk.thread_id}"
-    echo(f"the conversation begins anew{kept}")
+    note = "" if talk.agent.memory is None else f", and is kept as {talk.thread_id}"
+    echo(f"the conversation begins anew{note}")
 
 
 def _model(talk: _Conversation, name: str) -> None:
     if name:
-        talk.model = _named(name, parse_model_string(talk.model).provider)
+        talk.model = _resolve_model(name, parse_model_string(talk.model).provider)
     echo(talk.model)
 
 
-def _named(name: str, current: str) -> str:
+def _resolve_model(name: str, current: str) -> str:
     """The model string that `/model NAME` means: one as it is, else a model of the provider that answers now.
 
     Raises:

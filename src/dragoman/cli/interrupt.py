@@ -24,9 +24,9 @@ class Interrupts:
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         try:
-            self._loop.add_signal_handler(signal.SIGINT, self._interrupted)
+            self._loop.add_signal_handler(signal.SIGINT, self._on_interrupt)
         except NotImplementedError:  # Windows
-            signal.signal(signal.SIGINT, self._signalled)
+            signal.signal(signal.SIGINT, self._on_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -37,10 +37,10 @@ class Interrupts:
     @contextmanager
     def to(self, *actions: Callable[[], object]) -> Generator[None]:
         """Within the block Ctrl-C does the first of these; each further one the next, and the last again and again."""
-        left = list(actions)
+        remaining = list(actions)
 
         def act() -> None:
-            (left.pop(0) if len(left) > 1 else left[0])()
+            (remaining.pop(0) if len(remaining) > 1 else remaining[0])()
 
         self._actions.append(act)
         try:
@@ -48,9 +48,9 @@ class Interrupts:
         finally:
             self._actions.pop()
 
-    def _signalled(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._interrupted)
+    def _on_signal(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._on_interrupt)
 
-    def _interrupted(self) -> None:
+    def _on_interrupt(self) -> None:
         if self._actions:
             self._actions[-1]()

@@ -97,7 +97,7 @@ def mcp(
     if directory is not None:
         os.chdir(directory)
     with redirect_stdout(sys.stderr):
-        served = _loaded(target)
+        served = _load_target(target)
         server = _server(served, name, description, tools=tools, both=both)
 
     if not http and sys.stdin is None:
@@ -118,7 +118,7 @@ def mcp(
     return 0
 
 
-def _loaded(target: str) -> Any:
+def _load_target(target: str) -> Any:
     """What is to be served.
 
     Raises:
@@ -187,8 +187,8 @@ def _open(served: Any) -> Any:
 
 def _configuration(name: str) -> str:
     """What a client needs to start this very command."""
-    arguments = [each for each in sys.argv[1:] if each]
-    if not any(each in ("-C", "--directory") for each in arguments):
+    arguments = [argument for argument in sys.argv[1:] if argument]
+    if not any(argument in ("-C", "--directory") for argument in arguments):
         arguments += ["--directory", os.getcwd()]  # noqa: PTH109
     return _entry(name, {"command": sys.executable, "args": ["-m", "dragoman", *arguments]})
 

@@ -42,7 +42,7 @@ def value_of(target: str, option: str, whole: Callable[[str, Mapping[str, Any]],
 def _missing(module: str, name: str, values: Mapping[str, Any]) -> str:
     from dragoman.agent import Agent
 
-    agents = [known for known, value in values.items() if isinstance(value, Agent)]
+    agents = [agent_name for agent_name, value in values.items() if isinstance(value, Agent)]
     hint = f"; its agents are: {', '.join(agents)}" if agents else "; it has no agent"
     return f"{module!r} ({values.get('__file__')}) has no {name!r}{hint}"
 
@@ -54,23 +54,23 @@ def values_of(module: str, option: str) -> Mapping[str, Any]:
     Raises:
         BadParameter: there is no such module, or its import fails.
     """
-    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109 - as the import system has it
-        sys.path.append(here)
+    if (folder := os.getcwd()) not in sys.path:  # noqa: PTH109 - as the import system has it
+        sys.path.append(folder)
     try:
         return vars(import_module(module))
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise _failed(module, error, option) from error
+            raise _import_error(module, error, option) from error
         hint = f"; without .py it is a module: {module[:-3]}" if module.endswith(".py") else ""
         raise typer.BadParameter(
             f"there is no module {module!r} in this directory or where Python looks for modules{hint}",
             param_hint=option,
         ) from error
     except Exception as error:  # code of the user's, which may raise anything
-        raise _failed(module, error, option) from error
+        raise _import_error(module, error, option) from error
 
 
-def _failed(module: str, error: Exception, option: str) -> typer.BadParameter:
+def _import_error(module: str, error: Exception, option: str) -> typer.BadParameter:
     return typer.BadParameter(
         f"{module!r} cannot be imported: {type(error).__name__}: {error}", param_hint=option
     )
@@ -94,10 +94,10 @@ def tools_among(module: str, values: Mapping[str, Any], option: str) -> list[Too
     Raises:
         BadParameter: there are none.
     """
-    found = {id(value): value for value in values.values() if is_tool(value)}
-    if not found:
+    tools = {id(value): value for value in values.values() if is_tool(value)}
+    if not tools:
         raise typer.BadParameter(
             f"{module!r} ({values.get('__file__')}) has no tools; make one of a function with @tool",
             param_hint=option,
         )
-    return list(found.values())
+    return list(tools.values())

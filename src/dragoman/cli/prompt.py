@@ -53,25 +53,25 @@ def prompt_parts(prompt: str, after: str = "") -> list[Content]:
     """
     files: list[Content] = []
 
-    def named(mention: re.Match[str]) -> str:
+    def replace_mention(mention: re.Match[str]) -> str:
         if literal := mention["literal"]:
             return literal
         quoted = mention["whole"] or mention["path"]
-        path, rest = (quoted, "") if quoted else _word(mention["word"])
+        path, trailing = (quoted, "") if quoted else _word(mention["word"])
         part = _attachment(Path(path).expanduser())
         files.append(part)
-        return Path(path).name + rest
+        return Path(path).name + trailing
 
     text = "\n\n".join(
-        piece for piece in (_MENTION.sub(named, clean(prompt)), after) if piece.strip()
+        piece for piece in (_MENTION.sub(replace_mention, clean(prompt)), after) if piece.strip()
     )
     return [TextPart(text), *files] if text else files
 
 
-def _word(word: str) -> tuple[str, str]:
+def _word(mention: str) -> tuple[str, str]:
     """A path that stands in a sentence → the path, and the punctuation that is not its own."""
-    path = word if Path(word).expanduser().exists() else word.rstrip(_PUNCTUATION)
-    return path, word[len(path) :]
+    path = mention if Path(mention).expanduser().exists() else mention.rstrip(_PUNCTUATION)
+    return path, mention[len(path) :]
 
 
 def _attachment(path: Path) -> Content:

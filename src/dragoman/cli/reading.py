@@ -71,13 +71,13 @@ def plan(
     if not lines:
         raise HistoryError("there is no conversation in it")
     for line in read_jsonl(lines, format=source):
-        found = plan(line.messages, target)
+        result = plan(line.messages, target)
         if json:
             echo_json(
-                {**_fields(found), **({"line": line.number} if len(lines) > 1 else {})}, indent=0
+                {**_fields(result), **({"line": line.number} if len(lines) > 1 else {})}, indent=0
             )
         else:
-            echo(f"line {line.number}: {found}" if len(lines) > 1 else str(found))
+            echo(f"line {line.number}: {result}" if len(lines) > 1 else str(result))
     return 0
 
 
@@ -92,13 +92,13 @@ def _lines(data: bytes) -> list[bytes]:
     return [data]
 
 
-def _fields(found: Plan) -> dict[str, Any]:
+def _fields(result: Plan) -> dict[str, Any]:
     return {
-        "target": found.target,
-        "ok": found.ok,
-        "tokens": found.tokens,
-        "losses": [{**msgspec.to_builtins(loss), "minor": loss.is_minor} for loss in found.losses],
-        "repairs": msgspec.to_builtins(found.repairs),
+        "target": result.target,
+        "ok": result.ok,
+        "tokens": result.tokens,
+        "losses": [{**msgspec.to_builtins(loss), "minor": loss.is_minor} for loss in result.losses],
+        "repairs": msgspec.to_builtins(result.repairs),
     }
 
 

@@ -151,7 +151,7 @@ def show_pending(pending: Sequence[Interrupt], then: str) -> None:
 def known_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
     """What results cost together, in US dollars; `None`: that is unknown, or the extra `cost` is not installed."""
     try:
-        return cost_of(call for each in results for call in each.calls)
+        return cost_of(call for result in results for call in result.calls)
     except SettingsError:
         return None
 
@@ -163,19 +163,19 @@ def usage_line(usage: Usage | None, cost: Decimal | None = None) -> str:
         if usage
         else {}
     )
-    shown = [f"{name}: {count} tokens" for name, count in counts.items() if count is not None]
+    parts = [f"{name}: {count} tokens" for name, count in counts.items() if count is not None]
     dollars = "" if cost is None else f"; cost: ${cost:f}"
-    return f"Usage: {', '.join(shown) or 'the provider did not tell'}{dollars}"
+    return f"Usage: {', '.join(parts) or 'the provider did not tell'}{dollars}"
 
 
-def show_notes(result: ChatResult[Any], known: Collection[Loss] = ()) -> None:
-    """Says on standard error, in a line each, what the requests had to leave out beyond what is `known` already, and that an
+def show_notes(result: ChatResult[Any], known_losses: Collection[Loss] = ()) -> None:
+    """Says on standard error, in a line each, what the requests had to leave out beyond what is `known_losses` already, and that an
     answer is not whole."""
     losses = "; ".join(
         dict.fromkeys(
             f"{loss.which or loss.what} ({loss.why})"
             for loss in result.losses
-            if not (loss.is_minor or loss in known)
+            if not (loss.is_minor or loss in known_losses)
         )
     )
     notes = [f"not sent as it is: {losses}"] if losses else []

@@ -163,13 +163,13 @@ def serve(
         from dragoman.errors import SettingsError
 
         raise SettingsError(f"a server needs {error.name}: {extra_hint('serve')}") from error
-    with _logged(calls=log):
+    with _show_logs(calls=log):
         auth = _keys(keys or [], key_file)
         if (host_names := list(hosts or ())) == [] and auth is not None:
             host_names = _names(host)
         with redirect_stdout(sys.stderr):
             app = _app(
-                _served(targets or [], model),
+                _load_targets(targets or [], model),
                 gateway,
                 {
                     "store": None if store == "none" else store,
@@ -210,11 +210,11 @@ def _policy(on_disconnect: str) -> AgentPolicy:
     return AgentPolicy(on_disconnect=on_disconnect)
 
 
-def _keys(given: list[str], file: Path | None) -> list[Key] | None:
+def _keys(arguments: list[str], file: Path | None) -> list[Key] | None:
     """The keys of the command line, else of the variable; and of the file. `None`: there are none."""
     from dragoman.serve.http.callers import Key, keys_in, read_keys
 
-    keys = [Key(each) for each in given]
+    keys = [Key(argument) for argument in arguments]
     if not keys and (variable := os.environ.get(_KEY)):
         keys = keys_in(variable, where=_KEY)
     if file is not None:
@@ -223,26 +223,26 @@ def _keys(given: list[str], file: Path | None) -> list[Key] | None:
 
 
 @contextmanager
-def _logged(*, calls: bool) -> Generator[None]:
+def _show_logs(*, calls: bool) -> Generator[None]:
     """Shows what goes wrong, and each call if wanted, in a line each."""
     import logging
 
     log, of_calls = logging.getLogger("dragoman.serve"), logging.getLogger("dragoman.serve.calls")
-    shown = logging.StreamHandler()
-    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
     before = log.level, of_calls.level
-    log.addHandler(shown)
+    log.addHandler(handler)
     log.setLevel(logging.WARNING)
     of_calls.setLevel(logging.INFO if calls else logging.WARNING)
     try:
         yield
     finally:
-        log.removeHandler(shown)
-        for each, level in zip((log, of_calls), before, strict=True):
-            each.setLevel(level)
+        log.removeHandler(handler)
+        for logger, level in zip((log, of_calls), before, strict=True):
+            logger.setLevel(level)
 
 
-def _served(targets: list[str], model: str | None) -> list[tuple[str, Any]]:
+def _load_targets(targets: list[str], model: str | None) -> list[tuple[str, Any]]:
     """What is to be served, by name.
 
     Raises:
@@ -251,20 +251,20 @@ def _served(targets: list[str], model: str | None) -> list[tuple[str, Any]]:
     from dragoman.agent import Agent
     from dragoman.cli.modules import value_of
 
-    found: list[tuple[str, Any]] = []
+    served: list[tuple[str, Any]] = []
     for target in targets:
         value = value_of(target, _TARGET, lambda module, values: _agents_among(module, values))
         name = target.partition(":")[2]
-        found += value if isinstance(value, _Several) else [(name, value)]
+        served += value if isinstance(value, _Several) else [(name, value)]
     if model is not None:
-        found.append((model, Agent[None](model)))
-    names = [name for name, _ in found]
+        served.append((model, Agent[None](model)))
+    names = [name for name, _ in served]
     if len(set(names)) < len(names):
         raise typer.BadParameter(
             f"two are named {max(names, key=names.count)!r}, so that clients could not ask for one",
             param_hint=_TARGET,
         )
-    return found
+    return served
 
 
 class _Several(list[tuple[str, Any]]):
@@ -285,11 +285,11 @@ def _agents_among(module: str, values: Mapping[str, Any]) -> _Several:
     return _Several(agents.values())
 
 
-def _is_a(value: Any, kind: type) -> bool:
-    return isinstance(value, kind)
+def _is_a(value: Any, cls: type) -> bool:
+    return isinstance(value, cls)
 
 
-def _app(served: list[tuple[str, Any]], file: Path | None, how: dict[str, Any]) -> Starlette:
+def _app(served: list[tuple[str, Any]], file: Path | None, options: dict[str, Any]) -> Starlette:
     """The application.
 
     Raises:
@@ -301,16 +301,16 @@ def _app(served: list[tuple[str, Any]], file: Path | None, how: dict[str, Any]) 
     from dragoman.agent import Agent
     from dragoman.serve import Gateway, app
 
-    if len(served) == 1 and isinstance(made := served[0][1], Starlette):
+    if len(served) == 1 and isinstance(application := served[0][1], Starlette):
         if file is not None:
             raise typer.BadParameter(
                 "the application has its own; give one of the two", param_hint="--gateway"
             )
-        if not hasattr(made.state, "service"):
+        if not hasattr(application.state, "service"):
             raise typer.BadParameter(
                 "it is no application of dragoman.serve.app", param_hint=_TARGET
             )
-        return made
+        return application
     for name, value in served:
         if not isinstance(value, Agent):
             raise typer.BadParameter(
@@ -327,7 +327,7 @@ def _app(served: list[tuple[str, Any]], file: Path | None, how: dict[str, Any]) 
     return app(
         (agents if several else next(iter(agents.values()))) if agents else None,
         gateway=gateway,
-        **how,
+        **options,
     )
 
 
@@ -397,15 +397,15 @@ def greeting(names: Sequence[str], url: str, variable: str | None, *, agents: bo
     `names`: what clients may ask for; `*` stands for any characters. `variable`: of the environment, which holds the key that clients send; `None`: they need none. `agents`: whether agents are among them,
     which are served in agent protocols too.
     """
-    known = next((name for name in names if "*" not in name), "MODEL")
-    shown = ", ".join(names[:_MOST_NAMES]) + (
+    example = next((name for name in names if "*" not in name), "MODEL")
+    listed = ", ".join(names[:_MOST_NAMES]) + (
         f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     )
     text = _TEXT + (_PROTOCOLS if agents else "")
     return text.format(
         url=url,
-        names=shown or "models",
-        model=msgspec.json.encode(known).decode(),
+        names=listed or "models",
+        model=msgspec.json.encode(example).decode(),
         header=f' -H "authorization: Bearer ${variable}"' if variable else "",
         python_imports="import os\n" if variable else "",
         python_key=f'os.environ["{variable}"]' if variable else '"none"',

@@ -44,7 +44,7 @@ def _escapes(first: int, last: int) -> dict[int, str]:
         code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)
     }
     return {
-        code: "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
+        code: "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
         for code, units in signs.items()
     }
 
@@ -109,7 +109,7 @@ _NO_COMMAND = re.compile(r"No such command ['\"](.*?)['\"]", re.DOTALL)
 
 def exit_code(error: Exception) -> int:
     """The exit code for an error of ours or of the command line's parser."""
-    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+    return next(EXIT_CODES[base] for base in type(error).__mro__ if base in EXIT_CODES)
 
 
 def report(error: Exception) -> None:

@@ -79,7 +79,7 @@ async def begun_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Be
         HistoryError: none is kept.
     """
     from dragoman.memory.conversation import load_thread
-    from dragoman.model.chat_model import new_id
+    from dragoman.runtime import new_id
 
     memory = agent.memory
     if memory is None:
@@ -174,7 +174,7 @@ def show(name: _Name, store: StoreOption = None, json: _Json = False) -> int:
         _print_json([msgspec.Raw(message.to_json()) for message in messages])
         return 0
     for message in messages:
-        echo(_shown(message))
+        echo(_describe(message))
     return 0
 
 
@@ -266,14 +266,14 @@ def search(
     if json:
         _print_json(
             [
-                {"thread": each.thread_id, "message": msgspec.Raw(each.message.to_json())}
-                for each in messages
+                {"thread": match.thread_id, "message": msgspec.Raw(match.message.to_json())}
+                for match in messages
             ]
         )
     else:
-        for each in messages:
+        for match in messages:
             echo(
-                f"{plain(each.thread_id)}  {each.message.role}: {plain(each.message.text)[:_WIDTH]}"
+                f"{plain(match.thread_id)}  {match.message.role}: {plain(match.message.text)[:_WIDTH]}"
             )
     return 0 if messages else 1
 
@@ -299,20 +299,21 @@ async def _messages(memory: Memory, name: str) -> list[Message]:
     """The messages of a conversation. What is damaged is told, and left out."""
 
     problems: list[str] = []
-    found = await memory.recall(name, per_page=None, problems=problems)
+    page = await memory.recall(name, per_page=None, problems=problems)
     for problem in problems:
         echo(f"note: {plain(problem)}", err=True)
-    return [*found.items]
+    return [*page.items]
 
 
-def _shown(message: Message) -> str:
+def _describe(message: Message) -> str:
     """A message for people: its text, calls, results and files."""
     from dragoman.message import DataPart, FilePart, LinkPart
 
     lines = [message.text] if message.text else []
     lines += [f"[calls {plain(call.name)} {_json(call.arguments)}]" for call in message.tool_calls]
     lines += [
-        f"[{plain(each.name)}: {_json(each.result)[:_WIDTH]}]" for each in message.tool_results
+        f"[{plain(result.name)}: {_json(result.result)[:_WIDTH]}]"
+        for result in message.tool_results
     ]
     lines += [
         f"[{part.mime_type or 'file'}]"
@@ -327,8 +328,8 @@ def _json(value: Any) -> str:
     return plain(msgspec.json.encode(value, enc_hook=str).decode(errors="replace"))
 
 
-def _time(at: datetime) -> str:
-    return f"{at.astimezone():%Y-%m-%d %H:%M}"
+def _time(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def _print_json(values: Iterable[Any]) -> None:

@@ -49,7 +49,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
     """The paragraphs, trimmed, and where each begins."""
     start = 0
     for end, following in [
-        *((found.start(), found.end()) for found in _BLANK_LINE.finditer(text)),
+        *((match.start(), match.end()) for match in _BLANK_LINE.finditer(text)),
         (len(text), len(text)),
     ]:
         piece = text[start:end]
@@ -67,8 +67,8 @@ def _cut(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]
 
 def _packed(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
     packed, offset = "", 0
-    for found in _SENTENCE.finditer(paragraph):
-        sentence = found[0]
+    for match in _SENTENCE.finditer(paragraph):
+        sentence = match[0]
         if packed and len(packed) + 1 + len(sentence) <= size:
             packed += f" {sentence}"
             continue
@@ -76,17 +76,17 @@ def _packed(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chu
             yield Chunk(packed, offset)
             packed = ""
         if len(sentence) <= size:
-            packed, offset = sentence, start + found.start()
+            packed, offset = sentence, start + match.start()
         else:
-            yield from _windows(sentence, start + found.start(), size, overlap)
+            yield from _windows(sentence, start + match.start(), size, overlap)
     if packed:
         yield Chunk(packed, offset)
 
 
 def _windows(sentence: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
-    for at in range(0, len(sentence), size - overlap):
-        window = sentence[at : at + size]
+    for position in range(0, len(sentence), size - overlap):
+        window = sentence[position : position + size]
         if not window.isspace():
-            yield Chunk(window, start + at)
-        if at + size >= len(sentence):
+            yield Chunk(window, start + position)
+        if position + size >= len(sentence):
             return

@@ -8,9 +8,15 @@ from dragoman.runtime import lazy
 
 if TYPE_CHECKING:
     from dragoman.memory.memory import Memory
-    from dragoman.memory.open import open_store
-    from dragoman.memory.paging import Neighbours
-    from dragoman.memory.store import Batch, MessageQuery, Store, ThreadChange, ThreadQuery
+    from dragoman.memory.memory_store import open_store
+    from dragoman.memory.store import (
+        Batch,
+        MessageQuery,
+        Neighbours,
+        Store,
+        ThreadChange,
+        ThreadQuery,
+    )
     from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 
 __all__ = [
@@ -33,14 +39,14 @@ _MODULES = {
     "Branch": "thread",
     "Memory": "memory",
     "MessageQuery": "store",
-    "Neighbours": "paging",
+    "Neighbours": "store",
     "Page": "thread",
     "Store": "store",
     "StoredMessage": "thread",
     "Thread": "thread",
     "ThreadChange": "store",
     "ThreadQuery": "store",
-    "open_store": "open",
+    "open_store": "store",
 }
 
 __getattr__ = lazy("dragoman.memory", _MODULES)

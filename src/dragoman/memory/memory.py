@@ -10,10 +10,8 @@ import msgspec
 
 from dragoman.arguments import expect, expect_each, wrong
 from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
-from dragoman.memory.changing import check_owner, owned
-from dragoman.memory.cloning import clone_of, cloned
-from dragoman.memory.open import open_store
-from dragoman.memory.paging import Neighbours, page_of, with_neighbours
+from dragoman.memory.changing import check_owner, clone_of, cloned, owned
+from dragoman.memory.memory_store import open_store
 from dragoman.memory.settings import (
     checked_id,
     checked_metadata,
@@ -21,11 +19,21 @@ from dragoman.memory.settings import (
     checked_title,
     window,
 )
-from dragoman.memory.store import Batch, Make, MessageQuery, Store, ThreadChange, ThreadQuery
+from dragoman.memory.store import (
+    Batch,
+    Make,
+    MessageQuery,
+    Neighbours,
+    Store,
+    ThreadChange,
+    ThreadQuery,
+    page_of,
+    with_neighbours,
+)
 from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 from dragoman.memory.window import Loaded, ThreadReading, newest
 from dragoman.message import Message
-from dragoman.model.chat_model import new_id, now
+from dragoman.runtime import new_id, now
 
 __all__ = ["Memory"]
 

@@ -32,10 +32,9 @@ from sqlalchemy.sql.expression import TextualSelect
 from dragoman.errors import HistoryError
 from dragoman.memory.changing import split_words
 from dragoman.memory.packing import microseconds, unpacked
-from dragoman.memory.path import Span, path
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import MessageQuery, ThreadQuery
-from dragoman.memory.thread import Branch, StoredMessage, Thread
+from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path
 from dragoman.message import Message
 
 __all__ = [

@@ -14,7 +14,6 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, sele
 from dragoman.errors import HistoryError
 from dragoman.memory.changing import made
 from dragoman.memory.packing import Packed, digest_of, microseconds
-from dragoman.memory.path import Span, path
 from dragoman.memory.sql_reading import (
     THREAD,
     branches_of,
@@ -25,7 +24,7 @@ from dragoman.memory.sql_reading import (
 )
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import Batch
-from dragoman.memory.thread import Branch, Thread
+from dragoman.memory.thread import Branch, Span, Thread, path
 from dragoman.sql.engine import DIALECTS
 
 __all__ = ["delete_messages", "delete_thread", "save"]

@@ -1,15 +1,17 @@
-"""What a store gives: threads, their branches, messages in them."""
+"""What a store gives: threads, their branches, messages in them; and what a branch shows of a thread."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from dragoman.errors import HistoryError
 from dragoman.message import Message
 
-__all__ = ["Branch", "Page", "StoredMessage", "Thread"]
+__all__ = ["Branch", "Page", "Span", "StoredMessage", "Thread", "path", "shows"]
 
 T = TypeVar("T")
 
@@ -74,3 +76,35 @@ class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """Most items of a page; `None`: all."""
     has_more: bool
     """Whether there is another page behind it."""
+
+
+class Span(NamedTuple):
+    """Messages of a branch."""
+
+    branch: int
+    """Which one."""
+    until: int | None
+    """The position of the last one; `None`: all."""
+
+
+def path(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> tuple[Span, ...]:
+    """The spans that a branch shows, the latest first.
+
+    Raises:
+        HistoryError: the thread has no such branch.
+    """
+    spans = [Span(branch, None)]
+    while branch:
+        if branch not in branches:
+            raise HistoryError(f'the thread "{thread_id}" has no branch {branch}')
+        left = branches[branch]
+        branch = left.parent
+        spans.append(Span(branch, left.position))
+    return tuple(spans)
+
+
+def shows(spans: tuple[Span, ...], branch: int, position: int) -> bool:
+    """Whether these spans hold a message."""
+    return any(
+        span.branch == branch and (span.until is None or position <= span.until) for span in spans
+    )

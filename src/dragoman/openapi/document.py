@@ -57,33 +57,33 @@ class Document(msgspec.Struct, frozen=True):
     is_3_0: bool
     """Whether its schemas are those of OpenAPI 3.0, which are not quite JSON Schema."""
 
-    def at(self, place: str) -> Any:
+    def at(self, location: str) -> Any:
         """What stands at a place, such as `#/components/schemas/Pet`.
 
         Raises:
             SettingsError: nothing does, or the place is in another document.
         """
-        if not place.startswith("#"):
+        if not location.startswith("#"):
             raise SettingsError(
-                f"the document refers to {place!r}, and only what is in it is read: bundle it into one"
+                f"the document refers to {location!r}, and only what is in it is read: bundle it into one"
             )
-        found: Any = self.root
-        for step in place[1:].split("/")[1:]:
+        target: Any = self.root
+        for step in location[1:].split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Mapping) and key in found:
-                found = cast("Mapping[str, Any]", found)[key]
+            if isinstance(target, Mapping) and key in target:
+                target = cast("Mapping[str, Any]", target)[key]
             elif (
-                isinstance(found, list)
+                isinstance(target, list)
                 and key.isascii()
                 and key.isdigit()
-                and int(key) < len(cast("list[Any]", found))
+                and int(key) < len(cast("list[Any]", target))
             ):
-                found = cast("list[Any]", found)[int(key)]
+                target = cast("list[Any]", target)[int(key)]
             else:
-                raise SettingsError(f"the document refers to {place!r}, and there is nothing")
-        return found
+                raise SettingsError(f"the document refers to {location!r}, and there is nothing")
+        return target
 
-    def followed(self, value: Any, place: str) -> tuple[Mapping[str, Any], str]:
+    def followed(self, value: Any, location: str) -> tuple[Mapping[str, Any], str]:
         """An object, or that to which it refers, and where it stands.
 
         Raises:
@@ -95,18 +95,18 @@ class Document(msgspec.Struct, frozen=True):
         ):
             if to in seen:
                 raise SettingsError(
-                    f"the document refers at {place!r} to {to!r}, which refers to itself"
+                    f"the document refers at {location!r} to {to!r}, which refers to itself"
                 )
             seen.add(to)
-            value, place = self.at(to), to
+            value, location = self.at(to), to
         if not isinstance(value, Mapping):
-            raise SettingsError(f"the document has no object at {place!r}, but {value!r:.80}")
-        return cast("Mapping[str, Any]", value), place
+            raise SettingsError(f"the document has no object at {location!r}, but {value!r:.80}")
+        return cast("Mapping[str, Any]", value), location
 
 
-def pointer(place: str, *steps: str | int) -> str:
+def pointer(base: str, *steps: str | int) -> str:
     """The place below another."""
-    return "/".join([place, *[str(step).replace("~", "~0").replace("/", "~1") for step in steps]])
+    return "/".join([base, *[str(step).replace("~", "~0").replace("/", "~1") for step in steps]])
 
 
 def load(document: Mapping[str, Any] | str | Path) -> Document:
@@ -115,18 +115,18 @@ def load(document: Mapping[str, Any] | str | Path) -> Document:
     Raises:
         SettingsError: it cannot be read, or is no OpenAPI 3.0 or 3.1; the text says where.
     """
-    root = _json(document) if isinstance(document, Mapping) else _parsed(_text(document))
+    root = _json(document) if isinstance(document, Mapping) else _parse(_text(document))
     if not isinstance(root, dict):
         raise SettingsError("an OpenAPI document is an object, and this is none")
     root = cast("dict[str, Any]", root)
     version = root.get("openapi")
-    found = _VERSION.match(version) if isinstance(version, str) else None
-    if found is None:
-        given = "swagger 2.0" if "swagger" in root else f"{version!r:.40}"
+    match = _VERSION.match(version) if isinstance(version, str) else None
+    if match is None:
+        stated = "swagger 2.0" if "swagger" in root else f"{version!r:.40}"
         raise SettingsError(
-            f"OpenAPI 3.0 and 3.1 can be read, and this document is of version {given}: convert it"
+            f"OpenAPI 3.0 and 3.1 can be read, and this document is of version {stated}: convert it"
         )
-    is_3_0 = found[1] == "0"
+    is_3_0 = match[1] == "0"
     _check(
         {**root, "openapi": "3.0.3"} if is_3_0 else {**_without_booleans(root), "openapi": "3.1.0"}
     )
@@ -146,7 +146,7 @@ def _text(document: str | Path) -> str:
         raise SettingsError(f"the OpenAPI document {document} cannot be read: {error}") from error
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return json_bytes.decode(text)
     except (ValueError, RecursionError) as error:
@@ -173,8 +173,8 @@ def _json(value: Any) -> Any:
         raise SettingsError(f"the OpenAPI document cannot be read as JSON: {error}") from error
 
 
-def _size(value: Any, known: dict[int, int]) -> int:
-    """How many values it is with all that it holds, what it holds twice counted twice. `known`: of what was counted, by identity; -1 while
+def _size(value: Any, sizes: dict[int, int]) -> int:
+    """How many values it is with all that it holds, what it holds twice counted twice. `sizes`: of what was counted, by identity; -1 while
     it is being counted. Raises `ValueError` where it is too large or holds itself."""
     if isinstance(value, Mapping):
         below: Iterable[Any] = cast("Mapping[Any, Any]", value).values()
@@ -183,14 +183,14 @@ def _size(value: Any, known: dict[int, int]) -> int:
     else:
         return 1
     key = id(cast("object", value))
-    if key not in known:
-        known[key] = -1
-        known[key] = size = 1 + sum(_size(each, known) for each in below)
+    if key not in sizes:
+        sizes[key] = -1
+        sizes[key] = size = 1 + sum(_size(item, sizes) for item in below)
         if size > _MOST_VALUES:
             raise ValueError("it is too large")
-    elif known[key] < 0:
+    elif sizes[key] < 0:
         raise ValueError("it holds itself")
-    return known[key]
+    return sizes[key]
 
 
 def _check(root: Mapping[str, Any]) -> None:
@@ -204,7 +204,7 @@ def _check(root: Mapping[str, Any]) -> None:
         parse_obj(root)
     except ValidationError as error:
         first = max(
-            error.errors(include_url=False), key=lambda each: len(_place(root, each["loc"]))
+            error.errors(include_url=False), key=lambda problem: len(_place(root, problem["loc"]))
         )
         raise SettingsError(
             f"the OpenAPI document is wrong at {pointer('#', *_place(root, first['loc']))}: {first['msg']}"
@@ -219,28 +219,28 @@ def _without_booleans(value: Any, under: str = "") -> Any:
         return {} if under in ONE else value
     if isinstance(value, list):
         below = "not" if under in LISTS else ""
-        return [_without_booleans(each, below) for each in cast("list[Any]", value)]
+        return [_without_booleans(item, below) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         return {
-            key: _without_booleans(each, "not" if under in MAPS else key)
-            for key, each in fields.items()
+            key: _without_booleans(item, "not" if under in MAPS else key)
+            for key, item in fields.items()
         }
     return value
 
 
 def _place(root: Any, location: tuple[str | int, ...]) -> list[str | int]:
     """The steps of a validator's place that are in the document; the others name its types."""
-    found, steps = root, list[str | int]()
+    value, steps = root, list[str | int]()
     for step in location:
-        if isinstance(found, Mapping) and step in found:
-            found = cast("Mapping[Any, Any]", found)[step]
+        if isinstance(value, Mapping) and step in value:
+            value = cast("Mapping[Any, Any]", value)[step]
         elif (
-            isinstance(found, list)
+            isinstance(value, list)
             and isinstance(step, int)
-            and step < len(cast("list[Any]", found))
+            and step < len(cast("list[Any]", value))
         ):
-            found = cast("list[Any]", found)[step]
+            value = cast("list[Any]", value)[step]
         else:
             continue
         steps.append(step)

@@ -112,44 +112,48 @@ def operations(document: Document) -> list[Operation]:
         SettingsError: two have one `operationId`.
     """
     every = list(_all(document))
-    places: dict[str, str] = {}
-    for one, has_name in every:
-        if has_name and (first := places.setdefault(one.name, one.place)) is not one.place:
+    locations: dict[str, str] = {}
+    for operation, has_name in every:
+        if (
+            has_name
+            and (first := locations.setdefault(operation.name, operation.place))
+            is not operation.place
+        ):
             raise SettingsError(
-                f"the operations at {first!r} and {one.place!r} have one operationId, {one.name!r}"
+                f"the operations at {first!r} and {operation.place!r} have one operationId, {operation.name!r}"
             )
-    found: list[Operation] = []
-    for one, has_name in every:
+    named: list[Operation] = []
+    for operation, has_name in every:
         if not has_name:
-            one = msgspec.structs.replace(one, name=_free(one.name, places))
-            places[one.name] = one.place
-        found.append(one)
-    return found
+            operation = msgspec.structs.replace(operation, name=_free(operation.name, locations))
+            locations[operation.name] = operation.place
+        named.append(operation)
+    return named
 
 
 def _all(document: Document) -> Iterator[tuple[Operation, bool]]:
     """The operations, and whether the document names them."""
     for path, item in if_object(document.root.get("paths")).items():
-        above, place = document.followed(item, pointer("#/paths", path))
+        above, location = document.followed(item, pointer("#/paths", path))
         for method in METHODS:
             if not isinstance(above.get(method), Mapping):
                 continue
-            own = if_object(above[method])
+            fields = if_object(above[method])
             texts = dict.fromkeys(
-                filter(None, (if_text(own.get("summary")), if_text(own.get("description"))))
+                filter(None, (if_text(fields.get("summary")), if_text(fields.get("description"))))
             )
-            name = if_text(own.get("operationId"))
-            one = Operation(
+            name = if_text(fields.get("operationId"))
+            operation = Operation(
                 name or re.sub(r"[^A-Za-z0-9]+", "_", f"{method}{path}").strip("_"),
                 method.upper(),
                 path,
                 "\n\n".join(texts),
-                tuple(if_list(own.get("tags"))),
-                pointer(place, method),
-                own,
+                tuple(if_list(fields.get("tags"))),
+                pointer(location, method),
+                fields,
                 above,
             )
-            yield one, bool(name)
+            yield operation, bool(name)
 
 
 def read_arguments(
@@ -170,24 +174,24 @@ def read_arguments(
     properties: dict[str, Any] = {}
     required: list[str] = []
     parameters: list[Parameter] = []
-    for fields, place in _parameters(document, operation):
+    for fields, where in _parameters(document, operation):
         name, location = fields["name"], fields["in"]
         key = (location, name.lower() if location == "header" else name)
         if key in hidden or (location == "header" and key[1] in _OURS):
             continue
         try:
-            one, schema = _parameter(fields, place, schemas, _free(name, taken, location))
+            parameter, schema = _parameter(fields, where, schemas, _free(name, taken, location))
         except Unsupported:
             if fields.get("required") is True:
                 raise
             continue
-        taken.add(one.argument)
-        properties[one.argument] = _described(schema, fields)
-        parameters.append(one)
+        taken.add(parameter.argument)
+        properties[parameter.argument] = _with_description(schema, fields)
+        parameters.append(parameter)
         if fields.get("required") is True or location == "path":
-            required.append(one.argument)
+            required.append(parameter.argument)
     unfilled = set(re.findall(r"{([^{}]*)}", operation.path)) - {
-        one.name for one in parameters if one.location == "path"
+        parameter.name for parameter in parameters if parameter.location == "path"
     }
     if unfilled:
         raise Unsupported(
@@ -195,11 +199,11 @@ def read_arguments(
         )
     body = None
     if "requestBody" in operation.fields:
-        fields, place = document.followed(
+        fields, where = document.followed(
             operation.fields["requestBody"], pointer(operation.place, "requestBody")
         )
-        body, schema = _body(fields, place, schemas, _free("body", taken, "request"))
-        properties[body.argument] = _described(schema, fields)
+        body, schema = _body(fields, where, schemas, _free("body", taken, "request"))
+        properties[body.argument] = _with_description(schema, fields)
         if fields.get("required") is True:
             required.append(body.argument)
     whole: dict[str, Any] = {
@@ -217,21 +221,21 @@ def read_arguments(
 def _parameters(document: Document, operation: Operation) -> list[tuple[Mapping[str, Any], str]]:
     """The parameters of an operation; its own go before those of its path."""
     above = pointer(operation.place.rpartition("/")[0], "parameters")
-    found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
-    for given, at in (
+    by_key: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
+    for entries, base in (
         (operation.path_fields.get("parameters"), above),
         (operation.fields.get("parameters"), pointer(operation.place, "parameters")),
     ):
-        for number, one in enumerate(if_list(given)):
-            fields, place = document.followed(one, pointer(at, number))
+        for number, entry in enumerate(if_list(entries)):
+            fields, where = document.followed(entry, pointer(base, number))
             if not (isinstance(fields.get("name"), str) and fields.get("in") in _STYLES):
-                raise SettingsError(f"the document has no parameter at {place!r}")
-            found[fields["in"], fields["name"]] = fields, place
-    return list(found.values())
+                raise SettingsError(f"the document has no parameter at {where!r}")
+            by_key[fields["in"], fields["name"]] = fields, where
+    return list(by_key.values())
 
 
 def _parameter(
-    fields: Mapping[str, Any], place: str, schemas: Schemas, argument: str
+    fields: Mapping[str, Any], where: str, schemas: Schemas, argument: str
 ) -> tuple[Parameter, Any]:
     location: str = fields["in"]
     styles = _STYLES[location]
@@ -242,14 +246,14 @@ def _parameter(
         if not _JSON.match(media_type):
             raise Unsupported(f"its parameter {fields['name']!r} is written as {media_type}")
         schema = schemas.convert(
-            content[media_type].get("schema", {}), pointer(place, "content", media_type, "schema")
+            content[media_type].get("schema", {}), pointer(where, "content", media_type, "schema")
         )
         return Parameter(
             argument, fields["name"], location, styles[0], explode=False, is_json=True
         ), schema
     if style not in styles:
         raise Unsupported(f"its parameter {fields['name']!r} is written in the style {style!r}")
-    schema = schemas.convert(fields.get("schema", {}), pointer(place, "schema"))
+    schema = schemas.convert(fields.get("schema", {}), pointer(where, "schema"))
     explodes = explode if isinstance(explode, bool) else style in ("form", "deepObject")
     return Parameter(
         argument, fields["name"], location, style, explode=explodes, is_json=False
@@ -257,18 +261,18 @@ def _parameter(
 
 
 def _body(
-    fields: Mapping[str, Any], place: str, schemas: Schemas, argument: str
+    fields: Mapping[str, Any], where: str, schemas: Schemas, argument: str
 ) -> tuple[Body, Any]:
     content = if_object(fields.get("content"))
-    for kind, fits in _KINDS.items():
+    for body_kind, fits in _KINDS.items():
         for media_type, media in content.items():
             if fits(media_type):
-                below = pointer(place, "content", media_type, "schema")
+                below = pointer(where, "content", media_type, "schema")
                 schema = schemas.convert(
-                    if_object(media).get("schema", {} if kind != "text" else _TEXT), below
+                    if_object(media).get("schema", {} if body_kind != "text" else _TEXT), below
                 )
                 return Body(
-                    argument, "application/json" if media_type == "*/*" else media_type, kind
+                    argument, "application/json" if media_type == "*/*" else media_type, body_kind
                 ), schema
     raise Unsupported(f"its body is written as {' or '.join(content) or 'nothing'}")
 
@@ -291,7 +295,7 @@ def _is_text(media_type: str) -> bool:
 _KINDS = {"json": _is_json, "form": _is_form, "text": _is_text}
 
 
-def _described(schema: Any, fields: Mapping[str, Any]) -> Any:
+def _with_description(schema: Any, fields: Mapping[str, Any]) -> Any:
     """A schema with what is said of its parameter, where it says nothing itself."""
     text = if_text(fields.get("description"))
     if not text or isinstance(schema, bool) or "description" in schema:

@@ -1,7 +1,7 @@
 """One request of an API and what came of it.
 
 The arguments of a call become path, query, headers and body as the document's styles have them (`write`). Then keys are added,
-redirects are kept within the host, and the answer becomes a tool's result (`Requests`).
+redirects are kept within the host, and the answer becomes a tool's result (`ApiRequests`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Headers",
-    "Requests",
-    "Written",
+    "ApiRequests",
+    "WrittenRequest",
     "write",
 ]
 
@@ -39,7 +39,7 @@ _DELIMITERS = {"form": ",", "simple": ",", "spaceDelimited": "%20", "pipeDelimit
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class Written(msgspec.Struct, frozen=True):
+class WrittenRequest(msgspec.Struct, frozen=True):
     """A request without its address and its keys."""
 
     path: str
@@ -59,7 +59,7 @@ def write(
     parameters: Sequence[Parameter],
     body: Body | None,
     arguments: Mapping[str, Any],
-) -> Written:
+) -> WrittenRequest:
     """The request of a call. What is not given, or `None`, is left out.
 
     Raises:
@@ -67,18 +67,18 @@ def write(
     """
     path, query, cookies = operation.path, list[str](), list[str]()
     headers: dict[str, str] = {}
-    for one in parameters:
-        value = arguments.get(one.argument)
+    for parameter in parameters:
+        value = arguments.get(parameter.argument)
         if value is None:
             continue
-        if one.is_json:
+        if parameter.is_json:
             value = _as_json(value).decode()
-        if one.location == "path":
-            path = path.replace(f"{{{one.name}}}", _path_segment(one, value))
-        elif one.location == "header":
-            headers[one.name] = _header(one, value)
+        if parameter.location == "path":
+            path = path.replace(f"{{{parameter.name}}}", _path_segment(parameter, value))
+        elif parameter.location == "header":
+            headers[parameter.name] = _header(parameter, value)
         else:
-            (query if one.location == "query" else cookies).extend(_pairs(one, value))
+            (query if parameter.location == "query" else cookies).extend(_pairs(parameter, value))
     if "{" in path:
         raise ToolError(f"an argument of the path is missing: {path}")
     if not {".", ".."}.isdisjoint(path.split("/")):
@@ -86,68 +86,72 @@ def write(
     content = None
     if body is not None and (value := arguments.get(body.argument)) is not None:
         headers["content-type"] = body.media_type
-        content = _written_body(body, value)
-    return Written(path, tuple(query), headers, tuple(cookies), content)
+        content = _write_body(body, value)
+    return WrittenRequest(path, tuple(query), headers, tuple(cookies), content)
 
 
-def _path_segment(one: Parameter, value: Any) -> str:
-    if not (text := _simple(one, value, encoded=True)):
-        raise ToolError(f"{one.argument}: it stands in the path and cannot be empty")
+def _path_segment(parameter: Parameter, value: Any) -> str:
+    if not (text := _simple(parameter, value, encoded=True)):
+        raise ToolError(f"{parameter.argument}: it stands in the path and cannot be empty")
     return text
 
 
-def _header(one: Parameter, value: Any) -> str:
-    text = _simple(one, value, encoded=False)
+def _header(parameter: Parameter, value: Any) -> str:
+    text = _simple(parameter, value, encoded=False)
     if _CONTROL.search(text):
-        raise ToolError(f"{one.argument}: a header holds no line breaks and no control characters")
+        raise ToolError(
+            f"{parameter.argument}: a header holds no line breaks and no control characters"
+        )
     return text
 
 
-def _simple(one: Parameter, value: Any, *, encoded: bool) -> str:
-    write = _encoded if encoded else _as_text
+def _simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
+    write = _percent_encode if encoded else _as_text
     if isinstance(value, Mapping):
         pairs = cast("Mapping[str, Any]", value).items()
-        joint = "=" if one.explode else ","
-        return ",".join(f"{write(name)}{joint}{write(each)}" for name, each in pairs)
+        joint = "=" if parameter.explode else ","
+        return ",".join(f"{write(name)}{joint}{write(item)}" for name, item in pairs)
     if isinstance(value, list):
         return ",".join(map(write, cast("list[Any]", value)))
     return write(value)
 
 
-def _pairs(one: Parameter, value: Any) -> Iterator[str]:
+def _pairs(parameter: Parameter, value: Any) -> Iterator[str]:
     """A parameter of the query, or a cookie."""
-    name = _encoded(one.name)
-    if one.style == "deepObject" and isinstance(value, (Mapping, list)):
+    name = _percent_encode(parameter.name)
+    if parameter.style == "deepObject" and isinstance(value, (Mapping, list)):
         yield from _deep(name, value)
     elif isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
-        if one.explode:
-            yield from (f"{_encoded(key)}={_encoded(each)}" for key, each in fields.items())
+        if parameter.explode:
+            yield from (
+                f"{_percent_encode(key)}={_percent_encode(item)}" for key, item in fields.items()
+            )
         else:
             flat = [piece for pair in fields.items() for piece in pair]
-            yield f"{name}={_DELIMITERS[one.style].join(map(_encoded, flat))}"
+            yield f"{name}={_DELIMITERS[parameter.style].join(map(_percent_encode, flat))}"
     elif isinstance(value, list):
-        items = [_encoded(each) for each in cast("list[Any]", value)]
-        if one.explode:
-            yield from (f"{name}={each}" for each in items)
+        items = [_percent_encode(item) for item in cast("list[Any]", value)]
+        if parameter.explode:
+            yield from (f"{name}={item}" for item in items)
         else:
-            yield f"{name}={_DELIMITERS[one.style].join(items)}"
+            yield f"{name}={_DELIMITERS[parameter.style].join(items)}"
     else:
-        yield f"{name}={_encoded(value)}"
+        yield f"{name}={_percent_encode(value)}"
 
 
 def _deep(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for key, each in cast("Mapping[str, Any]", value).items():
-            yield from _deep(f"{name}%5B{_encoded(key)}%5D", each)
+        for key, item in cast("Mapping[str, Any]", value).items():
+            yield from _deep(f"{name}%5B{_percent_encode(key)}%5D", item)
     elif isinstance(value, list):
-        for at, each in enumerate(cast("list[Any]", value)):
-            yield from _deep(f"{name}%5B{at}%5D", each)
+        for index, item in enumerate(cast("list[Any]", value)):
+            yield from _deep(f"{name}%5B{index}%5D", item)
     else:
-        yield f"{name}={_encoded(value)}"
+        yield f"{name}={_percent_encode(value)}"
 
 
-def _written_body(body: Body, value: Any) -> bytes:
+def _write_body(body: Body, value: Any) -> bytes:
     if body.kind == "json":
         return _as_json(value)
     if body.kind == "text":
@@ -155,15 +159,19 @@ def _written_body(body: Body, value: Any) -> bytes:
     if not isinstance(value, Mapping):
         raise ToolError(f"{body.argument}: a form is an object, not {value!r:.80}")
     pairs: list[str] = []
-    for name, each in cast("Mapping[str, Any]", value).items():
+    for name, field in cast("Mapping[str, Any]", value).items():
         values = (
-            cast("list[Any]", each) if isinstance(each, list) else [] if each is None else [each]
+            cast("list[Any]", field)
+            if isinstance(field, list)
+            else []
+            if field is None
+            else [field]
         )
-        pairs += [f"{_encoded(name)}={_encoded(item)}" for item in values]
+        pairs += [f"{_percent_encode(name)}={_percent_encode(item)}" for item in values]
     return "&".join(pairs).encode()
 
 
-def _encoded(value: Any) -> str:
+def _percent_encode(value: Any) -> str:
     try:
         return quote(_as_text(value), safe="")
     except UnicodeEncodeError as error:
@@ -193,7 +201,7 @@ _ERROR_CHARACTERS = 2000
 _REDIRECTS = 5
 
 
-class Requests:
+class ApiRequests:
     """Sends the requests of a document's tools."""
 
     def __init__(self, transport: Transport | None, headers: Headers | None) -> None:
@@ -213,7 +221,7 @@ class Requests:
         self,
         method: Any,
         url: str,
-        written: Written,
+        written: WrittenRequest,
         keys: Sequence[Scheme],
         context: ToolContext[Any],
     ) -> Any:
@@ -228,11 +236,11 @@ class Requests:
             list(written.query),
             list(written.cookies),
         )
-        for given in (
+        for source in (
             written.headers,
-            await self._given(context),
+            await self._caller_headers(context),
         ):  # what the caller says goes before what a model says
-            headers |= {name.lower(): value for name, value in given.items()}
+            headers |= {name.lower(): value for name, value in source.items()}
         secrets: list[str] = []
         for key in keys:
             value = await key.value(context)
@@ -247,7 +255,7 @@ class Requests:
             headers["cookie"] = "; ".join(cookies)
         whole = url + written.path
         whole += ("&" if "?" in whole else "?") + "&".join(query) if query else ""
-        response = await self._followed(
+        response = await self._send_following(
             HttpRequest(whole, headers, written.body, method), origin(url)
         )
         try:
@@ -262,13 +270,13 @@ class Requests:
         if self._owns:
             await self._transport.close()
 
-    async def _given(self, context: ToolContext[Any]) -> Mapping[str, str]:
+    async def _caller_headers(self, context: ToolContext[Any]) -> Mapping[str, str]:
         if not callable(self._headers):
             return self._headers or {}
-        given = self._headers(context)
-        return await given if isawaitable(given) else given
+        headers = self._headers(context)
+        return await headers if isawaitable(headers) else headers
 
-    async def _followed(self, request: HttpRequest, within: tuple[str, str]) -> Response:
+    async def _send_following(self, request: HttpRequest, within: tuple[str, str]) -> Response:
         """The answer to a request, or to what it is redirected to on the same host."""
         for _ in range(_REDIRECTS + 1):
             if origin(request.path) != within:
@@ -336,12 +344,12 @@ def _content_type(value: str) -> tuple[str, str]:
 
 def _error(status: int, body: bytes) -> str:
     try:
-        words = f"{status} {HTTPStatus(status).phrase}"
+        reason = f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
-        words = str(status)
+        reason = str(status)
     text = body[: 4 * _ERROR_CHARACTERS].decode(errors="replace").strip()
     cut = "…" if len(text) > _ERROR_CHARACTERS or len(body) > 4 * _ERROR_CHARACTERS else ""
-    return f"HTTP {words}: {text[:_ERROR_CHARACTERS]}{cut}" if text else f"HTTP {words}"
+    return f"HTTP {reason}: {text[:_ERROR_CHARACTERS]}{cut}" if text else f"HTTP {reason}"
 
 
 def _without(text: str, secrets: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ class Schemas:
         self.definitions: dict[str, Any] = {}
         """By name: what `$ref` refers to."""
 
-    def convert(self, schema: Any, place: str) -> Any:
+    def convert(self, schema: Any, where: str) -> Any:
         """A schema as JSON Schema.
 
         Raises:
@@ -36,29 +36,29 @@ class Schemas:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
-            raise SettingsError(f"the document has no schema at {place!r}, but {schema!r:.80}")
-        given = cast("Mapping[str, Any]", schema)
-        made: dict[str, Any] = {}
-        for key, value in given.items():
-            below = pointer(place, key)
+            raise SettingsError(f"the document has no schema at {where!r}, but {schema!r:.80}")
+        source = cast("Mapping[str, Any]", schema)
+        converted: dict[str, Any] = {}
+        for key, value in source.items():
+            below = pointer(where, key)
             if key == "$ref" and isinstance(value, str):
-                made[key] = self._reference(value)
+                converted[key] = self._reference(value)
             elif key in ONE and isinstance(value, Mapping):
-                made[key] = self.convert(value, below)
+                converted[key] = self.convert(value, below)
             elif key in LISTS and isinstance(value, list):
-                made[key] = [
-                    self.convert(each, pointer(below, at))
-                    for at, each in enumerate(cast("list[Any]", value))
+                converted[key] = [
+                    self.convert(item, pointer(below, index))
+                    for index, item in enumerate(cast("list[Any]", value))
                 ]
             elif key in MAPS and isinstance(value, Mapping):
-                made[key] = {
-                    name: self.convert(each, pointer(below, name))
-                    for name, each in cast("Mapping[str, Any]", value).items()
+                converted[key] = {
+                    name: self.convert(item, pointer(below, name))
+                    for name, item in cast("Mapping[str, Any]", value).items()
                 }
             elif key not in _FOR_PEOPLE and not key.startswith("x-"):
-                made[key] = value
-        _leave_out_read_only(given, made)
-        return _as_json_schema(made) if self._document.is_3_0 else made
+                converted[key] = value
+        _leave_out_read_only(source, converted)
+        return _as_json_schema(converted) if self._document.is_3_0 else converted
 
     def _reference(self, to: str) -> str:
         if to not in self._names:
@@ -73,29 +73,37 @@ class Schemas:
         return f"#/$defs/{self._names[to]}"
 
 
-def _leave_out_read_only(given: Mapping[str, Any], made: dict[str, Any]) -> None:
+def _leave_out_read_only(source: Mapping[str, Any], converted: dict[str, Any]) -> None:
     """What a server alone sets is no argument."""
-    properties = if_object(given.get("properties"))
-    hidden = [name for name, each in properties.items() if if_object(each).get("readOnly") is True]
+    properties = if_object(source.get("properties"))
+    hidden = [
+        name
+        for name, property_schema in properties.items()
+        if if_object(property_schema).get("readOnly") is True
+    ]
     if hidden:
-        made["properties"] = {
-            name: each for name, each in made["properties"].items() if name not in hidden
+        converted["properties"] = {
+            name: property_schema
+            for name, property_schema in converted["properties"].items()
+            if name not in hidden
         }
-        made["required"] = [name for name in if_list(made.get("required")) if name not in hidden]
+        converted["required"] = [
+            name for name in if_list(converted.get("required")) if name not in hidden
+        ]
 
 
-def _as_json_schema(made: dict[str, Any]) -> dict[str, Any]:
+def _as_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema of OpenAPI 3.0 as JSON Schema."""
     for exclusive, limit in _LIMITS.items():
-        if isinstance(flag := made.get(exclusive), bool):
-            del made[exclusive]
-            if flag and limit in made:
-                made[exclusive] = made.pop(limit)
-    if made.pop("nullable", False) is not True:
-        return made
-    if isinstance(kind := made.get("type"), str):
-        made["type"] = [kind, "null"]
-        if "enum" in made and None not in made["enum"]:
-            made["enum"] = [*made["enum"], None]
-        return made
-    return {"anyOf": [made, {"type": "null"}]}
+        if isinstance(flag := schema.get(exclusive), bool):
+            del schema[exclusive]
+            if flag and limit in schema:
+                schema[exclusive] = schema.pop(limit)
+    if schema.pop("nullable", False) is not True:
+        return schema
+    if isinstance(type_name := schema.get("type"), str):
+        schema["type"] = [type_name, "null"]
+        if "enum" in schema and None not in schema["enum"]:
+            schema["enum"] = [*schema["enum"], None]
+        return schema
+    return {"anyOf": [schema, {"type": "null"}]}

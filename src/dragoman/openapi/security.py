@@ -50,8 +50,8 @@ class Scheme(msgspec.Struct, frozen=True):
         """What is sent."""
         key = self.credential
         if callable(key):
-            given = key(context)
-            key = await given if isawaitable(given) else given
+            result = key(context)
+            key = await result if isawaitable(result) else result
         if self.prefix == "Basic ":
             key = base64.b64encode(key.encode()).decode()
         return self.prefix + key
@@ -61,9 +61,9 @@ def check_names(document: Document, credentials: Credentials | None) -> None:
     """Raises `SettingsError` where a key is given for a security scheme that the document does not have."""
     if credentials is None or isinstance(credentials, str) or callable(credentials):
         return
-    known = _known(document)
-    if unknown := sorted(credentials.keys() - known.keys()):
-        names = ", ".join(known) or "none"
+    declared = _security_schemes(document)
+    if unknown := sorted(credentials.keys() - declared.keys()):
+        names = ", ".join(declared) or "none"
         raise SettingsError(
             f"api_key= names {', '.join(unknown)}, and the document's security schemes are: {names}"
         )
@@ -75,19 +75,22 @@ def schemes(
     """The keys that an operation's requests have: of the first of its requirements for which there are all."""
     if credentials is None:
         return []
-    known = _known(document)
-    given = operation.fields.get("security")
-    for requirement in if_list(document.root.get("security") if given is None else given):
+    declared = _security_schemes(document)
+    requirements = operation.fields.get("security")
+    for requirement in if_list(
+        document.root.get("security") if requirements is None else requirements
+    ):
         names = list(if_object(requirement))
-        found = [
-            _scheme(document, name, known, _credential(credentials, name, names)) for name in names
+        candidates = [
+            _scheme(document, name, declared, _credential(credentials, name, names))
+            for name in names
         ]
-        if names and None not in found:
-            return [one for one in found if one is not None]
+        if names and None not in candidates:
+            return [scheme for scheme in candidates if scheme is not None]
     return []
 
 
-def _known(document: Document) -> Mapping[str, Any]:
+def _security_schemes(document: Document) -> Mapping[str, Any]:
     return if_object(if_object(document.root.get("components")).get("securitySchemes"))
 
 
@@ -98,17 +101,17 @@ def _credential(credentials: Credentials, name: str, names: list[str]) -> Creden
 
 
 def _scheme(
-    document: Document, name: str, known: Mapping[str, Any], credential: Credential | None
+    document: Document, name: str, declared: Mapping[str, Any], credential: Credential | None
 ) -> Scheme | None:
-    if credential is None or name not in known:
+    if credential is None or name not in declared:
         return None
-    fields, _ = document.followed(known[name], pointer("#/components/securitySchemes", name))
-    kind, scheme = fields.get("type"), if_text(fields.get("scheme")).lower()
-    if kind == "apiKey":
+    fields, _ = document.followed(declared[name], pointer("#/components/securitySchemes", name))
+    scheme_type, scheme = fields.get("type"), if_text(fields.get("scheme")).lower()
+    if scheme_type == "apiKey":
         return Scheme(credential, if_text(fields.get("in")), if_text(fields.get("name")))
-    if kind in ("oauth2", "openIdConnect") or (kind, scheme) == ("http", "bearer"):
+    if scheme_type in ("oauth2", "openIdConnect") or (scheme_type, scheme) == ("http", "bearer"):
         return Scheme(credential, "header", "Authorization", "Bearer ")
-    if (kind, scheme) == ("http", "basic"):
+    if (scheme_type, scheme) == ("http", "basic"):
         return Scheme(credential, "header", "Authorization", "Basic ")
     return None
 
@@ -140,10 +143,12 @@ def url_of(operation: Operation, base_url: str, *, is_given: bool) -> str:
     Raises:
         SettingsError: that is on another host.
     """
-    own = if_list(operation.fields.get("servers")) or if_list(operation.path_fields.get("servers"))
-    if is_given or not own:
+    servers = if_list(operation.fields.get("servers")) or if_list(
+        operation.path_fields.get("servers")
+    )
+    if is_given or not servers:
         return base_url
-    url = _first(own).rstrip("/")
+    url = _first(servers).rstrip("/")
     if url.startswith("/"):
         scheme, host = origin(base_url)
         return f"{scheme}://{host}{url}"
@@ -162,10 +167,10 @@ def origin(url: str) -> tuple[str, str]:
 
 def _first(servers: Any) -> str:
     """The first server's URL, with the defaults of its variables."""
-    server: Mapping[str, Any] = next((if_object(one) for one in if_list(servers)), {"url": "/"})
+    server: Mapping[str, Any] = next((if_object(entry) for entry in if_list(servers)), {"url": "/"})
     variables = if_object(server.get("variables"))
 
-    def default(found: re.Match[str]) -> str:
-        return if_text(if_object(variables.get(found[1])).get("default"))
+    def default(match: re.Match[str]) -> str:
+        return if_text(if_object(variables.get(match[1])).get("default"))
 
     return re.sub(r"{([^{}]*)}", default, if_text(server.get("url")))

@@ -21,7 +21,7 @@ from dragoman.openapi.operations import (
     operations,
     read_arguments,
 )
-from dragoman.openapi.request import Headers, Requests, write
+from dragoman.openapi.request import ApiRequests, Headers, write
 from dragoman.openapi.security import Credentials, Scheme, check_names, schemes, server_url, url_of
 from dragoman.tools import Tool, ToolContext, Toolset
 
@@ -41,7 +41,7 @@ class OpenAPIToolset(Toolset):
     """A tool for each operation of a document. Made by `openapi`."""
 
     def __init__(
-        self, name: str, tools: Sequence[Tool], left_out: Mapping[str, str], requests: Requests
+        self, name: str, tools: Sequence[Tool], left_out: Mapping[str, str], requests: ApiRequests
     ) -> None:
         self.name = name
         self.tools = tuple(tools)
@@ -85,7 +85,7 @@ def openapi(
     `headers`: of each request, likewise. `include`: names of operations, or a function that chooses them. `transport`: sends the requests;
     left out, one with a limit of a minute for each read. `name`: what errors call the set; left out, the document's title.
 
-    Requests go to the base URL's host and to no other. Those that read are repeated where they fail, those that write are not.
+    ApiRequests go to the base URL's host and to no other. Those that read are repeated where they fail, those that write are not.
 
     Raises:
         SettingsError: the document cannot be read, is wrong, does not say where it is served, or has no use for the key; or a library lacks.
@@ -100,28 +100,34 @@ def openapi(
     read = load(document)
     base = server_url(read, base_url, has_keys=api_key is not None or headers is not None)
     check_names(read, api_key)
-    requests = Requests(transport, headers)
+    requests = ApiRequests(transport, headers)
     tools: list[Tool] = []
     left_out: dict[str, str] = {}
     is_used = api_key is None
-    for one in _included(operations(read), include):
-        keys = schemes(read, one, api_key)
+    for api_operation in _select_operations(operations(read), include):
+        keys = schemes(read, api_operation, api_key)
         is_used = is_used or bool(keys)
         hidden = {
             (key.location, key.name.lower() if key.location == "header" else key.name)
             for key in keys
         }
         if headers is not None and not callable(headers):
-            hidden |= {("header", each.lower()) for each in headers}
+            hidden |= {("header", header.lower()) for header in headers}
         try:
-            parameters, body, schema = read_arguments(read, one, hidden, {_CONTEXT})
+            parameters, body, schema = read_arguments(read, api_operation, hidden, {_CONTEXT})
         except Unsupported as reason:
-            left_out[one.name] = str(reason)
+            left_out[api_operation.name] = str(reason)
             continue
-        url = url_of(one, base, is_given=base_url is not None)
-        handler = _handler(requests, one, url, keys, parameters, body)
+        url = url_of(api_operation, base, is_given=base_url is not None)
+        handler = _handler(requests, api_operation, url, keys, parameters, body)
         tools.append(
-            Tool(one.name, one.description, handler, schema, idempotent=one.method in _REPEATABLE)
+            Tool(
+                api_operation.name,
+                api_operation.description,
+                handler,
+                schema,
+                idempotent=api_operation.method in _REPEATABLE,
+            )
         )
     if not is_used:
         raise SettingsError(
@@ -134,7 +140,7 @@ def openapi(
     return OpenAPIToolset(called, tools, left_out, requests)
 
 
-def _included(
+def _select_operations(
     every: list[Operation], include: Callable[[Operation], bool] | Iterable[str] | None
 ) -> Iterable[Operation]:
     if include is None:
@@ -142,15 +148,15 @@ def _included(
     if callable(include):
         return filter(include, every)
     names = set(expect_each("include", include, str))
-    if unknown := names - {one.name for one in every}:
+    if unknown := names - {operation.name for operation in every}:
         raise SettingsError(
-            f"the document has no operation {', '.join(sorted(unknown))}; it has {', '.join(one.name for one in every)}"
+            f"the document has no operation {', '.join(sorted(unknown))}; it has {', '.join(operation.name for operation in every)}"
         )
-    return [one for one in every if one.name in names]
+    return [operation for operation in every if operation.name in names]
 
 
 def _handler(
-    requests: Requests,
+    requests: ApiRequests,
     operation: Operation,
     url: str,
     keys: Sequence[Scheme],

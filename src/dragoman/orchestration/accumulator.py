@@ -52,9 +52,9 @@ class MessageAccumulator(MessageBuilder):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        ours = MessageAccumulator
+        base = MessageAccumulator
         cls._overridden = (
-            cls.accumulate is not ours.accumulate or cls.consolidate is not ours.consolidate
+            cls.accumulate is not base.accumulate or cls.consolidate is not base.consolidate
         )
 
     def _begin(self, start: MessageStarted | None) -> None:
@@ -93,8 +93,8 @@ class MessageAccumulator(MessageBuilder):
         if self._accumulated is None:
             return built
         plain = MessageAccumulator()
-        made = self.consolidate(self._accumulated)
-        if made == plain.consolidate(reduce(plain.accumulate, self._chunks)):
+        consolidated = self.consolidate(self._accumulated)
+        if consolidated == plain.consolidate(reduce(plain.accumulate, self._chunks)):
             return (
                 built  # with all that no chunk has: what the provider signed, where one text ends
             )
@@ -103,10 +103,10 @@ class MessageAccumulator(MessageBuilder):
         }
         content = [
             signed.get(part.text, part) if isinstance(part, TextPart) else part
-            for part in made.content
+            for part in consolidated.content
         ]
         return built.replace(
-            content=tuple(content), metadata={**built.own_metadata, **made.own_metadata}
+            content=tuple(content), metadata={**built.own_metadata, **consolidated.own_metadata}
         )
 
     def accumulate(self, existing: Message | None, chunk: Message) -> Message:
@@ -117,22 +117,22 @@ class MessageAccumulator(MessageBuilder):
         """
         if existing is None or not existing.content:
             return chunk
-        known: dict[str, Any] = {"metadata": {**existing.metadata, **chunk.metadata}}
+        changes: dict[str, Any] = {"metadata": {**existing.metadata, **chunk.metadata}}
         for name in ("id", "created_at", "origin", "finish_reason", "usage", "native"):
-            known[name] = getattr(chunk, name) or getattr(existing, name)
+            changes[name] = getattr(chunk, name) or getattr(existing, name)
         if not any(isinstance(part, ToolCallPart) for part in chunk.content):
-            return existing.replace(content=existing.content + chunk.content, **known)
+            return existing.replace(content=existing.content + chunk.content, **changes)
         content: list[Content] = list(existing.content)
-        place = {
+        position_of = {
             part.id: index
             for index, part in enumerate(content)
             if isinstance(part, ToolCallPart) and part.id
         }
         for part in chunk.content:
-            if isinstance(part, ToolCallPart) and part.id in place:
-                old = content[place[part.id]]
+            if isinstance(part, ToolCallPart) and part.id in position_of:
+                old = content[position_of[part.id]]
                 assert isinstance(old, ToolCallPart)
-                content[place[part.id]] = ToolCallPart(
+                content[position_of[part.id]] = ToolCallPart(
                     part.id,
                     part.name or old.name,
                     part.arguments or old.arguments,
@@ -143,9 +143,9 @@ class MessageAccumulator(MessageBuilder):
                 )
             else:
                 if isinstance(part, ToolCallPart) and part.id:
-                    place[part.id] = len(content)
+                    position_of[part.id] = len(content)
                 content.append(part)
-        return existing.replace(content=tuple(content), **known)
+        return existing.replace(content=tuple(content), **changes)
 
     def consolidate(self, message: Message) -> Message:
         """Joins neighbouring texts that carry nothing native; every other piece stays where it is."""
@@ -213,12 +213,12 @@ class Intake:
             return events
         passed: list[Event] = []
         deltas: list[PartDelta] = []
-        pass_on, others = passed.append, self._others
+        pass_on, other_candidates = passed.append, self._others
         for event in events:
             if self._paused is not None:
-                event = self._moved(event)
+                event = self._move_to_paused(event)
             if type(event) is PartDelta:
-                if event.message_id not in others:
+                if event.message_id not in other_candidates:
                     deltas.append(event)
                     pass_on(event)
                 continue
@@ -228,7 +228,7 @@ class Intake:
             if type(event) is RunError:
                 self.error = event.error
                 break
-            if self._takes(event := self._marked(event), pass_on):
+            if self._takes(event := self._mark_client_call(event), pass_on):
                 self._add(event)
                 pass_on(event)
         if deltas:
@@ -311,7 +311,7 @@ class Intake:
             return False
         if isinstance(event, MessageFinished):
             self.end_call(event)
-            self.finish = self._summed(event)
+            self.finish = self._sum_usage(event)
             self._add(self.finish)
             return False
         if isinstance(event, MessageDropped):
@@ -345,7 +345,7 @@ class Intake:
         elif start is not None:
             self.calls.append(ModelCall(start.origin, None, self._run_id, start.created_at))
 
-    def _marked(self, event: Event) -> Event:
+    def _mark_client_call(self, event: Event) -> Event:
         """A call that waits for the client says so. One that cannot be run waits for nobody."""
         if not isinstance(event, PartStarted | PartFinished) or not isinstance(
             call := event.part, ToolCallPart
@@ -359,7 +359,7 @@ class Intake:
             return event
         return msgspec.structs.replace(event, part=msgspec.structs.replace(call, run_by="client"))
 
-    def _moved(self, event: Event) -> Event:
+    def _move_to_paused(self, event: Event) -> Event:
         """An event of a later call → the same event of the message that was paused."""
         message_id = getattr(event, "message_id", None)
         if message_id is None or message_id in self._others or isinstance(event, MessageStarted):
@@ -370,7 +370,7 @@ class Intake:
             changes["index"] = index + self._offset
         return msgspec.structs.replace(event, **changes)
 
-    def _summed(self, finish: MessageFinished) -> MessageFinished:
+    def _sum_usage(self, finish: MessageFinished) -> MessageFinished:
         """The end of a message that was paused: usage of all its calls, and what stood before the first of them."""
         paused = self._paused
         if paused is None:

@@ -12,9 +12,9 @@ from dragoman.fold import unfold
 from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPart
 from dragoman.orchestration.handing_over import is_handoff, transfer_results
 from dragoman.orchestration.held_back import question_of
-from dragoman.orchestration.interrupts import Waiting, expiry, interrupt_for, needs_mark
+from dragoman.orchestration.interrupts import WaitingCall, expiry, interrupt_for, needs_mark
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.resume import Decision, Plan
+from dragoman.orchestration.resume import Decision, ResumePlan
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import open_calls, stand_in
@@ -32,28 +32,28 @@ _UNKNOWN = (
 
 
 async def go_on(
-    state: StreamingState, plan: Plan
+    state: StreamingState, plan: ResumePlan
 ) -> AsyncGenerator[StreamingIterationResult, None]:
     """Carries out what was decided. The last step says what is waited for still."""
     history = state.conversation_history
     opened = open_calls(history)
-    calls = [one.call for one in opened]
-    number = {(one.position, one.place): place for place, one in enumerate(opened)}
+    calls = [open_call.call for open_call in opened]
+    number = {(open_call.position, open_call.place): slot for slot, open_call in enumerate(opened)}
     tool_round = state.begin_round(calls)
-    waiting: list[Waiting] = []
+    waiting: list[WaitingCall] = []
     runs: dict[int, tuple[Decision, ToolCallPart]] = {}
     transfers: dict[int, Decision] = {}
     for decision in plan.decisions:
-        place = number[decision.waiting.call.position, decision.waiting.call.place]
-        outcome = decision.result or await _stopped(state, decision)
+        slot = number[decision.waiting.call.position, decision.waiting.call.place]
+        outcome = decision.result or await _find_obstacle(state, decision)
         if isinstance(outcome, ToolResultPart):
-            tool_round.add(place, outcome)
+            tool_round.add(slot, outcome)
         elif outcome is not None:
             waiting.append(outcome)
         elif is_handoff(state, decision.call):
-            transfers[place] = decision
+            transfers[slot] = decision
         else:
-            runs[place] = decision, decision.call
+            runs[slot] = decision, decision.call
     if runs:
         tool_round.start(_run(state, tool_round, runs), reports=len(runs))
         try:
@@ -62,26 +62,29 @@ async def go_on(
         finally:
             await tool_round.end()
     for call, question in tool_round.asks:
-        place = next(place for place, each in enumerate(calls) if each is call)
-        decision, as_run = runs[place]
+        slot = next(slot for slot, other in enumerate(calls) if other is call)
+        decision, as_run = runs[slot]
         waiting.append(
-            question_of(state, opened[place], question, state.records.of(as_run), decision)
+            question_of(state, opened[slot], question, state.records.of(as_run), decision)
         )
-    for place, decision in transfers.items():
-        known = {"runs": decision.runs, "resume": decision.resume, "new": plan.new}
+    for slot, decision in transfers.items():
+        details = {"runs": decision.runs, "resume": decision.resume, "new": plan.new}
         for part in transfer_results(
-            state, [decision.call], waits=bool(waiting or (plan.left and not plan.speaks)), **known
+            state,
+            [decision.call],
+            waits=bool(waiting or (plan.unanswered and not plan.speaks)),
+            **details,
         ):
-            tool_round.add(place, part)
-    left = () if plan.speaks else (*waiting, *plan.left)
-    if not left:
-        for one in open_calls((*history, *tool_round.messages(), *plan.new)):
-            tool_round.add(number[one.position, one.place], stand_in(one.call))
+            tool_round.add(slot, part)
+    still_waiting = () if plan.speaks else (*waiting, *plan.unanswered)
+    if not still_waiting:
+        for open_call in open_calls((*history, *tool_round.messages(), *plan.new)):
+            tool_round.add(number[open_call.position, open_call.place], stand_in(open_call.call))
     else:
         tool_round.name_twins(opened)
-        for each in waiting:
-            if needs_mark(each, state.fixed_tools):
-                tool_round.append(each.mark())
+        for waiting_call in waiting:
+            if needs_mark(waiting_call, state.fixed_tools):
+                tool_round.append(waiting_call.mark())
     events, messages, state.tool_round = (
         [*tool_round.close()],
         (*tool_round.messages(), *plan.new),
@@ -89,12 +92,17 @@ async def go_on(
     )
     state.add_to_history(*messages)
     state.request_next_message_prefix()
-    everything = sorted(left, key=lambda each: (each.call.position, each.call.place))
+    everything = sorted(
+        still_waiting,
+        key=lambda waiting_call: (waiting_call.call.position, waiting_call.call.place),
+    )
     yield StreamingIterationResult(
         events=[*events, *unfold(plan.new)],
         messages=messages,
-        pending=tuple([interrupt for each in everything for interrupt in each.interrupts]),
-        finish_reason=FinishReason.tool_calls if left else FinishReason.unspecified,
+        pending=tuple(
+            [interrupt for waiting_call in everything for interrupt in waiting_call.interrupts]
+        ),
+        finish_reason=FinishReason.tool_calls if still_waiting else FinishReason.unspecified,
     )
 
 
@@ -102,7 +110,7 @@ async def _run(
     state: StreamingState, tool_round: ToolRound, runs: Mapping[int, tuple[Decision, ToolCallPart]]
 ) -> None:
     """Runs the calls that were allowed, by their place in the round, and reports each result."""
-    places = list(runs)
+    slots = list(runs)
     calls = [call for _, call in runs.values()]
     for decision, call in runs.values():
         metadata = decision.waiting.interrupts[0].metadata
@@ -110,21 +118,23 @@ async def _run(
             call, CallRecord(decision.answers, decision.runs, decision.resume, metadata)
         )
 
-    def report(place: int, result: ToolExecutionResult) -> None:
-        decision, _ = runs[places[place]]
+    def report(index: int, result: ToolExecutionResult) -> None:
+        decision, _ = runs[slots[index]]
         part = _as_run(result.part, decision.arguments)
-        tool_round.report(places[place], msgspec.structs.replace(result, part=part))
+        tool_round.report(slots[index], msgspec.structs.replace(result, part=part))
 
     if state.executor.reports:
         await state.executor.execute_reporting(calls, state.tool_map, report)
         return
-    for place, result in enumerate(await state.executor.execute_batch(calls, state.tool_map)):
-        report(place, result)
+    for index, result in enumerate(await state.executor.execute_batch(calls, state.tool_map)):
+        report(index, result)
 
 
-async def _stopped(state: StreamingState, decision: Decision) -> ToolResultPart | Waiting | None:
+async def _find_obstacle(
+    state: StreamingState, decision: Decision
+) -> ToolResultPart | WaitingCall | None:
     """Why a call that was answered is not run now: its result, or what it waits for first; `None`: it is run."""
-    call, one = decision.call, decision.waiting.call
+    call, open_call = decision.call, decision.waiting.call
     tool = state.tool_map.get(call.name)
     if tool is None:  # its set has it no longer, and the executor says so
         return None
@@ -135,18 +145,26 @@ async def _stopped(state: StreamingState, decision: Decision) -> ToolResultPart 
     if needs and not decision.approved:
         expires = expiry(tool, state.clock())
         history = state.conversation_history
-        waiting = Waiting(one, (), decision.answers, decision.arguments, runs=decision.runs)
+        waiting = WaitingCall(
+            open_call, (), decision.answers, decision.arguments, runs=decision.runs
+        )
         past = waiting.state()
         interrupt = interrupt_for(
-            history, one, "approval", state.tool_map, state.seal, state=past, expires_at=expires
+            history,
+            open_call,
+            "approval",
+            state.tool_map,
+            state.seal,
+            state=past,
+            expires_at=expires,
         )
         return msgspec.structs.replace(waiting, interrupts=(interrupt,))
-    if not await _claimed(state, decision) and not tool.idempotent:
+    if not await _claim(state, decision) and not tool.idempotent:
         return ToolResultPart(call.id, call.name, {"error": _UNKNOWN}, is_error=True)
     return None
 
 
-async def _claimed(state: StreamingState, decision: Decision) -> bool:
+async def _claim(state: StreamingState, decision: Decision) -> bool:
     """Whether this run is the first to act upon the answers."""
     if state.claim is None:
         return True

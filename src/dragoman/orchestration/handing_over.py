@@ -35,16 +35,16 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.model.chat_model import new_id
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.held_back import closed_round, question_of
-from dragoman.orchestration.interrupts import Waiting
+from dragoman.orchestration.interrupts import WaitingCall
 from dragoman.orchestration.iteration import RETURN_RESULT, StreamingIterationResult
 from dragoman.orchestration.resume import Decision
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.repair import open_calls
 from dragoman.result import ChatResult
+from dragoman.runtime import new_id
 from dragoman.tools.agent_tool import Handoff, Transfer
 from dragoman.tools.context import begin_inner_run, relay_of
 from dragoman.tools.outcome import failed
@@ -61,9 +61,9 @@ def is_handoff(state: StreamingState, call: ToolCallPart) -> bool:
 
 
 def transfer_results(
-    state: StreamingState, calls: Sequence[ToolCallPart], *, waits: bool, **known: Any
+    state: StreamingState, calls: Sequence[ToolCallPart], *, waits: bool, **details: Any
 ) -> list[ToolResultPart]:
-    """The results of a round's calls that hand over: the first does, where nothing of the round waits for somebody. `known`: fields of the
+    """The results of a round's calls that hand over: the first does, where nothing of the round waits for somebody. `details`: fields of the
     `Transfer` that is then to be made."""
     results: list[ToolResultPart] = []
     for call in calls:
@@ -75,7 +75,7 @@ def transfer_results(
             results.append(failed(call, error).part)
             continue
         state.account.begin(tool_calls=1)
-        state.transfer = Transfer(tool, **known)
+        state.transfer = Transfer(tool, **details)
         results.append(
             ToolResultPart(call.id, call.name, f"Handed over to {tool.to}, who goes on from here.")
         )
@@ -105,12 +105,16 @@ async def hand_over(
     history = [*dropwhile(_is_system, state.conversation_history)]
     before, prompt = InnerRun(after=history[-1].id), None
     if transfer.runs:
-        before, prompt = transfer.runs[-1], _joined(transfer.new)
+        before, prompt = transfer.runs[-1], _join_messages(transfer.new)
         history = [*_until(history, before.after), *before.messages]
-    how: dict[str, Any] = {**state.output_options, "history": history, "resume": transfer.resume}
+    options: dict[str, Any] = {
+        **state.output_options,
+        "history": history,
+        "resume": transfer.resume,
+    }
     if tool.limits is not None:
-        how["limits"] = tool.limits
-    run = begin_inner_run(context, tool.sender(), prompt, share_state=True, **how)
+        options["limits"] = tool.limits
+    run = begin_inner_run(context, tool.sender(), prompt, share_state=True, **options)
     relay, answer = relay_of(context, run), _Answer(state, tool.to, by_call=by_call)
     try:
         async with aclosing(run.steps()) as steps:
@@ -128,8 +132,8 @@ async def hand_over(
     if result.pending:
         call = ToolCallPart((state.new_id or new_id)(), tool.name)
         yield answer.ends(result, call)
-        own = InnerRun((*before.messages, *result.messages), after=before.after)
-        yield _waiting(state, call, AgentWaits(result.pending, (own,)))
+        inner_run = InnerRun((*before.messages, *result.messages), after=before.after)
+        yield _waiting(state, call, AgentWaits(result.pending, (inner_run,)))
     else:
         yield answer.ends(result)
         if (returned := answer.returned) is not None:
@@ -162,7 +166,7 @@ class _Answer:
             if piece.retracted:
                 events += self._void("".join(self._texts).removesuffix(piece.retracted))
             if piece.output:
-                events += [*self._begun(), PartDelta(self._id, 0, piece.output)]
+                events += [*self._begin_text(), PartDelta(self._id, 0, piece.output)]
                 self._texts.append(piece.output)
         return self._intake.feed(events)
 
@@ -171,19 +175,19 @@ class _Answer:
     ) -> StreamingIterationResult:
         """The end of the message. `call`: with it the other goes on, since it waits."""
         state = self._state
-        rest: list[Content] = [call] if call is not None else _files(result.messages)
+        other_parts: list[Content] = [call] if call is not None else _files(result.messages)
         events = self._void("") if self._by_call and call is not None else []
-        if rest and not self._id:
-            events += self._started()
-        place = 0
+        if other_parts and not self._id:
+            events += self._begin_message()
+        first_index = 0
         if text := "".join(self._texts):
             part = (
                 TextPart(text) if isinstance(self._open, OpenText) else parse_call(self._open, text)
             )
             self.returned = part if isinstance(part, ToolCallPart) else None
             events.append(PartFinished(self._id, 0, part))
-            place = 1
-        for index, part in enumerate(rest, place):
+            first_index = 1
+        for index, part in enumerate(other_parts, first_index):
             events += whole_part(self._id, index, part)
         metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
         metadata = {"agent": self._to, **metadata}
@@ -194,7 +198,7 @@ class _Answer:
                 should_continue=False, finish_reason=reason, metadata=metadata
             )
         origin, agent = _origin(result.messages), {"agent": metadata["agent"]}
-        shown = self._intake.feed(
+        told_events = self._intake.feed(
             [*events, MessageFinished(self._id, reason, origin=origin, metadata=agent)]
         )
         message, state.intake = self._intake.message(), None
@@ -202,32 +206,35 @@ class _Answer:
         if self.returned is not None:
             state.output = text
         return StreamingIterationResult(
-            events=[*shown, *self._intake.end()],
+            events=[*told_events, *self._intake.end()],
             messages=(message,),
             should_continue=False,
             finish_reason=reason,
             metadata=metadata,
         )
 
-    def _begun(self) -> list[Event]:
+    def _begin_text(self) -> list[Event]:
         """The start of the message and of its text, where it has none yet."""
         if self._id:
             return []
-        started = self._started()
+        started = self._begin_message()
         self._open = ToolCallPart(self._new_id(), RETURN_RESULT) if self._by_call else OpenText()
         return [*started, PartStarted(self._id, 0, self._open)]
 
-    def _started(self) -> list[Event]:
+    def _begin_message(self) -> list[Event]:
         self._id = self._new_id()
         return [MessageStarted(self._id, Role.MODEL, created_at=self._state.clock())]
 
-    def _void(self, left: str) -> list[Event]:
+    def _void(self, remaining: str) -> list[Event]:
         """The text is void, but for its beginning."""
         if not self._id:
             return []
         dropped = MessageDropped(self._id, f"{self._to} began again")
-        self._id, self._texts = "", [left] if left else []
-        return [dropped, *([*self._begun(), PartDelta(self._id, 0, left)] if left else [])]
+        self._id, self._texts = "", [remaining] if remaining else []
+        return [
+            dropped,
+            *([*self._begin_text(), PartDelta(self._id, 0, remaining)] if remaining else []),
+        ]
 
 
 def _waiting(
@@ -235,10 +242,14 @@ def _waiting(
 ) -> StreamingIterationResult:
     """The end of a run whose other agent waits: the call with which it goes on waits for the same."""
     tool_round = state.begin_round([call])
-    one = next(each for each in open_calls(state.conversation_history) if each.call.id == call.id)
-    decided = Decision(Waiting(one, ()), approved=True)
+    open_call = next(
+        candidate
+        for candidate in open_calls(state.conversation_history)
+        if candidate.call.id == call.id
+    )
+    decided = Decision(WaitingCall(open_call, ()), approved=True)
     return closed_round(
-        state, tool_round, [question_of(state, one, waits, state.records.of(call), decided)]
+        state, tool_round, [question_of(state, open_call, waits, state.records.of(call), decided)]
     )
 
 
@@ -248,15 +259,15 @@ def _until(messages: Sequence[Message], message_id: str | None) -> list[Message]
     Raises:
         ResumeError: it is not among them.
     """
-    place = next(
-        (place for place, message in enumerate(messages, 1) if message.id == message_id), 0
+    count = next(
+        (count for count, message in enumerate(messages, 1) if message.id == message_id), 0
     )
-    if not place:
+    if not count:
         raise ResumeError(
             f"the history lacks the message {message_id!r}, with which the conversation was handed over to the agent that waits; "
             "send it with the ids that its messages have"
         )
-    return [*messages[:place]]
+    return [*messages[:count]]
 
 
 def _is_system(message: Message) -> bool:
@@ -267,7 +278,7 @@ def _is_returned(event: PartStarted) -> bool:
     return isinstance(event.part, ToolCallPart) and event.part.name == RETURN_RESULT
 
 
-def _joined(messages: Sequence[Message]) -> Message | None:
+def _join_messages(messages: Sequence[Message]) -> Message | None:
     """Messages that follow each other as one prompt; `None`: there is none."""
     return (
         Message.user(*[piece for message in messages for piece in message.content])

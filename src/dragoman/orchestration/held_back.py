@@ -11,7 +11,7 @@ from dragoman.codec.marks import interrupt_of
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.message import FinishReason, ToolCallPart
 from dragoman.orchestration.interrupts import (
-    Waiting,
+    WaitingCall,
     expiry,
     ids_of,
     interrupt_for,
@@ -32,7 +32,7 @@ __all__ = ["closed_round", "held_back", "question_of"]
 
 async def held_back(
     state: StreamingState, calls: Sequence[ToolCallPart]
-) -> tuple[Sequence[ToolCallPart], list[Waiting]]:
+) -> tuple[Sequence[ToolCallPart], list[WaitingCall]]:
     """The calls of the model's last message → those to run now, and what the others wait for."""
     tools = state.tool_map
     reasons: list[Reason | None] = [
@@ -44,20 +44,23 @@ async def held_back(
     if not any(reasons):
         return calls, []
     history = state.conversation_history
-    opened = {id(one.call): one for one in open_calls(history)}
+    opened = {id(open_call.call): open_call for open_call in open_calls(history)}
     now: list[ToolCallPart] = []
-    waiting: list[Waiting] = []
+    waiting: list[WaitingCall] = []
     for call, reason in zip(calls, reasons, strict=True):
         asks = reason == "approval" and call.run_by != "client"
-        known: Mapping[str, Any] | None = (
+        details: Mapping[str, Any] | None = (
             await _verdict(state, tools[call.name], call) if asks else {}
         )
-        if reason is None or known is None:
+        if reason is None or details is None:
             now.append(call)
         else:
-            one = opened[id(call)]
+            open_call = opened[id(call)]
             waiting.append(
-                Waiting(one, (interrupt_for(history, one, reason, tools, state.seal, **known),))
+                WaitingCall(
+                    open_call,
+                    (interrupt_for(history, open_call, reason, tools, state.seal, **details),),
+                )
             )
     return now, waiting
 
@@ -66,43 +69,47 @@ async def _verdict(
     state: StreamingState, tool: Tool, call: ToolCallPart
 ) -> Mapping[str, Any] | None:
     """What is told of a call that needs approval; `None`: it needs none."""
-    known: dict[str, Any] = {}
+    details: dict[str, Any] = {}
     try:
         if not await tool.needs_approval(call, state.tool_context()):
             return None
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then somebody decides
-        known["message"] = f"whether this call needs approval could not be decided: {words(error)}"
+        details["message"] = (
+            f"whether this call needs approval could not be decided: {words(error)}"
+        )
     if (expires := expiry(tool, state.clock())) is not None:
-        known["expires_at"] = expires
-    return known
+        details["expires_at"] = expires
+    return details
 
 
 def question_of(
     state: StreamingState,
-    one: OpenCall,
+    open_call: OpenCall,
     question: AskUser,
     record: CallRecord,
     decision: Decision | None = None,
-) -> Waiting:
+) -> WaitingCall:
     """What a call waits for whose tool asked for something. `decision`: that by which it was run again."""
     arguments = decision.arguments if decision is not None else None
     approved = decision is not None and decision.approved
     runs = question.runs if isinstance(question, AgentWaits) else tuple(record.runs)
-    waiting = Waiting(one, (), record.answers, arguments, approved, runs)
+    waiting = WaitingCall(open_call, (), record.answers, arguments, approved, runs)
     return msgspec.structs.replace(waiting, interrupts=_interrupts(state, waiting, question))
 
 
 def _interrupts(
-    state: StreamingState, waiting: Waiting, question: AskUser
+    state: StreamingState, waiting: WaitingCall, question: AskUser
 ) -> tuple[Interrupt, ...]:
     history, past = state.conversation_history, waiting.state()
     if isinstance(question, AgentWaits):
         outer = ids_of(history, waiting.call)[0]
         inner = [
-            msgspec.structs.replace(each, id=f"{outer}/{each.id}", parent=(outer, *each.parent))
-            for each in question.pending
+            msgspec.structs.replace(
+                interrupt, id=f"{outer}/{interrupt.id}", parent=(outer, *interrupt.parent)
+            )
+            for interrupt in question.pending
         ]
-        return tuple([state.seal.sealed(each, past) for each in inner])
+        return tuple([state.seal.sealed(interrupt, past) for interrupt in inner])
     return (
         interrupt_for(
             history,
@@ -122,13 +129,13 @@ def _interrupts(
 
 def _open(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:
     """The place of a call; of one that an executor of somebody's own has made anew, by its id."""
-    return next((one for one in opened if one.call is call), None) or next(
-        one for one in opened if one.call.id == call.id
+    return next((candidate for candidate in opened if candidate.call is call), None) or next(
+        candidate for candidate in opened if candidate.call.id == call.id
     )
 
 
 def closed_round(
-    state: StreamingState, tool_round: ToolRound, waiting: Sequence[Waiting]
+    state: StreamingState, tool_round: ToolRound, waiting: Sequence[WaitingCall]
 ) -> StreamingIterationResult:
     """The end of a round of tools: its message is told and kept, with marks of what waits."""
     waits = list(waiting)
@@ -138,11 +145,11 @@ def closed_round(
             question_of(state, _open(call, opened), ask, state.records.of(call))
             for call, ask in tool_round.asks
         ]
-        waits.sort(key=lambda each: (each.call.position, each.call.place))
+        waits.sort(key=lambda waiting_call: (waiting_call.call.position, waiting_call.call.place))
         tool_round.name_twins(opened)
-        for each in waits:
-            if needs_mark(each, state.fixed_tools):
-                tool_round.append(each.mark())
+        for waiting_call in waits:
+            if needs_mark(waiting_call, state.fixed_tools):
+                tool_round.append(waiting_call.mark())
     events, message, state.tool_round = tool_round.close(), tool_round.message(), None
     if message is not None:
         state.add_to_history(message)
@@ -151,6 +158,8 @@ def closed_round(
         events=events,
         messages=() if message is None else (message,),
         should_continue=goes_on,
-        pending=tuple([interrupt for each in waits for interrupt in each.interrupts]),
+        pending=tuple(
+            [interrupt for waiting_call in waits for interrupt in waiting_call.interrupts]
+        ),
         finish_reason=FinishReason.unspecified if goes_on else FinishReason.tool_calls,
     )

@@ -23,7 +23,7 @@ from dragoman.tools import Tool
 from dragoman.tools.record import InnerRun
 
 __all__ = [
-    "Waiting",
+    "WaitingCall",
     "expiry",
     "ids_of",
     "interrupt_for",
@@ -38,7 +38,7 @@ __all__ = [
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
+class WaitingCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """A call that waits, and what for."""
 
     call: OpenCall
@@ -58,42 +58,29 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
         """What the call has been through, as JSON; empty: nothing."""
         if not (self.answers or self.arguments is not None or self.approved or self.runs):
             return b""
+        # What is signed: fields are added at the end, and left out where they are empty, so that signatures hold.
         runs = [
-            (
-                [msgspec.Raw(one.to_json()) for one in run.messages],
-                run.output,
-                run.done,
-                *([run.after] if run.after else []),
-            )
-            for run in self.runs
+            (run.messages, run.output, run.done, *([run.after] if run.after else []))
+            for run in map(_dump_run, self.runs)
         ]
         return _ENCODER.encode((self.answers, self.arguments, self.approved, runs))
 
     def mark(self) -> MarkPart:
         """What stands in the history of it."""
+        call = self.call.call
+        # The call itself is in the conversation, and not repeated.
+        waits = [
+            msgspec.structs.replace(interrupt, call=None) if interrupt.call == call else interrupt
+            for interrupt in self.interrupts
+        ]
         mark = _Mark(
-            self.call.call.id,
+            call.id,
             self.call.turn,
-            tuple(
-                [
-                    msgspec.structs.replace(one, call=None) if one.call == self.call.call else one
-                    for one in self.interrupts
-                ]
-            ),
+            tuple(waits),
             self.answers,
             self.arguments,
             self.approved,
-            tuple(
-                [
-                    _Run(
-                        [msgspec.Raw(one.to_json()) for one in run.messages],
-                        run.output,
-                        run.done,
-                        run.after,
-                    )
-                    for run in self.runs
-                ]
-            ),
+            tuple(map(_dump_run, self.runs)),
         )
         return MarkPart(INTERRUPT, {OURS: msgspec.json.decode(msgspec.json.encode(mark))})
 
@@ -108,7 +95,7 @@ class _Run(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The fields of a mark; see `Waiting`."""
+    """The fields of a mark; see `WaitingCall`."""
 
     call: str
     turn: int
@@ -125,7 +112,7 @@ def waiting_calls(
     seal: Seal,
     *,
     has_toolsets: bool = False,
-) -> list[Waiting]:
+) -> list[WaitingCall]:
     """The calls of a conversation that wait for somebody, in order. `seal`: signs those that have no mark; one without a key, where the
     history is a client's, who could have made them up. `has_toolsets`: `tools` need not be all that there were, so a tool that is not
     known is not the client's for that."""
@@ -133,21 +120,24 @@ def waiting_calls(
     if not opened:
         return []
     marks = _marks(messages, opened[0].position)
-    found: list[Waiting] = []
-    for one in opened:
-        if (mark := marks.get((one.call.id, one.turn))) is not None:
-            found.append(_marked(one, mark))
-        elif has_toolsets and one.call.run_by == "agent" and one.call.name not in tools:
+    waiting: list[WaitingCall] = []
+    for open_call in opened:
+        if (mark := marks.get((open_call.call.id, open_call.turn))) is not None:
+            waiting.append(_load_mark(open_call, mark))
+        elif has_toolsets and open_call.call.run_by == "agent" and open_call.call.name not in tools:
             continue
-        elif (reason := reason_of(one.call, tools)) is not None:
-            found.append(Waiting(one, (interrupt_for(messages, one, reason, tools, seal),)))
-    return found
+        elif (reason := reason_of(open_call.call, tools)) is not None:
+            waiting.append(
+                WaitingCall(open_call, (interrupt_for(messages, open_call, reason, tools, seal),))
+            )
+    return waiting
 
 
 def since_model(messages: Sequence[Message]) -> int:
     """How many messages stand up to and with the model's last one: what follows is new to it."""
     return next(
-        (at for at in range(len(messages), 0, -1) if messages[at - 1].role is Role.MODEL), 0
+        (count for count in range(len(messages), 0, -1) if messages[count - 1].role is Role.MODEL),
+        0,
     )
 
 
@@ -173,7 +163,7 @@ def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
     return "approval" if tool.requires_approval else None
 
 
-def needs_mark(waiting: Waiting, tools: Mapping[str, Tool]) -> bool:
+def needs_mark(waiting: WaitingCall, tools: Mapping[str, Tool]) -> bool:
     """Whether the messages and the tools do not tell all of what a call waits for. `tools`: those that are always there; of a set's nobody
     knows without asking it."""
     first = waiting.interrupts[0]
@@ -192,31 +182,31 @@ def needs_mark(waiting: Waiting, tools: Mapping[str, Tool]) -> bool:
 
 def interrupt_for(
     messages: Sequence[Message],
-    one: OpenCall,
+    open_call: OpenCall,
     reason: Reason,
     tools: Mapping[str, Tool],
     seal: Seal,
     *,
     answered: int = 0,
     state: bytes = b"",
-    **known: Any,
+    **details: Any,
 ) -> Interrupt:
-    """The interrupt of a call. `answered`: how many questions of its tool have their answer; `state`: see `Waiting.state`; `known`: fields that are known beside the call."""
-    message = messages[one.position]
-    tool = tools.get(one.call.name)
-    known = {**_of_call(one.call), **known}
+    """The interrupt of a call. `answered`: how many questions of its tool have their answer; `state`: see `WaitingCall.state`; `details`: fields that are known beside the call."""
+    message = messages[open_call.position]
+    tool = tools.get(open_call.call.name)
+    details = {**_of_call(open_call.call), **details}
     metadata: dict[str, Any] = {
         **({"message_id": message.id} if message.id else {}),
         "message_digest": neutral(message),
     }
     interrupt = Interrupt(
-        ids_of(messages, one)[0] + (f"?{answered + 1}" if answered else ""),
+        ids_of(messages, open_call)[0] + (f"?{answered + 1}" if answered else ""),
         reason,
-        call=one.call,
+        call=open_call.call,
         editable=reason == "approval" and tool is not None and tool.editable,
-        metadata={**metadata, **known.pop("metadata", {})},
+        metadata={**metadata, **details.pop("metadata", {})},
     )
-    interrupt = msgspec.structs.replace(interrupt, **known)
+    interrupt = msgspec.structs.replace(interrupt, **details)
     return seal.sealed(interrupt, state)
 
 
@@ -225,37 +215,41 @@ def _of_call(call: ToolCallPart) -> dict[str, Any]:
     interrupt = interrupt_of(call)
     if interrupt is None or interrupt.reason == "tool":
         return {}
-    own = {
+    metadata = {
         key: value
         for key, value in interrupt.metadata.items()
         if key not in ("message_id", "message_digest")
     }
-    known = {
+    details = {
         "message": interrupt.message,
         "schema": interrupt.schema,
         "expires_at": interrupt.expires_at,
     }
-    return {**known, "editable": interrupt.editable, "metadata": own}
+    return {**details, "editable": interrupt.editable, "metadata": metadata}
 
 
-def ids_of(messages: Sequence[Message], one: OpenCall) -> tuple[str, ...]:
+def ids_of(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, ...]:
     """The ids under which a call may be answered; the first is its own, the others those that it had, or would have, in a longer or
     shorter history."""
-    message = messages[one.position]
-    places = [place for place, piece in enumerate(message.content) if _is_call(piece, one.call.id)]
+    message = messages[open_call.position]
+    positions = [
+        position
+        for position, piece in enumerate(message.content)
+        if _is_call(piece, open_call.call.id)
+    ]
     everywhere = sum(
-        _is_call(piece, one.call.id)
-        for each in messages
-        if each.role is Role.MODEL
-        for piece in each.content
+        _is_call(piece, open_call.call.id)
+        for key_with_message in messages
+        if key_with_message.role is Role.MODEL
+        for piece in key_with_message.content
     )
     keys = [key for key in (message.id, neutral(message)) if key]
-    with_message = [f"{one.call.id}@{key}" for key in keys]
-    with_place = [f"{each}#{one.place}" for each in with_message]
-    if len(places) > 1:
-        return (*with_place, *with_message, one.call.id)
+    with_message = [f"{open_call.call.id}@{key}" for key in keys]
+    with_place = [f"{key_with_message}#{open_call.place}" for key_with_message in with_message]
+    if len(positions) > 1:
+        return (*with_place, *with_message, open_call.call.id)
     longer = (*with_message, *with_place)
-    return (one.call.id, *longer) if everywhere == 1 else (*longer, one.call.id)
+    return (open_call.call.id, *longer) if everywhere == 1 else (*longer, open_call.call.id)
 
 
 def _is_call(piece: object, call_id: str) -> bool:
@@ -283,37 +277,29 @@ def _marks(messages: Sequence[Message], position: int) -> dict[tuple[str, int], 
     return marks
 
 
-def _marked(one: OpenCall, mark: _Mark) -> Waiting:
-    """A call as its mark tells of it."""
-    own = one.call
-    return Waiting(
-        one,
-        tuple(
-            [
-                each if each.call is not None else msgspec.structs.replace(each, call=own)
-                for each in mark.waits
-            ]
-        ),
-        mark.answers,
-        mark.arguments,
-        mark.approved,
-        tuple(
-            [
-                InnerRun(
-                    tuple([Message.from_json(msgspec.json.encode(each)) for each in run.messages]),
-                    run.output,
-                    run.done,
-                    run.after,
-                )
-                for run in mark.runs
-            ]
-        ),
-    )
+def _load_mark(open_call: OpenCall, mark: _Mark) -> WaitingCall:
+    """Returns a call as its mark tells of it."""
+    waits = [
+        msgspec.structs.replace(interrupt, call=interrupt.call or open_call.call)
+        for interrupt in mark.waits
+    ]
+    runs = tuple(map(_load_run, mark.runs))
+    return WaitingCall(open_call, tuple(waits), mark.answers, mark.arguments, mark.approved, runs)
+
+
+def _dump_run(run: InnerRun) -> _Run:
+    messages = [msgspec.Raw(message.to_json()) for message in run.messages]
+    return _Run(messages, run.output, run.done, run.after)
+
+
+def _load_run(run: _Run) -> InnerRun:
+    messages = [Message.from_json(msgspec.json.encode(message)) for message in run.messages]
+    return InnerRun(tuple(messages), run.output, run.done, run.after)
 
 
 def expiry(tool: Tool | None, now: datetime) -> datetime | None:
     """When an approval of the tool's call that is made now comes too late."""
-    given = tool.approval_expires if tool is not None else None
-    if given is None:
+    limit = tool.approval_expires if tool is not None else None
+    if limit is None:
         return None
-    return now + (given if isinstance(given, timedelta) else timedelta(seconds=given))
+    return now + (limit if isinstance(limit, timedelta) else timedelta(seconds=limit))

@@ -212,7 +212,7 @@ class Rewriting:
             self._changed, self._waiting = True, ""
             events = self._with_output(step.events, output)
         else:
-            events = self._noted(step.events, texts)
+            events = self._keep_events(step.events, texts)
         step = msgspec.structs.replace(step, events=events, output=UNSAID)
         finished = next(
             (event.message_id for event in events if isinstance(event, MessageFinished)), None
@@ -234,10 +234,10 @@ class Rewriting:
         """The step with the message that its events make, in place of the one that the provider sent."""
         self._changed = False
         message = original.replace(content=self._builder.message().content)
-        messages = [message if one is original else one for one in step.messages]
+        messages = [message if candidate is original else candidate for candidate in step.messages]
         return msgspec.structs.replace(step, messages=messages), message
 
-    def _noted(self, events: Sequence[Event], texts: Sequence[str]) -> list[Event]:
+    def _keep_events(self, events: Sequence[Event], texts: Sequence[str]) -> list[Event]:
         """The events with the text that they have."""
         changed: list[Event] = []
         for event, text in zip(events, texts, strict=True):
@@ -247,18 +247,18 @@ class Rewriting:
     def _with_output(self, events: Sequence[Event], output: str) -> list[Event]:
         """The events with another text: it stands where their first text stood."""
         changed: list[Event] = []
-        place = next((index for index, event in enumerate(events) if self._takes_text(event)), None)
+        first = next((index for index, event in enumerate(events) if self._takes_text(event)), None)
         for index, event in enumerate(events):
-            if index == place and isinstance(event, PartFinished):
+            if index == first and isinstance(event, PartFinished):
                 changed += self._add(PartDelta(event.message_id, event.index, output), output)
-            if place is None and output and isinstance(event, MessageFinished):
+            if first is None and output and isinstance(event, MessageFinished):
                 changed += self._whole_part(event.message_id, output)
             if isinstance(event, PartDelta) and self._original.is_output(event):
-                if index == place and output:
+                if index == first and output:
                     changed += self._add(msgspec.structs.replace(event, delta=output), output)
                 continue
             changed += self._add(event, "")
-        if place is None and not any(isinstance(event, MessageFinished) for event in events):
+        if first is None and not any(isinstance(event, MessageFinished) for event in events):
             self._waiting = output
         return changed
 
@@ -295,8 +295,8 @@ class Rewriting:
                 return []
         elif isinstance(event, PartDelta | PartFinished) and self._original.is_output(event):
             events = self._add_to_output(event, text)
-        for told in events:
-            self._builder.add(told)
+        for added in events:
+            self._builder.add(added)
         return events
 
     def _add_to_output(self, event: PartDelta | PartFinished, text: str) -> list[Event]:

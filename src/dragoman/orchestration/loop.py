@@ -93,14 +93,14 @@ class Loop:
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)
         if self._opening:
-            yield self._opened(self._opening)
+            yield self._tell_opening(self._opening)
         try:
             if state.toolset is not None:
                 await state.enter()
             if self._begin is not None:
                 await state.list_tools()
-                yield self._opened(await self._begin())
-            await _awaited(orchestrator.initialize(state))
+                yield self._tell_opening(await self._begin())
+            await _await_if_needed(orchestrator.initialize(state))
             model = self._bound()
             if state.plan is not None:
                 async with aclosing(go_on(state, state.plan)) as steps:
@@ -123,7 +123,7 @@ class Loop:
                     _LOG.debug("run %s: %s", state.run_id, name)
                     results = hand_over(state, transfer, by_call=self._typed == "call")
                 try:
-                    yield self._began(name)
+                    yield self._begin_step(name)
                     async for result in results:
                         goes_on = result.should_continue
                         if self._rewriting is not None:
@@ -141,7 +141,7 @@ class Loop:
                 finally:
                     await results.aclose()
                 state.account.check()
-                yield self._ended(name)
+                yield self._end_step(name)
         finally:
             try:
                 await self._finalize()
@@ -155,8 +155,8 @@ class Loop:
         finished = RunFinished(
             state.run_id, outcome, transcript.usage, transcript.pending, transcript.shown.value()
         )
-        if left := state.outbox.close():
-            yield transcript.recorded(StreamingIterationResult(events=left))
+        if late_events := state.outbox.close():
+            yield transcript.recorded(StreamingIterationResult(events=late_events))
         yield StreamingIterationResult(events=[finished])
 
     def _rewritten(
@@ -174,16 +174,16 @@ class Loop:
         losses = self._new_losses()
         return [] if step is None else [StepFinished(step, losses)]
 
-    def _opened(self, messages: Sequence[Message]) -> StreamingIterationResult:
+    def _tell_opening(self, messages: Sequence[Message]) -> StreamingIterationResult:
         """Tells the messages with which it begins."""
         self.transcript.messages += messages
         return StreamingIterationResult(events=unfold(messages), messages=messages)
 
-    def _began(self, name: str) -> StreamingIterationResult:
+    def _begin_step(self, name: str) -> StreamingIterationResult:
         self._step = name
         return self.transcript.recorded(StreamingIterationResult(events=[StepStarted(name)]))
 
-    def _ended(self, name: str) -> StreamingIterationResult:
+    def _end_step(self, name: str) -> StreamingIterationResult:
         self._step = None
         losses = self._new_losses()
         return self.transcript.recorded(
@@ -205,10 +205,10 @@ class Loop:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
         task = asyncio.current_task()
         if task is None or not task.cancelling():  # the scope is not free
-            await _awaited(self._orchestrator.finalize(self._state))
+            await _await_if_needed(self._orchestrator.finalize(self._state))
             return
         with anyio.CancelScope(shield=True):
-            await _awaited(self._orchestrator.finalize(self._state))
+            await _await_if_needed(self._orchestrator.finalize(self._state))
 
     def _new_losses(self) -> tuple[Loss, ...]:
         """What requests had to leave out and the run has not named yet."""
@@ -223,7 +223,7 @@ class Loop:
         return losses
 
 
-async def _awaited(outcome: Awaitable[None] | None) -> None:
+async def _await_if_needed(outcome: Awaitable[None] | None) -> None:
     """Waits for what a method gave that may be plain or async."""
     if isawaitable(outcome):
         await outcome
@@ -238,11 +238,11 @@ def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
 
 def foreign(error: Exception) -> DragomanError:
     """The error of ours that stands for somebody else's exception in the events."""
-    ours = DragomanError(
+    wrapped = DragomanError(
         f"{type(error).__name__} in the run, from code that is not dragoman's: {words(error)}"
     )
-    ours.__cause__ = error
-    return ours
+    wrapped.__cause__ = error
+    return wrapped
 
 
 Ending = tuple[

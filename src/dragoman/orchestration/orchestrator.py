@@ -201,28 +201,30 @@ class DefaultStreamingOrchestrator:
     async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
         """Executes the calls → a step whenever something happens in the tools, and a last one that ends the user message with
         all results in call order. What the client runs, what needs approval, and what a tool asks a person for, is pending."""
-        mine, waiting = await held_back(state, calls)
-        own = [place for place, call in enumerate(mine) if call.name in self.own_tools]
-        transfers = [place for place, call in enumerate(mine) if is_handoff(state, call)]
-        tool_round = state.begin_round(mine)
-        if len(own) + len(transfers) < len(mine):
-            self._start(state, tool_round, mine, {*own, *transfers})
+        runnable, waiting = await held_back(state, calls)
+        own_slots = [slot for slot, call in enumerate(runnable) if call.name in self.own_tools]
+        transfers = [slot for slot, call in enumerate(runnable) if is_handoff(state, call)]
+        tool_round = state.begin_round(runnable)
+        if len(own_slots) + len(transfers) < len(runnable):
+            self._start(state, tool_round, runnable, {*own_slots, *transfers})
             try:
                 while events := await tool_round.events():
                     yield StreamingIterationResult(events=events)
             finally:
                 await tool_round.end()
-        if own:
-            for place, part in zip(
-                own, self.own_results(state, [mine[place] for place in own]), strict=True
+        if own_slots:
+            for slot, part in zip(
+                own_slots,
+                self.own_results(state, [runnable[slot] for slot in own_slots]),
+                strict=True,
             ):
-                tool_round.add(place, part)
+                tool_round.add(slot, part)
         if transfers:
-            waits, calls = bool(waiting or tool_round.asks), [mine[place] for place in transfers]
-            for place, part in zip(
+            waits, calls = bool(waiting or tool_round.asks), [runnable[slot] for slot in transfers]
+            for slot, part in zip(
                 transfers, transfer_results(state, calls, waits=waits), strict=True
             ):
-                tool_round.add(place, part)
+                tool_round.add(slot, part)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
         ended = closed_round(state, tool_round, waiting)
@@ -240,36 +242,34 @@ class DefaultStreamingOrchestrator:
         without: Collection[int],
     ) -> None:
         """Begins to run the calls, but for those at the places that are not the tools' business."""
-        places = [place for place in range(len(calls)) if place not in without]
-        others = calls if len(places) == len(calls) else [calls[place] for place in places]
-        ours = DefaultStreamingOrchestrator.execute_tool_calls
-        if type(self).execute_tool_calls is ours and state.executor.reports:
+        slots = [slot for slot in range(len(calls)) if slot not in without]
+        selected = calls if len(slots) == len(calls) else [calls[slot] for slot in slots]
+        base_method = DefaultStreamingOrchestrator.execute_tool_calls
+        if type(self).execute_tool_calls is base_method and state.executor.reports:
 
-            def report(place: int, result: ToolExecutionResult) -> None:
-                tool_round.report(places[place], result)
+            def report(index: int, result: ToolExecutionResult) -> None:
+                tool_round.report(slots[index], result)
 
-            work = state.executor.execute_reporting(others, state.tool_map, report)
-            tool_round.start(work, reports=len(others))
+            work = state.executor.execute_reporting(selected, state.tool_map, report)
+            tool_round.start(work, reports=len(selected))
         else:
-            tool_round.start(self._batch(state, tool_round, others, places))
+            tool_round.start(self._batch(state, tool_round, selected, slots))
 
     async def _batch(
         self,
         state: StreamingState,
         tool_round: ToolRound,
         calls: Sequence[ToolCallPart],
-        places: Sequence[int],
+        slots: Sequence[int],
     ) -> None:
         """Runs calls in somebody's own way; whose results they are only that knows where their number is another."""
         results = await self.execute_tool_calls(state, calls)
         asking = [id(call) for call, _ in tool_round.asks]
-        places = [
-            place for place, call in zip(places, calls, strict=True) if id(call) not in asking
-        ]
-        if len(results) != len(places):
-            places = range(len(places) + len(calls), len(places) + len(calls) + len(results))
-        for place, part in zip(places, results, strict=True):
-            tool_round.add(place, part)
+        slots = [slot for slot, call in zip(slots, calls, strict=True) if id(call) not in asking]
+        if len(results) != len(slots):
+            slots = range(len(slots) + len(calls), len(slots) + len(calls) + len(results))
+        for slot, part in zip(slots, results, strict=True):
+            tool_round.add(slot, part)
 
     async def execute_tool_calls(
         self, state: StreamingState, calls: Sequence[ToolCallPart]
@@ -312,7 +312,7 @@ def response_metadata(message: Message) -> dict[str, Any]:
     """What the provider said around its message, told once and never stored in the message's metadata. Keys are in
     snake_case, also those of providers that write them in camelCase."""
     metadata: dict[str, Any] = {}
-    for notes in [own for key, own in (message.native or {}).items() if key.endswith(NOTES)]:
+    for notes in [fields for key, fields in (message.native or {}).items() if key.endswith(NOTES)]:
         for name, value in if_object(if_object(notes).get("response")).items():
             metadata[_CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name)] = value
     origin = message.origin

@@ -12,7 +12,7 @@ from dragoman.codec.marks import answering, interrupt_of
 from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
-from dragoman.orchestration.interrupts import Waiting, ids_of
+from dragoman.orchestration.interrupts import WaitingCall, ids_of
 from dragoman.orchestration.seal import Seal, late
 from dragoman.repair import OpenCall, stand_in
 from dragoman.tools import Tool
@@ -20,13 +20,13 @@ from dragoman.tools.check import faults
 from dragoman.tools.outcome import succeeded
 from dragoman.tools.record import InnerRun
 
-__all__ = ["Decision", "Plan", "decisions"]
+__all__ = ["Decision", "ResumePlan", "decisions"]
 
 
 class Decision(msgspec.Struct, frozen=True):
     """What becomes of a call that was answered: it has its `result`, or it is run."""
 
-    waiting: Waiting
+    waiting: WaitingCall
     """The call, and what it waited for."""
     claims: tuple[str, ...] = ()
     """What may be done once: ids of the answers that allow it."""
@@ -52,12 +52,12 @@ class Decision(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(call, arguments=dict(self.arguments), raw=None)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ResumePlan(msgspec.Struct, frozen=True):
     """How a conversation that waits goes on."""
 
     decisions: tuple[Decision, ...] = ()
     """What was answered."""
-    left: tuple[Waiting, ...] = ()
+    unanswered: tuple[WaitingCall, ...] = ()
     """What was not."""
     new: tuple[Message, ...] = ()
     """Messages that follow the results."""
@@ -67,7 +67,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 def decisions(
     resume: Sequence[Resume],
-    waiting: Sequence[Waiting],
+    waiting: Sequence[WaitingCall],
     messages: Sequence[Message],
     tools: Mapping[str, Tool],
     seal: Seal,
@@ -92,54 +92,57 @@ def decisions(
         ResumeError: an answer is to nothing that waits, comes too late or twice, is not what was asked for, or is not signed.
     """
     answers: dict[int, dict[int, tuple[Resume, Interrupt]]] = {}
-    for one in resume:
-        at, which = _find(one, waiting, messages)
-        if which in answers.setdefault(at, {}):
+    for answer in resume:
+        index, which = _find(answer, waiting, messages)
+        if which in answers.setdefault(index, {}):
             raise ResumeError(
-                f"{one.interrupt_id!r} is answered twice in one send; send one answer to it"
+                f"{answer.interrupt_id!r} is answered twice in one send; send one answer to it"
             )
-        answers[at][which] = one, waiting[at].interrupts[which]
-    for at, by_interrupt in answers.items():
-        if seal.key is None and waiting[at].call in forged:
-            answers[at] = {
-                which: (one, msgspec.structs.replace(interrupt, schema=None))
-                for which, (one, interrupt) in by_interrupt.items()
+        answers[index][which] = answer, waiting[index].interrupts[which]
+    for index, by_interrupt in answers.items():
+        if seal.key is None and waiting[index].call in forged:
+            answers[index] = {
+                which: (answer, msgspec.structs.replace(interrupt, schema=None))
+                for which, (answer, interrupt) in by_interrupt.items()
             }
     return [
-        _decided(waiting[at], answers[at], tools, seal, now, has_toolsets) for at in sorted(answers)
+        _decide(waiting[index], answers[index], tools, seal, now, has_toolsets)
+        for index in sorted(answers)
     ]
 
 
 def _find(
-    resume: Resume, waiting: Sequence[Waiting], messages: Sequence[Message]
+    resume: Resume, waiting: Sequence[WaitingCall], messages: Sequence[Message]
 ) -> tuple[int, int]:
     """The place of the call, and of its interrupt, that an answer is for."""
     wanted = resume.interrupt_id
-    found = [
-        (at, which)
-        for at, one in enumerate(waiting)
-        for which, interrupt in enumerate(one.interrupts)
+    matches = [
+        (index, which)
+        for index, waiting_call in enumerate(waiting)
+        for which, interrupt in enumerate(waiting_call.interrupts)
         if interrupt.id == wanted
     ] or [
-        (at, 0)
-        for at, one in enumerate(waiting)
-        if not one.interrupts[0].parent and not one.answers and wanted in ids_of(messages, one.call)
+        (index, 0)
+        for index, waiting_call in enumerate(waiting)
+        if not waiting_call.interrupts[0].parent
+        and not waiting_call.answers
+        and wanted in ids_of(messages, waiting_call.call)
     ]
-    if not found:
+    if not matches:
         raise ResumeError(_nothing_waits(wanted, waiting, messages))
-    if len(found) > 1:
+    if len(matches) > 1:
         raise ResumeError(
             f"several calls wait under the id {wanted!r}; answer with the interrupts of `pending`"
         )
-    message = messages[waiting[found[0][0]].call.position]
-    if not _is_of(resume, waiting[found[0][0]].interrupts[found[0][1]], message):
+    message = messages[waiting[matches[0][0]].call.position]
+    if not _is_of(resume, waiting[matches[0][0]].interrupts[matches[0][1]], message):
         raise ResumeError(
             f"the answer to {wanted!r} is for a call of another message; the one that waits has its id alone in common"
         )
-    return found[0]
+    return matches[0]
 
 
-def _nothing_waits(wanted: str, waiting: Sequence[Waiting], messages: Sequence[Message]) -> str:
+def _nothing_waits(wanted: str, waiting: Sequence[WaitingCall], messages: Sequence[Message]) -> str:
     call_id = wanted.partition("@")[0].partition("?")[0].partition("/")[0]
     ids = {
         piece.id
@@ -147,13 +150,15 @@ def _nothing_waits(wanted: str, waiting: Sequence[Waiting], messages: Sequence[M
         if message.role is Role.MODEL
         for piece in message.tool_calls
     }
-    known = (
-        ", ".join(repr(interrupt.id) for one in waiting for interrupt in one.interrupts)
+    waiting_ids = (
+        ", ".join(
+            repr(interrupt.id) for waiting_call in waiting for interrupt in waiting_call.interrupts
+        )
         or "nothing"
     )
-    if call_id in ids and not any(one.call.call.id == call_id for one in waiting):
-        return f"{wanted!r} is answered already; what waits now: {known}"
-    return f"nothing waits under the id {wanted!r}; what waits: {known}. Is it the right history?"
+    if call_id in ids and not any(waiting_call.call.call.id == call_id for waiting_call in waiting):
+        return f"{wanted!r} is answered already; what waits now: {waiting_ids}"
+    return f"nothing waits under the id {wanted!r}; what waits: {waiting_ids}. Is it the right history?"
 
 
 def _is_of(resume: Resume, interrupt: Interrupt, message: Message) -> bool:
@@ -167,8 +172,8 @@ def _is_of(resume: Resume, interrupt: Interrupt, message: Message) -> bool:
     return digest is None or digest == interrupt.metadata.get("message_digest", digest)
 
 
-def _decided(
-    waiting: Waiting,
+def _decide(
+    waiting: WaitingCall,
     answers: Mapping[int, tuple[Resume, Interrupt]],
     tools: Mapping[str, Tool],
     seal: Seal,
@@ -187,11 +192,11 @@ def _decided(
     if interrupt.reason != "tool" and interrupt_of(call) is not None:
         if payload is not None and payload.get("approved") is not False:
             _check(resume, interrupt, payload, seal, now, waiting.state())
-        return Decision(waiting, result=_passed_on(call, resume, payload))
+        return Decision(waiting, result=_pass_on(call, resume, payload))
     if payload is None:
         return Decision(waiting, result=stand_in(call))
     if payload.get("approved") is False:
-        return Decision(waiting, result=_denied(call, payload.get("reason")))
+        return Decision(waiting, result=_denial_of(call, payload.get("reason")))
     _check(resume, interrupt, payload, seal, now, waiting.state())
     if interrupt.reason == "tool":
         return Decision(waiting, result=_result(call, resume, payload["value"]))
@@ -199,7 +204,7 @@ def _decided(
         _check_tool(tool, call, resume, tools)
     arguments = waiting.arguments
     if interrupt.reason == "approval":
-        arguments = _edited(resume, payload, call, tool) or arguments
+        arguments = _edited_arguments(resume, payload, call, tool) or arguments
     value = (payload["value"],) if interrupt.reason != "approval" else ()
     # An approval and the first question of its tool share an id.
     question = "" if waiting.answers or not value else "?1"
@@ -213,7 +218,7 @@ def _decided(
     )
 
 
-def _edited(
+def _edited_arguments(
     resume: Resume, payload: Mapping[str, Any], call: ToolCallPart, tool: Tool | None
 ) -> Mapping[str, Any] | None:
     """The arguments with which a call is approved; `None`: the model's."""
@@ -230,7 +235,7 @@ def _edited(
 
 
 def _inner(
-    waiting: Waiting, answers: Mapping[int, tuple[Resume, Interrupt]], seal: Seal, now: datetime
+    waiting: WaitingCall, answers: Mapping[int, tuple[Resume, Interrupt]], seal: Seal, now: datetime
 ) -> Decision:
     """Answers to an agent within the tool: its own run checks them; what seals them on the way there is checked here."""
     passed: list[Resume] = []
@@ -322,33 +327,33 @@ def _check_tool(
     tool: Tool | None, call: ToolCallPart, resume: Resume, tools: Mapping[str, Tool]
 ) -> None:
     if tool is None or tool.handler is None:
-        known = ", ".join(tools) or "none"
+        names = ", ".join(tools) or "none"
         raise ResumeError(
-            f"{resume.interrupt_id!r} is to run {call.name!r}, and there is no such tool here any more; the tools are: {known}. "
+            f"{resume.interrupt_id!r} is to run {call.name!r}, and there is no such tool here any more; the tools are: {names}. "
             "It can be denied or cancelled"
         )
 
 
-def _passed_on(
+def _pass_on(
     call: ToolCallPart, resume: Resume, payload: Mapping[str, Any] | None
 ) -> ToolResultPart:
     """What is answered to an agent that is asked like a model: it runs the call itself, or does not."""
     if payload is None:
         result = stand_in(call)
     elif payload.get("approved") is False:
-        result = _denied(call, payload.get("reason"))
+        result = _denial_of(call, payload.get("reason"))
     else:
         result = _result(call, resume, payload.get("value", dict(payload)))
     return answering(result, resume)
 
 
-def _denied(call: ToolCallPart, reason: Any) -> ToolResultPart:
-    words = (
+def _denial_of(call: ToolCallPart, reason: Any) -> ToolResultPart:
+    message = (
         f"denied: {reason}"
         if reason
         else "denied: somebody decided that this call is not to be run"
     )
-    return ToolResultPart(call.id, call.name, {"error": words}, is_error=True, denied=True)
+    return ToolResultPart(call.id, call.name, {"error": message}, is_error=True, denied=True)
 
 
 def _result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:

@@ -46,9 +46,9 @@ class Seal(msgspec.Struct, frozen=True):
         if self.key is None:
             return interrupt
         token = _Token(_seconds(interrupt.expires_at), _nonce(interrupt))
-        own = self._sign(interrupt, interrupt.id, token, state)
+        outer = self._sign(interrupt, interrupt.id, token, state)
         inner = f"+{interrupt.signature}" if interrupt.signature else ""
-        return msgspec.structs.replace(interrupt, signature=own + inner)
+        return msgspec.structs.replace(interrupt, signature=outer + inner)
 
     def check(
         self, interrupt: Interrupt, resume: Resume, now: datetime, state: bytes = b""
@@ -60,15 +60,15 @@ class Seal(msgspec.Struct, frozen=True):
         """
         if self.key is None:
             return resume.signature
-        own, _, inner = (resume.signature or "").partition("+")
-        if not own:
+        outer, _, inner = (resume.signature or "").partition("+")
+        if not outer:
             raise ResumeError(
                 f"the answer to {resume.interrupt_id!r} brings no signature; make it of the interrupt itself, "
                 "with approve() or answer(), and send its `signature` along"
             )
-        token = _read(own)
+        token = _read(outer)
         if not hmac.compare_digest(
-            own.encode(), self._sign(interrupt, resume.interrupt_id, token, state).encode()
+            outer.encode(), self._sign(interrupt, resume.interrupt_id, token, state).encode()
         ):
             raise ResumeError(
                 f"the signature of the answer to {resume.interrupt_id!r} is not that of this call: it was made for another "

@@ -24,7 +24,7 @@ from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart
 from dragoman.orchestration.iteration import provider_metadata
 from dragoman.result import ChatResult
 
-__all__ = ["Shown", "is_text"]
+__all__ = ["ShownOutput", "is_text"]
 
 
 _WRITTEN = (TextPart, ThinkingPart, ToolCallPart)
@@ -43,11 +43,11 @@ class _Message:
 
     __slots__ = ("finished", "given", "parts", "prefix", "thinking")
 
-    def __init__(self, *, given: bool = False) -> None:
+    def __init__(self, *, is_given: bool = False) -> None:
         self.prefix: str | None = None
         self.parts: dict[int, list[str]] = {}
         self.thinking: set[int] = set()
-        self.given = given
+        self.given = is_given
         self.finished = False
 
     def text(self) -> str:
@@ -59,7 +59,7 @@ class _Message:
 _NOBODY = _Message()
 
 
-class Shown:
+class ShownOutput:
     """Reads a run's events. What it gives, joined without what it takes back, is always `text()`.
 
     One newline stands between the outputs of two messages with tools between them. Of a typed run only the last
@@ -120,7 +120,7 @@ class Shown:
     def give(self, output: str) -> list[ChatResult[str]]:
         """Output that an orchestrator gives as it is, without events: all that is shown of the message that it tells next."""
         if self._given is None:
-            self._given = _Message(given=True)
+            self._given = _Message(is_given=True)
             self._messages.append(self._given)
         self._given.parts.setdefault(_GIVEN, []).append(output)
         return [ChatResult(output, id=self.message_id)]
@@ -169,9 +169,9 @@ class Shown:
         if self._before is not None:
             before, after, self._before = self._before, self.text(), None
             differ = (
-                place
-                for place, (one, two) in enumerate(zip(before, after, strict=False))
-                if one != two
+                position
+                for position, (old, new) in enumerate(zip(before, after, strict=False))
+                if old != new
             )
             same = next(differ, min(len(before), len(after)))
             if before[same:]:
@@ -194,12 +194,12 @@ class Shown:
         """What stands before the next output of a message."""
         if message.prefix is not None:
             return ""
-        others = any(
+        has_others = any(
             other.given or other.prefix is not None
             for other in self._messages
             if other is not message
         )
-        message.prefix = "\n" if self._after_tools and others else ""
+        message.prefix = "\n" if self._after_tools and has_others else ""
         return message.prefix
 
     def _take(

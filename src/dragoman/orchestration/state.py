@@ -12,15 +12,15 @@ from dragoman.errors import DragomanError
 from dragoman.event import Event, PartStarted
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart
-from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
-from dragoman.orchestration.resume import Plan
+from dragoman.orchestration.resume import ResumePlan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.result import ChatResult
+from dragoman.runtime import now
 from dragoman.tools import (
     BoundExecutor,
     Outbox,
@@ -68,7 +68,7 @@ class StreamingState:
         metadata: Mapping[str, Any] = {},
         seal: Seal = _UNSEALED,
         claim: Claim | None = None,
-        plan: Plan | None = None,
+        plan: ResumePlan | None = None,
     ) -> None:
         """The history is copied. `tools` may be a mapping of them by name.
 
@@ -221,7 +221,7 @@ class StreamingState:
         history: list[Message],
         opening: tuple[Message, ...],
         losses: Sequence[Loss] = (),
-        plan: Plan | None = None,
+        plan: ResumePlan | None = None,
     ) -> tuple[Message, ...]:
         """Sets how the run begins. Returns the messages that are its own.
 
@@ -286,9 +286,9 @@ class StreamingState:
 
     def replace_in_history(self, message: Message) -> None:
         """Puts a message in the place of the last one that has its id."""
-        for place in reversed(range(len(self._history))):
-            if self._history[place].id == message.id:
-                self._history[place] = message
+        for position in reversed(range(len(self._history))):
+            if self._history[position].id == message.id:
+                self._history[position] = message
                 return
 
     def output_of(self, events: Sequence[Event]) -> str:

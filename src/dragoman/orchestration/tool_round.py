@@ -57,21 +57,21 @@ class ToolRound:
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(self._wake)
 
-    def report(self, place: int, result: ToolExecutionResult) -> None:
+    def report(self, slot: int, result: ToolExecutionResult) -> None:
         """Takes what came of the call at that place."""
         self._left -= 1
         if isinstance(result.exception, AskUser):
-            self.asks.append((self._calls[place], result.exception))
+            self.asks.append((self._calls[slot], result.exception))
         else:
-            self.add(place, result.part)
+            self.add(slot, result.part)
 
-    def add(self, place: int, part: ToolResultPart | MarkPart) -> None:
+    def add(self, slot: int, part: ToolResultPart | MarkPart) -> None:
         """Tells a result, or a mark behind the results."""
         start = self._start or self._begin()
-        events = whole_part(start.message_id, place, part)
+        events = whole_part(start.message_id, slot, part)
         if not self._parts:
             events.insert(0, start)
-        self._parts[place] = part
+        self._parts[slot] = part
         self._outbox.put(events)
 
     def _begin(self) -> MessageStarted:
@@ -88,15 +88,15 @@ class ToolRound:
         """Has each result that comes before that of an earlier call with its id say to which call it belongs. `opened`: all calls that
         were without result before the round."""
         start, without = self._start, set[str]()
-        places = {id(call): place for place, call in enumerate(self._calls)}
-        for one in opened if start is not None else ():
-            part = self._parts.get(places.get(id(one.call), -1))
+        slots = {id(call): slot for slot, call in enumerate(self._calls)}
+        for open_call in opened if start is not None else ():
+            part = self._parts.get(slots.get(id(open_call.call), -1))
             if not isinstance(part, ToolResultPart):
-                without.add(one.call.id)
-            elif one.call.id in without and start is not None:
-                place = places[id(one.call)]
-                self._parts[place] = part = to_call(part, one.turn)
-                self._outbox.put([PartFinished(start.message_id, place, part)])
+                without.add(open_call.call.id)
+            elif open_call.call.id in without and start is not None:
+                slot = slots[id(open_call.call)]
+                self._parts[slot] = part = to_call(part, open_call.turn)
+                self._outbox.put([PartFinished(start.message_id, slot, part)])
 
     def append(self, mark: MarkPart) -> None:
         """Tells a mark behind all that was told."""

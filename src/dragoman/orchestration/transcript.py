@@ -13,7 +13,7 @@ from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.orchestration.iteration import Rewriting, StreamingIterationResult, metadata_of
-from dragoman.orchestration.shown import Shown
+from dragoman.orchestration.shown import ShownOutput
 from dragoman.orchestration.state import StreamingState
 from dragoman.result import ChatResult, ModelCall, cost_of, spent
 
@@ -29,7 +29,7 @@ class Transcript:
         self._metadata: dict[str, Any] = {}
         self.messages: list[Message] = []
         """Those that are whole."""
-        self.shown = Shown(typed=typed, state=lambda: state.shared.value)
+        self.shown = ShownOutput(typed=typed, state=lambda: state.shared.value)
         self.usage: Usage | None = None
         self.finish_reason = FinishReason.unspecified
         self.pending: tuple[Interrupt, ...] = ()
@@ -57,23 +57,23 @@ class Transcript:
 
     def recorded(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """The step with the events of messages for which it has none, and with what of it is shown."""
-        shown, state, events = self.shown, self._state, step.events
+        view, state, events = self.shown, self._state, step.events
         if state.outbox.events and state.tool_round is None:
             events = [*state.outbox.take(), *events]
-        given = shown.give(step.output) if step.output and not events else []
-        pieces = shown.feed(events, state.shows, chunks=self.chunks)
+        output_pieces = view.give(step.output) if step.output and not events else []
+        pieces = view.feed(events, state.shows, chunks=self.chunks)
         if step.messages and (
-            without := [each for each in step.messages if not shown.has_finished(each.id)]
+            without := [message for message in step.messages if not view.has_finished(message.id)]
         ):
             more = self._anew(without)
             events = [*events, *more]
-            pieces += shown.feed(more, state.shows)
+            pieces += view.feed(more, state.shows)
         if state.is_first_chunk_of_message:
-            state.is_first_chunk_of_message = not shown.has_begun()
+            state.is_first_chunk_of_message = not view.has_begun()
         if not self.chunks and events is step.events:
             return step
         return msgspec.structs.replace(
-            step, events=events, pieces=given + pieces, message_id=shown.message_id
+            step, events=events, pieces=output_pieces + pieces, message_id=view.message_id
         )
 
     def cut(self, reason: FinishReason) -> list[Event]:

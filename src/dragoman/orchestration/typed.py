@@ -33,7 +33,7 @@ from dragoman.request import ModelRequest, ToolSpec
 from dragoman.tools.check import faults
 
 __all__ = [
-    "Output",
+    "TypedOutput",
     "RETURN_RESULT",
     "TwoPhaseStreamingOrchestrator",
     "TypedOutputStreamingOrchestrator",
@@ -48,7 +48,7 @@ T = TypeVar("T")
 _NO_JSON = "No JSON output found in response. Expected JSON in response.output."
 
 
-class Output(Generic[T]):
+class TypedOutput(Generic[T]):
     """What a run is to give: the schema, and `read`, which raises `ValueError` with words for the model."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Output(Generic[T]):
             raise TypedOutputError.because(str(error), output=text) from error
 
 
-def output_of(output_type: Any, schema: Mapping[str, Any] | None) -> Output[Any] | None:
+def output_of(output_type: Any, schema: Mapping[str, Any] | None) -> TypedOutput[Any] | None:
     """What a run is to give; `None`: text. A schema goes before a type.
 
     Raises:
@@ -83,18 +83,18 @@ def output_of(output_type: Any, schema: Mapping[str, Any] | None) -> Output[Any]
     return None if output_type is str else typed_output(output_type)
 
 
-def json_output(schema: Mapping[str, Any]) -> Output[str]:
+def json_output(schema: Mapping[str, Any]) -> TypedOutput[str]:
     """Output by a JSON Schema, given back as its text. What the schema says of types, keys and choices is checked."""
 
     def read(text: str) -> str:
-        if found := faults(schema, _decoded(text)):
-            raise ValueError("; ".join(found))
+        if problems := faults(schema, _decode_json(text)):
+            raise ValueError("; ".join(problems))
         return text
 
-    return Output(schema, read, {"output_schema": schema})
+    return TypedOutput(schema, read, {"output_schema": schema})
 
 
-def typed_output(output_type: type[T] | Any) -> Output[T]:
+def typed_output(output_type: type[T] | Any) -> TypedOutput[T]:
     """Output of any type that pydantic can adapt. What is no object is wrapped in one, `{"result": …}`, for the model.
 
     Raises:
@@ -127,7 +127,7 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
         }
 
     def read(text: str) -> T:
-        value = _decoded(text)
+        value = _decode_json(text)
         if wrapped:
             if not isinstance(value, dict) or "result" not in value:
                 raise ValueError('it must be an object with the key "result"')
@@ -137,10 +137,10 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
         except ValidationError as error:
             raise ValueError(_problems(error)) from error
 
-    return Output(schema, read, {"output_type": output_type})
+    return TypedOutput(schema, read, {"output_type": output_type})
 
 
-def _decoded(text: str) -> Any:
+def _decode_json(text: str) -> Any:
     if not text.strip():
         raise ValueError(_NO_JSON)
     try:
@@ -176,8 +176,8 @@ def choose_orchestrator(*providers: Provider, typed: bool, tools: bool) -> Strea
     if "tool" in shared:
         force = all(Capability.forced_tools in provider.capabilities for provider in providers)
         return TypedOutputStreamingOrchestrator(force=force)
-    for provider, own in zip(providers, means, strict=True):
-        if not own:
+    for provider, own_means in zip(providers, means, strict=True):
+        if not own_means:
             raise SettingsError(
                 f"{provider.display_name} can give no typed output; use a provider that can (see `dragoman providers`)",
                 provider=provider.name,
@@ -262,9 +262,9 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         state.suppressed_text += state.conversation_history[-1].text
         async with aclosing(super().answered(state, calls)) as steps:
             async for step in steps:
-                yield step if state.output is None else self._ended(state, calls, step)
+                yield step if state.output is None else self._end_step(state, calls, step)
 
-    def _ended(
+    def _end_step(
         self, state: StreamingState, calls: Sequence[ToolCallPart], last: StreamingIterationResult
     ) -> StreamingIterationResult:
         """The last step of a run whose output is there."""

@@ -34,12 +34,22 @@ from dragoman.message import FinishReason
 from dragoman.result import ChatResult
 from dragoman.runs.batch import weigh_events
 from dragoman.runs.log import Lease, RunLog
-from dragoman.runs.tail import Tail
+from dragoman.runs.tail import RunTail
 
 if TYPE_CHECKING:
     from dragoman.run import Run
 
-__all__ = ["Driving", "Ended", "Last", "Put", "RunSource", "Source", "Stored", "end_run", "ending"]
+__all__ = [
+    "Driving",
+    "Ended",
+    "Last",
+    "Put",
+    "RunSource",
+    "EventSource",
+    "Stored",
+    "end_run",
+    "ending",
+]
 
 _LOG = logger("runs")
 _MOST = 4096
@@ -57,7 +67,7 @@ Stored = Callable[[Sequence[Event]], None]
 """Is given events of a run that were stored."""
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """What the events of a run come from."""
 
     @property
@@ -82,27 +92,27 @@ class RunSource:
     """A run of an agent."""
 
     def __init__(self, run: Run[Any], ended: Ended | None) -> None:
-        self._run, self._ended = run, ended
+        self._run, self._cancel_and_wait = run, ended
 
     @property
     def id(self) -> str:
-        """See `Source`."""
+        """See `EventSource`."""
         return self._run.id
 
     def cancel(self, driving: Driving) -> None:  # noqa: ARG002 the run says its end itself
-        """See `Source`."""
+        """See `EventSource`."""
         self._run.cancel()
 
     async def read(self, put: Put) -> None:
-        """See `Source`."""
+        """See `EventSource`."""
         async with self._run as run, aclosing(run.steps(chunks=False)) as steps:
             async for step in steps:
                 await put(step.events)
 
     async def ended(self, last: Last) -> None:
-        """See `Source`."""
-        if self._ended is not None:
-            await self._ended(self._run.so_far(), last)
+        """See `EventSource`."""
+        if self._cancel_and_wait is not None:
+            await self._cancel_and_wait(self._run.so_far(), last)
 
 
 class Driving:
@@ -112,9 +122,9 @@ class Driving:
     def __init__(
         self,
         log: RunLog,
-        source: Source,
+        source: EventSource,
         lease: Lease,
-        tail: Tail,
+        tail: RunTail,
         follow: Stored | None = None,
     ) -> None:
         self._log, self._source, self._lease, self._tail = log, source, lease, tail
@@ -157,10 +167,10 @@ class Driving:
                 except Exception as error:  # noqa: BLE001 - a value of the user's raises what it likes
                     failure, events = error, _storable(events)
                     await log.append(lease.run_id, tail.end, events, lease=lease)
-                await self._stored(events)
+                await self._tell_stored(events)
                 await tail.paced()
         finally:
-            await _ended(reader)
+            await _cancel_and_wait(reader)
         if tail.is_over:
             return
         if failure is None and waiting.failure is None and self._last is not None:
@@ -169,9 +179,9 @@ class Driving:
             cause = failure or waiting.failure or RuntimeError("it ended without an end")
             _LOG.warning("run %s cannot go on: %s", lease.run_id, cause)
             last = RunError(_ours(cause), lease.run_id)
-        await self._stored(await end_run(log, lease, last))
+        await self._tell_stored(await end_run(log, lease, last))
 
-    async def _stored(self, events: Sequence[Event]) -> None:
+    async def _tell_stored(self, events: Sequence[Event]) -> None:
         """Events are stored: tells whom it concerns."""
         last = events[-1] if events else None
         is_over = False
@@ -196,7 +206,7 @@ class Driving:
             waiting.close()
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
     """Cancels a task and waits for its end, however often we are cancelled ourselves meanwhile."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -260,11 +270,11 @@ def _storable(events: Sequence[Event]) -> list[Event]:
 def _ours(failure: Exception) -> DragomanError:
     if isinstance(failure, DragomanError):
         return failure
-    ours = DragomanError(
+    wrapped = DragomanError(
         f"{type(failure).__name__} ended the run, since its log must hold all of it: {failure}"
     )
-    ours.__cause__ = failure
-    return ours
+    wrapped.__cause__ = failure
+    return wrapped
 
 
 _replace = msgspec.structs.replace
@@ -307,7 +317,11 @@ def ending(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]
     closing += [StepFinished(name, run_id=of) for name, of in reversed(steps)]
     return [
         *closing,
-        *[_replace(last, run_id=each) for each in reversed(inner) if each != last.run_id],
+        *[
+            _replace(last, run_id=inner_id)
+            for inner_id in reversed(inner)
+            if inner_id != last.run_id
+        ],
         last,
     ]
 

@@ -13,7 +13,7 @@ from dragoman.event import RunError
 from dragoman.logs import logger
 from dragoman.runs.driving import Driving, end_run
 from dragoman.runs.log import Lease, RunLog, RunStatus
-from dragoman.runs.tail import Tail
+from dragoman.runs.tail import RunTail
 
 __all__ = ["CANCEL", "Driven", "Keeper", "not_entered"]
 
@@ -31,7 +31,7 @@ class Driven:
     """What drives it."""
     lease: Lease
     """That of this process on it."""
-    tail: Tail
+    tail: RunTail
     """What was stored of it last."""
     task: asyncio.Task[None]
     """In which that is done."""
@@ -156,9 +156,9 @@ class Keeper:
 
     async def _prolong(self) -> None:
         due = [
-            each
-            for each in self.driven.values()
-            if monotonic() - each.prolonged_at > self._lease_seconds / 3
+            driven
+            for driven in self.driven.values()
+            if monotonic() - driven.prolonged_at > self._lease_seconds / 3
         ]
         if due:
             await asyncio.gather(*map(self._prolong_one, due))
@@ -175,8 +175,8 @@ class Keeper:
         else:
             driven.prolonged_at = requested_at
 
-    async def _end_left(self, left: Collection[RunStatus]) -> None:
-        for status in left:
+    async def _end_left(self, statuses: Collection[RunStatus]) -> None:
+        for status in statuses:
             if status.run_id in self.driven:
                 continue
             error = RunInterruptedError(

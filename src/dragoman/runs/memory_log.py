@@ -77,10 +77,10 @@ class MemoryLog:
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
         """As `RunLog.read`."""
         rows = self._rows.get(run_id, [])
-        place = bisect_right(rows, from_offset, key=itemgetter(0))
-        if place == len(rows):
+        index = bisect_right(rows, from_offset, key=itemgetter(0))
+        if index == len(rows):
             return []
-        end, data = rows[place]
+        end, data = rows[index]
         events = events_of(data)
         return events[max(0, from_offset - (end - len(events))) :]
 
@@ -164,8 +164,8 @@ class MemoryLog:
         for run_id, end, data in ledger.rows:
             self._rows[run_id].append((end, data))
             self._bytes += len(data)
-        for each in ledger.posted:
-            self._posted[each.run_id].append(each)
+        for posted in ledger.posted:
+            self._posted[posted.run_id].append(posted)
         ledger.rows.clear()
         ledger.posted.clear()
         ledger.changed.clear()

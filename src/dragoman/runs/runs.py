@@ -21,10 +21,10 @@ from dragoman.fold import fold
 from dragoman.message import Message, Role
 from dragoman.repair import repair
 from dragoman.request import RunRequest
-from dragoman.runs.driving import Driving, Ended, RunSource, Source, Stored
+from dragoman.runs.driving import Driving, Ended, EventSource, RunSource, Stored
 from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
 from dragoman.runs.log import RunLog, RunState, RunStatus
-from dragoman.runs.tail import Cursor, Tail
+from dragoman.runs.tail import Cursor, RunTail
 from dragoman.sql.address import check_address
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ class Runs:
 
     async def __aexit__(self, *error: object) -> None:
         driven = list(self._keeper.driven.values())
-        for each in driven:
-            each.driving.cancel()
+        for run in driven:
+            run.driving.cancel()
         try:
             if driven:
-                await asyncio.wait([each.task for each in driven])
+                await asyncio.wait([run.task for run in driven])
         finally:
             await self._stop(
-                [*[each.task for each in driven], *([self._keeping] if self._keeping else [])]
+                [*[run.task for run in driven], *([self._keeping] if self._keeping else [])]
             )
 
     async def start(
@@ -82,9 +82,9 @@ class Runs:
         *,
         ended: Ended | None = None,
         stored: Stored | None = None,
-        **how: Unpack[RunOptions[Deps]],
+        **run_options: Unpack[RunOptions[Deps]],
     ) -> str:
-        """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`; the prompt may be a `RunRequest`.
+        """Starts a run, which goes on by itself → its id. `prompt` and `run_options`: as in `Agent.run`; the prompt may be a `RunRequest`.
         Where a `thread_id` is given, an answer to what its conversation waits for counts once (`RunLog.claim`).
         `ended`: awaited with what the run gave, once its end is stored and before anybody reads of it here. `stored`: called with the
         run's events as they are stored, before that.
@@ -96,12 +96,12 @@ class Runs:
         """
         if not self._keeper.is_open:
             raise not_entered()
-        if how.get("thread_id") or (isinstance(prompt, RunRequest) and prompt.thread_id):
-            how.setdefault("claim", self._log.claim)
-        run = agent.run(prompt, **how)
+        if run_options.get("thread_id") or (isinstance(prompt, RunRequest) and prompt.thread_id):
+            run_options.setdefault("claim", self._log.claim)
+        run = agent.run(prompt, **run_options)
         return await self._driven(RunSource(run, ended), run.thread_id or None, stored)
 
-    async def record(self, source: Source, thread_id: str | None = None) -> str:
+    async def record(self, source: EventSource, thread_id: str | None = None) -> str:
         """Starts what no agent does as a run: its events are those of a source. → its id
 
         Raises:
@@ -113,12 +113,12 @@ class Runs:
         return await self._driven(source, thread_id)
 
     async def _driven(
-        self, source: Source, thread_id: str | None, stored: Stored | None = None
+        self, source: EventSource, thread_id: str | None, stored: Stored | None = None
     ) -> str:
         lease = await self._log.lease(
             source.id, self._owner, self._lease_seconds, token=0, thread_id=thread_id
         )
-        tail = Tail()
+        tail = RunTail()
         driving = Driving(self._log, source, lease, tail, stored)
         task = asyncio.create_task(driving.run(), name=f"dragoman-drive-{source.id}")
         self._keeper.add(Driven(driving, lease, tail, task))
@@ -140,8 +140,8 @@ class Runs:
 
     def interrupt(self, error: DragomanError) -> None:
         """Ends the runs that this process drives with an error, which their readers get."""
-        for run_id, each in self._keeper.driven.items():
-            each.driving.end_with(RunError(error, run_id))
+        for run_id, driven in self._keeper.driven.items():
+            driven.driving.end_with(RunError(error, run_id))
 
     async def attach(
         self, run_id: str, from_offset: int = 0, *, cancel_on_leave: bool = False
@@ -241,8 +241,8 @@ class Runs:
         self, run_id: str, offset: int, cursor: Cursor | None = None
     ) -> AsyncGenerator[list[Event], None]:
         """What is stored behind an offset, in pieces, until the run is over."""
-        tail: Tail | None = None
-        paced: Tail | None = None
+        tail: RunTail | None = None
+        paced: RunTail | None = None
         try:
             while True:
                 if tail is None and (driven := self._keeper.driven.get(run_id)) is not None:

@@ -17,7 +17,7 @@ from dragoman.errors import RunLogError
 from dragoman.runs.ledger import Append, Change, Ledger, Take, new_run
 from dragoman.runs.log import Lease, RunStatus
 from dragoman.runs.sql_tables import claims, events, posts, runs
-from dragoman.sql.engine import DIALECTS, Dialect
+from dragoman.sql.engine import DIALECTS, SqlDialect
 
 __all__ = ["Claim", "Prune", "write"]
 
@@ -52,7 +52,7 @@ _INSERT_EVENTS = insert(events)
 _INSERT_POSTS = insert(posts)
 
 
-class Statements(msgspec.Struct, frozen=True):
+class RunStatements(msgspec.Struct, frozen=True):
     """Those that each database words in its own way; made once, since making one costs as much as running it."""
 
     begin: Any
@@ -67,7 +67,7 @@ class Statements(msgspec.Struct, frozen=True):
     """Moves the end of a run whose lease and end are as its driver says."""
 
 
-def _statements(dialect: Dialect) -> Statements:
+def _statements(dialect: SqlDialect) -> RunStatements:
     concerned = runs.c.run_id.in_(bindparam("run_ids", expanding=True))
     is_driven = (
         runs.c.run_id == bindparam("_run_id"),
@@ -77,7 +77,7 @@ def _statements(dialect: Dialect) -> Statements:
         runs.c.lease_until > dialect.now,
     )
     goes_on = bindparam("_state", type_=String) == "running"
-    return Statements(
+    return RunStatements(
         dialect.insert(runs).values(started_at=dialect.now).on_conflict_do_nothing(),
         select(runs, dialect.now.label("now"))
         .where(concerned)
@@ -112,7 +112,7 @@ _NEW = {**{name: getattr(new_run("", None, 0.0), name) for name in _UPDATED}, "l
 def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> list[Any]:
     """Makes the changes, in order → of each its result, or the `RunLogError` with which it is refused."""
     statements = _STATEMENTS[connection.dialect.name]
-    if len(changes) == 1 and (result := _made_unread(connection, statements, changes[0])):
+    if len(changes) == 1 and (result := _change_unread(connection, statements, changes[0])):
         return [result]
     on_runs = [change for change in changes if not isinstance(change, Claim | Prune)]
     ledger, now = _load(connection, statements, on_runs) if on_runs else (Ledger(), 0.0)
@@ -121,13 +121,13 @@ def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> 
         (number, change) for number, change in enumerate(changes) if isinstance(change, Claim)
     ]
     for number, claim in sorted(
-        claimed, key=lambda each: (each[1].thread_id, each[1].interrupt_id, each[0])
+        claimed, key=lambda numbered: (numbered[1].thread_id, numbered[1].interrupt_id, numbered[0])
     ):
         holder = connection.execute(statements.claim, msgspec.structs.asdict(claim)).scalar_one()
         results[number] = holder == claim.run_id
     for number, change in enumerate(changes):
         if isinstance(change, Prune):
-            results[number] = _pruned(connection, change.before)
+            results[number] = _prune(connection, change.before)
         elif not isinstance(change, Claim):
             try:
                 results[number] = ledger.apply(change, now)
@@ -137,8 +137,8 @@ def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> 
     return [results[number] for number in range(len(changes))]
 
 
-def _made_unread(
-    connection: Connection, statements: Statements, change: Change | Claim | Prune
+def _change_unread(
+    connection: Connection, statements: RunStatements, change: Change | Claim | Prune
 ) -> Lease | int | None:
     """Makes a change without reading its run first, if it is a new run or the next events of one
     that is driven. Returns its result; None if it must be read why the change cannot be made."""
@@ -168,18 +168,20 @@ def _made_unread(
 
 
 def _load(
-    connection: Connection, statements: Statements, changes: Sequence[Change]
+    connection: Connection, statements: RunStatements, changes: Sequence[Change]
 ) -> tuple[Ledger, float]:
     """The runs concerned, new ones among them, and the time by the clock of the database."""
     begun = {
-        each.run_id: each.thread_id for each in changes if isinstance(each, Take) and not each.token
+        change.run_id: change.thread_id
+        for change in changes
+        if isinstance(change, Take) and not change.token
     }
     if begun:
         rows = [{**_NEW, "run_id": run_id, "thread_id": begun[run_id]} for run_id in sorted(begun)]
         connection.execute(statements.begin, rows)
     ledger, now = Ledger(), 0.0
     rows: Sequence[Any] = connection.execute(
-        statements.lock, {"run_ids": list({each.run_id for each in changes})}
+        statements.lock, {"run_ids": list({change.run_id for change in changes})}
     ).all()
     for row in rows:
         run_id, thread_id, state, end, count, owner, token, until, started_at, now = row
@@ -212,14 +214,14 @@ def _store(connection: Connection, ledger: Ledger) -> None:
         )
 
 
-def _pruned(connection: Connection, before: float) -> int:
+def _prune(connection: Connection, before: float) -> int:
     """Forgets some runs → how many."""
     old = (
         select(runs.c.run_id)
         .where(runs.c.state != "running", runs.c.started_at < before)
         .limit(_PRUNED)
     )
-    found = list(connection.execute(old.with_for_update(skip_locked=True)).scalars())
-    for table in (events, posts, runs) if found else ():
-        connection.execute(delete(table).where(table.c.run_id.in_(found)))
-    return len(found)
+    run_ids = list(connection.execute(old.with_for_update(skip_locked=True)).scalars())
+    for table in (events, posts, runs) if run_ids else ():
+        connection.execute(delete(table).where(table.c.run_id.in_(run_ids)))
+    return len(run_ids)

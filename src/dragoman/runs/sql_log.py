@@ -55,8 +55,12 @@ class SqlLog:
             events.c.run_id == run_id, events.c.end > from_offset
         )
         rows = await self._query(wanted.order_by(events.c.end).limit(_ROWS))
-        found = [event for _, data in rows for event in events_of(data)]
-        return found[max(0, from_offset - (rows[-1][0] - len(found))) :] if rows else []
+        stored_events = [event for _, data in rows for event in events_of(data)]
+        return (
+            stored_events[max(0, from_offset - (rows[-1][0] - len(stored_events))) :]
+            if rows
+            else []
+        )
 
     async def lease(
         self,

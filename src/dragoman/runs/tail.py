@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dragoman.event import Event
 from dragoman.runs.batch import weigh_event, weigh_events
 
-__all__ = ["Cursor", "Tail"]
+__all__ = ["Cursor", "RunTail"]
 
 _MOST = 1024
 """Events that stay here. Who is further behind reads from the log."""
@@ -33,7 +33,7 @@ class Cursor:
         """Weight of the events that it has taken and passed on, from the run's first."""
 
 
-class Tail:
+class RunTail:
     """Grows by what was stored. A reader that is slow costs nothing here.
 
     Readers that `follow` it pace the run: it waits while all of them are far behind, since whatever it said meanwhile
@@ -76,13 +76,13 @@ class Tail:
 
     def page(self, offset: int) -> list[Event] | None:
         """Some events from there on; `None`: they are no longer here."""
-        place = offset - (self.end - len(self._events))
-        if place < 0:
+        index = offset - (self.end - len(self._events))
+        if index < 0:
             return None
-        if place >= len(self._events):
+        if index >= len(self._events):
             return []
-        stop = bisect_right(self._sums, self._sums[place] + _PAGE_BYTES, place + 1)
-        return self._events[place : min(stop, place + _PAGE)]
+        stop = bisect_right(self._sums, self._sums[index] + _PAGE_BYTES, index + 1)
+        return self._events[index : min(stop, index + _PAGE)]
 
     async def grown(self) -> None:
         """Waits until there is more, or never will be."""
@@ -103,9 +103,9 @@ class Tail:
 
     def move(self, cursor: Cursor, page: Sequence[Event], offset: int) -> None:
         """A reader has passed on this page, behind which is that offset."""
-        place = offset - (self.end - len(self._events))
-        if place > 0:
-            cursor.read_bytes = self._sums[place - 1]
+        index = offset - (self.end - len(self._events))
+        if index > 0:
+            cursor.read_bytes = self._sums[index - 1]
         else:  # what it read is no longer here
             cursor.read_bytes += weigh_events(page)
         self._look()

@@ -178,7 +178,7 @@ class Visible:
 
     def close(self) -> list[Event]:
         """The end of the events → the end of the message that is still open. After `RunFinished` and `RunError` there is none."""
-        ended = [] if self._over else self._ended(None)
+        ended = [] if self._over else self._end_answer(None)
         self._over = True
         return ended
 
@@ -199,46 +199,46 @@ class Visible:
         if message is None:
             return []
         message.is_empty = False
-        if (seen := self._seen(message, part)) is None:
+        if (seen := self._visible_part(message, part)) is None:
             return []
         if self._typed is not None and isinstance(seen, TextPart) and self._joins(message):
             self._held[event.message_id, event.index] = None
             return []
-        known = message.parts[event.index] = SeenPart(seen)
+        seen_part = message.parts[event.index] = SeenPart(seen)
         return (
-            [] if isinstance(seen, OpenText) else self._started(message, event.index, known)
+            [] if isinstance(seen, OpenText) else self._start_part(message, event.index, seen_part)
         )  # no text may come
 
-    def _started(self, message: SeenMessage, index: int, known: SeenPart) -> list[Event]:
+    def _start_part(self, message: SeenMessage, index: int, seen_part: SeenPart) -> list[Event]:
         """The start of a part, if that is not told yet, behind the start of what it stands in."""
-        if known.index is not None:
+        if seen_part.index is not None:
             return []
-        begun = self._begun(message)
-        message.speaks = message.speaks or not isinstance(known.part, ThinkingPart)
+        begun = self._begin_message(message)
+        message.speaks = message.speaks or not isinstance(seen_part.part, ThinkingPart)
         message.calls = message.calls or (
-            isinstance(known.part, ToolCallPart) and self._is_clients(known.part)
+            isinstance(seen_part.part, ToolCallPart) and self._is_clients(seen_part.part)
         )
-        known.index = index
+        seen_part.index = index
         if self._joins(message):
-            known.index, self._next = self._next, self._next + 1
-        return [*begun, PartStarted(message.sent_as, known.index, known.part)]
+            seen_part.index, self._next = self._next, self._next + 1
+        return [*begun, PartStarted(message.sent_as, seen_part.index, seen_part.part)]
 
     def _delta(self, event: PartDelta) -> list[Event]:
         message = self._messages.get(event.message_id)
-        known = None if message is None else message.parts.get(event.index)
-        if message is None or known is None or known.deltas is None or not event.delta:
+        seen_part = None if message is None else message.parts.get(event.index)
+        if message is None or seen_part is None or seen_part.deltas is None or not event.delta:
             return []
-        known.deltas.append(event.delta)
+        seen_part.deltas.append(event.delta)
         if (
-            known.before == ""
-            and known.index == event.index
+            seen_part.before == ""
+            and seen_part.index == event.index
             and message.sent_as == event.message_id
         ):
             return [event]
-        started = self._started(message, event.index, known)
-        before = self._before(message, known) if known.before is None else ""
+        started = self._start_part(message, event.index, seen_part)
+        before = self._before(message, seen_part) if seen_part.before is None else ""
         delta = before + str(event.delta) if before else event.delta
-        return [*started, PartDelta(message.sent_as, known.index or 0, delta)]
+        return [*started, PartDelta(message.sent_as, seen_part.index or 0, delta)]
 
     def _part_finished(self, event: PartFinished) -> list[Event]:
         key, part = (event.message_id, event.index), event.part
@@ -247,19 +247,21 @@ class Visible:
         if key in self._held:
             self._held[key] = part
         message = self._messages.get(event.message_id)
-        known = None if message is None else message.parts.get(event.index)
-        if message is None or known is None or part is None:
+        seen_part = None if message is None else message.parts.get(event.index)
+        if message is None or seen_part is None or part is None:
             return []
-        started = self._started(message, event.index, known)
+        started = self._start_part(message, event.index, seen_part)
         if isinstance(part, TextPart):
-            before = self._before(message, known) if known.before is None else known.before
+            before = (
+                self._before(message, seen_part) if seen_part.before is None else seen_part.before
+            )
             part = _replace(part, text=before + part.text) if before else part
         elif isinstance(part, ToolCallPart) and part.run_by == "agent" and not self._calls:
             part = _replace(
                 part, run_by="client"
             )  # it cannot be run, but its start was told as the client's
-        known.deltas = None
-        return [*started, PartFinished(message.sent_as, known.index or 0, part)]
+        seen_part.deltas = None
+        return [*started, PartFinished(message.sent_as, seen_part.index or 0, part)]
 
     def _message_finished(self, event: MessageFinished) -> list[Event]:
         message = self._messages.get(event.message_id)
@@ -275,7 +277,7 @@ class Visible:
         if not message.sent_as and not message.is_empty:
             return []
         return [
-            *self._begun(message),
+            *self._begin_message(message),
             _replace(event, finish_reason=_reason(event, None, waits=message.calls)),
         ]
 
@@ -296,50 +298,48 @@ class Visible:
     def _void(self) -> list[Event]:
         """The model is called again: what a typed run has said is no valid answer."""
         self._held.clear()
-        void = [
-            each
-            for each in self._messages.values()
-            if self._typed and self._retractable and each.speaks
-        ]
-        answers = [each.start.message_id for each in void if each.start.role is Role.MODEL]
+        if not (self._typed and self._retractable):
+            return []
+        void = [message.start for message in self._messages.values() if message.speaks]
+        answers = [start.message_id for start in void if start.role is Role.MODEL]
         return [
             event
-            for each in answers
-            for event in self._message_dropped(MessageDropped(each, "no valid answer"))
+            for message_id in answers
+            for event in self._message_dropped(MessageDropped(message_id, "no valid answer"))
         ]
 
     def _run_ended(self, event: RunFinished | RunError) -> list[Event]:
         answer: list[Event] = []
         if isinstance(event, RunFinished) and event.outcome == "success":
-            held, self._held, self._typed = self._held, {}, None
+            withheld, self._held, self._typed = self._held, {}, None
             whole = [
-                each
-                for at, part in held.items()
+                part_event
+                for key, part in withheld.items()
                 if part is not None
-                for each in whole_part(*at, part)
+                for part_event in whole_part(*key, part)
             ]
-            answer = [seen for each in whole for seen in self.feed(each)]
-        ended = self._ended(event)
+            answer = [seen for part_event in whole for seen in self.feed(part_event)]
+        ended = self._end_answer(event)
         self._over = True
         if isinstance(event, RunError):
             event = _replace(event, error=_public(event.error))
         return [*answer, *ended, event]
 
-    def _ended(self, event: RunFinished | RunError | None) -> list[Event]:
+    def _end_answer(self, event: RunFinished | RunError | None) -> list[Event]:
         """The end of the one message that the model's are told as."""
         last = self._last
         begun = (
             []
             if last is None or self._retractable or self._answer is not None
-            else self._begun(last)
+            else self._begin_message(last)
         )
         if self._answer is None:
             return []
         cut = [
-            each
+            cut_event
             for message in self._messages.values()
             if self._joins(message)
-            for each in message.cut()
+            for cut_event in message.cut()
         ]
         finish = (last and last.finish) or MessageFinished("")
         reason = _reason(finish, event, waits=last is not None and last.calls)
@@ -355,7 +355,9 @@ class Visible:
         }
         return [*begun, *cut, _replace(finish, **changes)]
 
-    def _seen(self, message: SeenMessage, part: Content | OpenText) -> Content | OpenText | None:
+    def _visible_part(
+        self, message: SeenMessage, part: Content | OpenText
+    ) -> Content | OpenText | None:
         """A part as the client sees it begin; `None`: it does not."""
         by_call = self._typed == "call" and message.start.role is Role.MODEL
         if by_call and _is_returned(part) and not message.returned:
@@ -376,7 +378,7 @@ class Visible:
         """Whether a message is told as a part of the one answer."""
         return not self._retractable and message.start.role is Role.MODEL
 
-    def _begun(self, message: SeenMessage) -> list[Event]:
+    def _begin_message(self, message: SeenMessage) -> list[Event]:
         """The start of what a message is told in, where that was not told yet."""
         if message.sent_as:
             return []
@@ -387,14 +389,14 @@ class Visible:
         message.sent_as = start.message_id
         return [start] if is_first else []
 
-    def _before(self, message: SeenMessage, known: SeenPart) -> str:
+    def _before(self, message: SeenMessage, seen_part: SeenPart) -> str:
         """What is told before a part's text, asked once: a line's end where tools ran since another message's text."""
-        known.before = ""
-        if isinstance(known.part, TextPart) and self._joins(message):
+        seen_part.before = ""
+        if isinstance(seen_part.part, TextPart) and self._joins(message):
             if self._after_tools and self._spoken_by not in (None, message):
-                known.before = "\n"
+                seen_part.before = "\n"
             self._spoken_by = message
-        return known.before
+        return seen_part.before
 
 
 def _reason(

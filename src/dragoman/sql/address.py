@@ -24,11 +24,11 @@ def check_address(url: str, thing: str, short: str) -> None:
     Raises:
         SettingsError: the URL is of another kind, or a package is missing.
     """
-    scheme, _, rest = url.partition("://")
-    if scheme not in _EXTRAS or not rest.strip("/"):
-        kind = scheme if rest else url.partition(":")[0]  # a URL may hold a password
+    scheme, _, remainder = url.partition("://")
+    if scheme not in _EXTRAS or not remainder.strip("/"):
+        named = scheme if remainder else url.partition(":")[0]  # a URL may hold a password
         raise SettingsError(
-            f'"{kind}" is no {thing}: give "memory:", "sqlite:///PATH" or "postgresql://USER:PASSWORD@HOST/DATABASE"'
+            f'"{named}" is no {thing}: give "memory:", "sqlite:///PATH" or "postgresql://USER:PASSWORD@HOST/DATABASE"'
         )
     extra, packages = _EXTRAS[scheme]
     if lacking := [package for package in packages if find_spec(package) is None]:

@@ -69,7 +69,7 @@ class Database:
         self._write_engine = open_engine(url, connections=1, writes=True)
         self._read_engine = open_engine(url, connections=_READERS, writes=False)
         thread = f"dragoman-{name.replace(' ', '-')}"
-        self._writer = Writer(self._commit, name=thread, closed=self._closed, pause=pause)
+        self._writer = Writer(self._commit, name=thread, closed=self._closed_error, pause=pause)
         self._readers = ThreadPoolExecutor(_READERS, f"{thread}-read")
         self._opening = threading.Lock()
         self._opened = False
@@ -110,7 +110,7 @@ class Database:
         try:
             future = self._readers.submit(done)
         except RuntimeError as error:
-            raise self._closed() from error
+            raise self._closed_error() from error
         return await asyncio.wrap_future(future)
 
     async def close(self) -> None:
@@ -144,7 +144,7 @@ class Database:
             except _NotBegunError as error:
                 return [self._store_error(error.cause)]
             except SQLAlchemyError as error:
-                if not (last and _met(error)):
+                if not (last and _is_conflict(error)):
                     return [self._store_error(error)]
             except DragomanError as error:  # what the work refuses
                 return [error]
@@ -159,7 +159,7 @@ class Database:
 
     def _transaction(self, works: Sequence[Any]) -> Sequence[Any]:
         try:
-            transaction = self._begun()
+            transaction = self._begin()
             with transaction:
                 assert self._connection is not None
                 results = self._carry_out(self._connection, works)
@@ -172,7 +172,7 @@ class Database:
         self.commits += 1
         return results
 
-    def _begun(self) -> RootTransaction:
+    def _begin(self) -> RootTransaction:
         try:
             self._connection = self._connection or self._write_engine.connect()
             return self._connection.begin()
@@ -196,12 +196,12 @@ class Database:
     def _store_error(self, error: Exception) -> DragomanError:
         cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         path = self._write_engine.url.database if self.dialect == "sqlite" else None
-        place = f"; its file is {path}" if path else ""
-        failure = self._failure(f"the database of the {self._name} failed: {cause}{place}")
+        suffix = f"; its file is {path}" if path else ""
+        failure = self._failure(f"the database of the {self._name} failed: {cause}{suffix}")
         failure.__cause__ = error
         return failure
 
-    def _closed(self) -> DragomanError:
+    def _closed_error(self) -> DragomanError:
         return self._failure(f"the {self._name} is closed: open it again")
 
 
@@ -216,8 +216,8 @@ class _NotBegunError(Exception):
 def _is_undone(error: SQLAlchemyError) -> bool:
     """True if the database is known to have undone the transaction. After a lost connection or a failed commit it
     is not: the work may have been stored, and must not be done a second time."""
-    return not isinstance(error, OperationalError) or _met(error)
+    return not isinstance(error, OperationalError) or _is_conflict(error)
 
 
-def _met(error: SQLAlchemyError) -> bool:
+def _is_conflict(error: SQLAlchemyError) -> bool:
     return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _MET

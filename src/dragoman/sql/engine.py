@@ -23,12 +23,12 @@ from sqlalchemy.sql.elements import ColumnElement
 
 __all__ = [
     "DIALECTS",
-    "Dialect",
+    "SqlDialect",
     "open_engine",
 ]
 
 
-class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+class SqlDialect(msgspec.Struct, frozen=True, kw_only=True):
     """What a database says in its own way."""
 
     driver: str
@@ -44,14 +44,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DIALECTS = {
-    "sqlite": Dialect(
+    "sqlite": SqlDialect(
         driver="sqlite+pysqlite",
         insert=sqlite.insert,
         now=literal_column("((julianday('now') - 2440587.5) * 86400.0)", Float),
         lock="SELECT 1",  # BEGIN IMMEDIATE has locked it
         connect_args={"timeout": 30.0, "check_same_thread": False},
     ),
-    "postgresql": Dialect(
+    "postgresql": SqlDialect(
         driver="postgresql+psycopg",
         insert=postgresql.insert,
         now=literal_column(

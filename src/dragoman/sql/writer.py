@@ -80,11 +80,11 @@ class Writer:
     def _rest(self, first: _Waiting | None) -> tuple[list[_Waiting], bool]:
         """What is in the queue, and whether more may come."""
         waiting: list[_Waiting] = []
-        each = first
+        entry = first
         try:
-            while each is not None:
-                waiting.append(each)
-                each = self._queue.get_nowait()
+            while entry is not None:
+                waiting.append(entry)
+                entry = self._queue.get_nowait()
         except Empty:
             return waiting, True
         return waiting, False

@@ -68,17 +68,17 @@ __all__ = [
 T = TypeVar("T")
 
 
-def wire_checks(wire: Wire | str, **how: Any) -> list[BoundCheck]:
+def wire_checks(wire: Wire | str, **options: Any) -> list[BoundCheck]:
     """The checks of a wire. `how`: `signed` and `recordings`, as for `WireBench`.
 
     Raises:
         SettingsError: no wire has that name, or it is a class.
     """
     subject = wires.get(wire) if isinstance(wire, str) else _instance(wire)
-    return [BoundCheck(check, subject, how) for check in WIRE_CHECKS]
+    return [BoundCheck(check, subject, options) for check in WIRE_CHECKS]
 
 
-def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
+def provider_checks(provider: Provider | str, **options: Any) -> list[BoundCheck]:
     """The checks of a provider without those of its wire. `how`: as for `ProviderBench`: `live`, `transport`, `recordings`,
     `model`, `api_key`, `base_url`, `headers`, `environment`, `signed`.
 
@@ -90,7 +90,7 @@ def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
         raise SettingsError(
             f"{subject.display_name} names agents, and these checks are of models: serve a scripted agent with dragoman.serve, and ask that"
         )
-    return [BoundCheck(check, subject, how) for check in PROVIDER_CHECKS]
+    return [BoundCheck(check, subject, options) for check in PROVIDER_CHECKS]
 
 
 def store_checks(
@@ -118,7 +118,7 @@ def checks(
     *,
     signed: ThinkingPart | None = None,
     recordings: Path | str | None = None,
-    **how: Any,
+    **options: Any,
 ) -> list[BoundCheck]:
     """All checks of a provider: that of its record, those of its wire, then its own. `signed`: as for both; `recordings`: both
     run over them; `how`: as for `provider_checks`.
@@ -126,8 +126,12 @@ def checks(
     Raises:
         SettingsError: no provider has that name, or it is a class, or its wire is not known.
     """
-    record, *own = provider_checks(provider, signed=signed, recordings=recordings, **how)
-    return [record, *wire_checks(record.subject.wire, signed=signed, recordings=recordings), *own]
+    record, *own_checks = provider_checks(provider, signed=signed, recordings=recordings, **options)
+    return [
+        record,
+        *wire_checks(record.subject.wire, signed=signed, recordings=recordings),
+        *own_checks,
+    ]
 
 
 def _instance(subject: T) -> T:

@@ -19,7 +19,7 @@ from dragoman import providers, testing, wires
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.providers.provider import Provider
 from dragoman.testing.check import BoundCheck
-from dragoman.testing.provider.bench import played
+from dragoman.testing.provider.bench import load_player
 from dragoman.testing.report import Finding, lines, run, table
 
 __all__ = ["main"]
@@ -30,9 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(arguments)
         sys.stdout.flush()
-    except (
-        BrokenPipeError
-    ):  # its reader has seen enough; nothing must be written at the end of the process either
+    except BrokenPipeError:
+        # The reader has seen enough. Nothing must be written at the end of the process either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
@@ -53,17 +52,17 @@ def _run(arguments: Sequence[str] | None) -> int:
         parser.error("--record is for runs with --live")
     try:
         if options.recordings is not None:
-            played(options.recordings)
+            load_player(options.recordings)
     except (SettingsError, DecodeError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 2
     try:
-        wanted = _chosen(_checks(options), options.only)
+        wanted = _choose(_checks(options), options.only)
     except SettingsError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 3
     seen: list[Finding] = []
-    for line in _written(run(wanted, whole=not options.only), seen, options):
+    for line in _format_findings(run(wanted, whole=not options.only), seen, options):
         print(line, flush=True)  # noqa: T201
     return int(any(finding.outcome == "failed" for finding in seen))
 
@@ -111,7 +110,7 @@ def _checks(options: Namespace) -> list[BoundCheck]:
     subject = _subject(options.subject)
     if not isinstance(subject, Provider):
         return testing.wire_checks(subject, recordings=options.recordings)
-    how: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "model": options.model,
         "base_url": options.base_url,
         "live": options.live,
@@ -120,11 +119,11 @@ def _checks(options: Namespace) -> list[BoundCheck]:
         if options.record:
             from dragoman.transport import AiohttpTransport, Recorder, Retry
 
-            how["transport"] = Recorder(
+            arguments["transport"] = Recorder(
                 Retry(AiohttpTransport()), options.record, {"provider": subject.name}
             )
-        return testing.provider_checks(subject, **how)
-    return testing.checks(subject, recordings=options.recordings, **how)
+        return testing.provider_checks(subject, **arguments)
+    return testing.checks(subject, recordings=options.recordings, **arguments)
 
 
 def _subject(name: str) -> Any:
@@ -149,21 +148,23 @@ def _subject(name: str) -> Any:
         ) from error
 
 
-def _chosen(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:
+def _choose(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:
     """The checks of these names; without names all.
 
     Raises:
         SettingsError: there is none of a name.
     """
-    known = {check.name for check in checks}
-    if unknown := [name for name in only if name not in known]:
+    names = {check.name for check in checks}
+    if unknown := [name for name in only if name not in names]:
         raise SettingsError(
-            f"no check is named {', '.join(unknown)}; there are {', '.join(sorted(known))}"
+            f"no check is named {', '.join(unknown)}; there are {', '.join(sorted(names))}"
         )
     return [check for check in checks if not only or check.name in only]
 
 
-def _written(findings: Iterator[Finding], seen: list[Finding], options: Namespace) -> Iterator[str]:
+def _format_findings(
+    findings: Iterator[Finding], seen: list[Finding], options: Namespace
+) -> Iterator[str]:
     def noted() -> Iterator[Finding]:
         for finding in findings:
             seen.append(finding)

@@ -100,15 +100,16 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
         """What it demands."""
         return inspect.cleandoc(self.function.__doc__ or "")
 
-    def __call__(self, subject: Any, **how: Any) -> None:
+    def __call__(self, subject: Any, **options: Any) -> None:
         """Checks a wire or a provider. `how`: as for `checks`. Needs no event loop, and works inside one.
 
         Raises:
             CheckFailed: the behaviour is not there.
             Skipped: it need not be.
         """
-        __tracebackhide__ = True  # in pytest the message says it all
-        bench = self.bench(subject, **how)
+        # Hides this frame in pytest: the message says it all.
+        __tracebackhide__ = True
+        bench = self.bench(subject, **options)
         why = bench.lacks(self.needs, live=self.live)
         if why is not None:
             raise Skipped(why)
@@ -119,17 +120,17 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
         except Skipped:
             raise
         except CheckFailed as wrong:
-            raise CheckFailed(self._explained(bench, str(wrong), self.look)) from wrong.__cause__
+            raise CheckFailed(self._explain(bench, str(wrong), self.look)) from wrong.__cause__
         except Exception as error:
             cause = innermost(error)
             if bench.doubts(error):
                 raise Doubtful(f"{type(cause).__name__} was raised: {cause}") from error
             look = bench.blames(cause) or self.look
             raise CheckFailed(
-                self._explained(bench, f"{type(cause).__name__} was raised: {cause}", look)
+                self._explain(bench, f"{type(cause).__name__} was raised: {cause}", look)
             ) from error
 
-    def _explained(self, bench: Bench, wrong: str, where: str) -> str:
+    def _explain(self, bench: Bench, wrong: str, where: str) -> str:
         look = f"\nLook at: {where}" if where else ""
         return f"{self.kind}{bench.name}, {self.name}: {wrong}\nThe rule: {' '.join(self.rule.split())}{look}"
 
@@ -194,7 +195,11 @@ class BoundCheck(msgspec.Struct, frozen=True):
     def shows(self) -> tuple[str, ...]:
         """The capabilities that the provider declares and that are seen when the check passes."""
         declared = getattr(self.subject, "capabilities", frozenset[str]())
-        return tuple(each for each in (*self.check.needs, *self.check.shows) if each in declared)
+        return tuple(
+            capability
+            for capability in (*self.check.needs, *self.check.shows)
+            if capability in declared
+        )
 
     @property
     def where(self) -> str:
@@ -223,7 +228,7 @@ def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...
     except but:
         return None
     except Exception as error:
-        allowed = " or ".join(kind.__name__ for kind in but) or "nothing"
+        allowed = " or ".join(error_class.__name__ for error_class in but) or "nothing"
         raise CheckFailed(
             f"{type(error).__name__} ({error}) is raised for {what}; it may raise {allowed}"
         ) from error

@@ -17,10 +17,10 @@ from dragoman.event import Event, RunError, event_from_json, event_to_json
 from dragoman.fold import fold, unfold
 from dragoman.message import Message
 from dragoman.request import ModelRequest
-from dragoman.testing.mutation import ODD, Sample, cut, mutated, mutated_bytes, write, written
+from dragoman.testing.mutation import ODD, Sample, cut, mutate, mutate_bytes, write, write_frames
 from dragoman.wires import EmbeddingsWire, Wire
 
-__all__ = ["DOORS", "Case", "Door", "Seed", "drawn", "put_through"]
+__all__ = ["DOORS", "Case", "Door", "Seed", "draw_case", "put_through"]
 
 
 class Seed(NamedTuple):
@@ -65,22 +65,26 @@ class Case(NamedTuple):
         """The value as it is sent."""
         if isinstance(self.value, bytes):
             return self.value
-        return write(self.value) if self.framing == "json" else written(self.framing, self.value)
+        return (
+            write(self.value) if self.framing == "json" else write_frames(self.framing, self.value)
+        )
 
 
-def drawn(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Sequence[Seed]]) -> Case:
+def draw_case(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Sequence[Seed]]) -> Case:
     """One seed, changed. `seeds`: by their doors."""
     door, fellow = chance.choices(list(seeds), [_WEIGHTS[door] for door in seeds], k=2)
     seed = chance.choice(seeds[door])
     fellows = [chance.choice(seeds[door]).sample, chance.choice(seeds[fellow]).sample]
-    value = mutated(chance, seed.sample, fellows)
+    value = mutate(chance, seed.sample, fellows)
     if seed.framing != "json" and chance.random() < 0.4:
-        value = mutated(
-            chance, Sample(value, ((), *[(at,) for at in range(len(seed.sample.value))])), fellows
+        value = mutate(
+            chance,
+            Sample(value, ((), *[(index,) for index in range(len(seed.sample.value))])),
+            fellows,
         )
     headers = seed.headers
     if seed.door == "error" and chance.random() < 0.5:
-        odd = chance.choice((*_ODD_HEADERS, *[each for each in ODD if isinstance(each, str)]))
+        odd = chance.choice((*_ODD_HEADERS, *[value for value in ODD if isinstance(value, str)]))
         headers = {**headers, chance.choice(_WAITING): odd}
     status = (
         chance.choice((seed.status, seed.status, 200, 400, 404, 429, 500, 503, 599))
@@ -98,7 +102,7 @@ def drawn(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Sequence[
         status,
         headers,
     )
-    return case._replace(value=mutated_bytes(chance, case.data)) if chance.random() < 0.12 else case
+    return case._replace(value=mutate_bytes(chance, case.data)) if chance.random() < 0.12 else case
 
 
 _WAITING = (
@@ -150,7 +154,7 @@ def _value(case: Case) -> Any:
 def _messages(case: Case) -> None:
     loaded = case.wire.load_messages(_value(case))
     with suppress(DragomanError):
-        _written(case.wire.dump_messages(loaded, losses=[]))
+        _encode(case.wire.dump_messages(loaded, losses=[]))
     _keep(case, loaded)
 
 
@@ -164,7 +168,7 @@ def _request(case: Case) -> None:
 def _send(case: Case, request: ModelRequest) -> None:
     for wire in (case.wire, case.other):
         with suppress(DragomanError):
-            _written(wire.dump_request(request, losses=[]))
+            _encode(wire.dump_request(request, losses=[]))
     with suppress(DragomanError):
         case.other.dump_http(request)
 
@@ -203,7 +207,7 @@ def _tell(case: Case, events: list[Event]) -> None:
 def _tell_on(case: Case, events: list[Event]) -> None:
     for wire in (case.wire, case.other):
         with suppress(DragomanError):
-            _written(wire.dump_response(events, id="r1", model="m"))
+            _encode(wire.dump_response(events, id="r1", model="m"))
         with suppress(DragomanError):
             encoder = wire.encoder(id="r1", model="m")
             for event in events:
@@ -214,7 +218,7 @@ def _tell_on(case: Case, events: list[Event]) -> None:
 def _keep(case: Case, messages: Sequence[Message]) -> None:
     """What is done with messages: they are written on another wire, and stored."""
     with suppress(DragomanError):
-        _written(case.other.dump_messages(messages, losses=[]))
+        _encode(case.other.dump_messages(messages, losses=[]))
     for message in messages:
         _store(message)
 
@@ -230,7 +234,7 @@ def _store(message: Message) -> None:
         raise AssertionError(f"what was stored cannot be read again: {error}") from error
 
 
-def _written(value: Any) -> None:
+def _encode(value: Any) -> None:
     """Writes what a wire gives as JSON, as a transport does."""
     json_bytes.encode(value)
 
@@ -242,7 +246,7 @@ def _error(case: Case) -> None:
 
 def _again(case: Case, error: DragomanError) -> None:
     for wire in (case.wire, case.other):
-        _written(wire.dump_error(error).body)
+        _encode(wire.dump_error(error).body)
     with suppress(DragomanError):
         stored = error_json.to_json(error)
         error_json.from_json(stored)
@@ -251,31 +255,31 @@ def _again(case: Case, error: DragomanError) -> None:
 def _embeddings_request(case: Case) -> None:
     request = _embeddings(case.wire).load_request(_value(case))
     for wire in (case.wire, case.other):
-        if (found := wires.embeddings(wire.name)) is not None:
+        if (embeddings := wires.embeddings(wire.name)) is not None:
             with suppress(DragomanError):
-                _written(found.dump_request(request))
-                found.dump_http(request)
+                _encode(embeddings.dump_request(request))
+                embeddings.dump_http(request)
 
 
 def _embeddings_response(case: Case) -> None:
     result = _embeddings(case.wire).load_response(case.data if case.as_bytes else _value(case))
     for wire in (case.wire, case.other):
-        if (found := wires.embeddings(wire.name)) is not None:
+        if (embeddings := wires.embeddings(wire.name)) is not None:
             with suppress(DragomanError):
-                _written(found.dump_response(result))
+                _encode(embeddings.dump_response(result))
 
 
 def _embeddings(wire: Wire) -> EmbeddingsWire:
-    found = wires.embeddings(wire.name)
-    if found is None:
+    embeddings = wires.embeddings(wire.name)
+    if embeddings is None:
         raise HistoryError(f"the wire {wire.name} has no embeddings")
-    return found
+    return embeddings
 
 
 def _stored_message(case: Case) -> None:
     message = Message.from_json(case.data)
     with suppress(DragomanError):
-        _written(case.wire.dump_messages([message], losses=[]))
+        _encode(case.wire.dump_messages([message], losses=[]))
     _keep(case, [message])
     _tell_on(case, unfold([message]))
 

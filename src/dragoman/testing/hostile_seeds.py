@@ -18,7 +18,7 @@ from dragoman.result import BatchEmbeddingsResult
 from dragoman.testing.hostile import Seed
 from dragoman.testing.mutation import Sample, frames_of, write
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, SCHEMA, TOOLS
-from dragoman.testing.wire.bench import OPERATIONS, events_of, signed_by_the_kit
+from dragoman.testing.wire.bench import OPERATIONS, events_of, sign_by_kit
 from dragoman.wires import Wire
 
 __all__ = ["answers", "by_door", "own_seeds", "refusal", "requests", "seed", "small"]
@@ -35,37 +35,39 @@ def own_seeds(wire: Wire) -> list[Seed]:
         for group, names in OPERATIONS.items()
         if all(callable(getattr(wire, name, None)) for name in names)
     }
-    answer = ANSWER.replace(content=(signed_by_the_kit(wire.name), *ANSWER.content))
+    answer = ANSWER.replace(content=(sign_by_kit(wire.name), *ANSWER.content))
     history = (*CONVERSATION, Message.user(*PARTS), answer, Message.user("So?"))
     request = ModelRequest(
         "m", history, TOOLS, Settings(temperature=0.5, max_tokens=9, seed=7, stop=("x",)), SCHEMA
     )
-    found: list[Seed] = []
+    seeds: list[Seed] = []
     if {"conversation", "request"} <= has:
-        found += requests(wire, wire.dump_request(request))
+        seeds += requests(wire, wire.dump_request(request))
     if {"response", "stream"} <= has:
         encoder = wire.encoder(id="r1", model="m")
         stream = b"".join([*[encoder.feed(event) for event in events_of(answer)], encoder.close()])
-        found += answers(
+        seeds += answers(
             wire, msgspec.json.encode(wire.dump_response(events_of(answer), id="r1", model="m"))
         )
-        found += answers(wire, stream)
+        seeds += answers(wire, stream)
     if "error" in has:
-        for kind in (errors.RateLimitError, errors.ContextLengthError, errors.ProviderError):
-            written = wire.dump_error(kind("Limit 5, used 7. Try again in 3s."))
-            found.append(
+        for error_class in (errors.RateLimitError, errors.ContextLengthError, errors.ProviderError):
+            written = wire.dump_error(error_class("Limit 5, used 7. Try again in 3s."))
+            seeds.append(
                 refusal(written.status, {"retry-after": "3"}, msgspec.json.encode(written.body))
             )
     everything = (Message.user(*PARTS), Message.model(*PARTS, *answer.content), *history)
-    return [*found, *_own_embeddings(wire), *_of_errors(), *_stored(everything)]
+    return [*seeds, *_own_embeddings(wire), *_of_errors(), *_stored_seeds(everything)]
 
 
 def by_door(seeds: Iterable[Seed]) -> dict[str, list[Seed]]:
     """The seeds by where they go in; of those that are of one shape the first."""
-    found: dict[str, dict[Any, Seed]] = {}
+    seeds_by_door: dict[str, dict[Any, Seed]] = {}
     for seed in seeds:
-        found.setdefault(seed.door, {}).setdefault((seed.framing, _shape(seed.sample.value)), seed)
-    return {door: list(shapes.values()) for door, shapes in found.items()}
+        seeds_by_door.setdefault(seed.door, {}).setdefault(
+            (seed.framing, _shape(seed.sample.value)), seed
+        )
+    return {door: list(shapes.values()) for door, shapes in seeds_by_door.items()}
 
 
 def _own_embeddings(wire: Wire) -> list[Seed]:
@@ -100,7 +102,7 @@ def requests(wire: Wire, body: Mapping[str, Any], path: str = "") -> list[Seed]:
         payload = wire.dump_messages(loaded.messages, losses=losses)
     except DragomanError:
         return []
-    return [seed("request", dict(body)), seed("messages", payload), *_stored(loaded.messages)]
+    return [seed("request", dict(body)), seed("messages", payload), *_stored_seeds(loaded.messages)]
 
 
 def answers(wire: Wire, body: bytes) -> list[Seed]:
@@ -116,7 +118,7 @@ def answers(wire: Wire, body: bytes) -> list[Seed]:
         messages = fold(events)
     except DragomanError:
         return seeds
-    return [*seeds, *_stored(messages), *_events(messages)]
+    return [*seeds, *_stored_seeds(messages), *_events(messages)]
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Seed:
@@ -140,7 +142,7 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def _stored(messages: Iterable[Message]) -> list[Seed]:
+def _stored_seeds(messages: Iterable[Message]) -> list[Seed]:
     return [seed("stored_message", msgspec.json.decode(message.to_json())) for message in messages]
 
 
@@ -164,17 +166,17 @@ def small(value: Any) -> Any:
         case dict():
             return {key: small(inner) for key, inner in cast("dict[str, Any]", value).items()}
         case list():
-            kept: list[Any] = []
+            items: list[Any] = []
             shapes: list[Any] = []
-            for one in cast("list[Any]", value):
-                shape = _shape(one)
+            for item in cast("list[Any]", value):
+                shape = _shape(item)
                 if shapes[-2:] != [shape, shape]:
                     shapes.append(shape)
-                    kept.append(one)
-            middle = len(kept) - _MOST
+                    items.append(item)
+            middle = len(items) - _MOST
             return [
-                small(one)
-                for one in (kept if middle <= 0 else kept[: _MOST // 2] + kept[-_MOST // 2 :])
+                small(item)
+                for item in (items if middle <= 0 else items[: _MOST // 2] + items[-_MOST // 2 :])
             ]
         case _:
             return value
@@ -185,11 +187,11 @@ def _shape(value: Any) -> Any:
         case dict():
             fields = cast("dict[str, Any]", value)
             return tuple(
-                (key, one if key in _KINDS and isinstance(one, str) else _shape(one))
-                for key, one in fields.items()
+                (key, inner if key in _KINDS and isinstance(inner, str) else _shape(inner))
+                for key, inner in fields.items()
             )
         case list():
             items = cast("list[Any]", value)
-            return "[]", tuple(_shape(one) for one in items[:2])
+            return "[]", tuple(_shape(inner) for inner in items[:2])
         case _:
             return type(value).__name__

@@ -21,18 +21,18 @@ __all__ = [
     "Sample",
     "cut",
     "frames_of",
-    "mutated",
-    "mutated_bytes",
-    "replaced",
+    "mutate",
+    "mutate_bytes",
+    "edit_at",
     "write",
-    "written",
+    "write_frames",
 ]
 
 Path = tuple[str | int, ...]
 """Where a value stands within another: keys and places."""
 
 
-def _nested(depth: int) -> Any:
+def _nest(depth: int) -> Any:
     value: Any = "deep"
     for level in range(depth):
         value = [value] if level % 2 else {"text": value}
@@ -49,7 +49,7 @@ ODD: tuple[Any, ...] = (
     None, True, False, 0, -1, 7, 1.5, -0.0, 2**63, 10**30, 10**400, 1e308, float("inf"),
     "", "x", "\ud800", "a\udc00b", "\x00", "9" * 400, "1e999", "null", "{}", "[]", '{"a":', '"', "[" * 3000, "data:;base64,", "é" * 3000,
     [], {}, [None], [[]], [{}], [0], ["x"], {"": None}, {"type": []}, {"type": "x"}, {"type": "text"}, {"x": {"x": []}},
-    {"type": "text", "text": 5}, {"\ud800": "x"}, [["user"]], [{"type": {}}], _nested(100), _nested(126), _nested(300), _nested(1200),
+    {"type": "text", "text": 5}, {"\ud800": "x"}, [["user"]], [{"type": {}}], _nest(100), _nest(126), _nest(300), _nest(1200),
 )  # fmt: skip
 """Values that stand where others should: of every kind, empty, huge, halved, and nested up to a depth that no stack holds."""
 
@@ -65,14 +65,14 @@ class Sample(NamedTuple):
     @classmethod
     def of(cls, value: Any) -> Sample:
         """The sample of a value."""
-        found: list[Path] = []
+        paths: list[Path] = []
         todo: list[tuple[Path, Any]] = [((), value)]
         while todo:
-            path, one = todo.pop()
-            found.append(path)
-            entries = _entries(one)
+            path, inner = todo.pop()
+            paths.append(path)
+            entries = _entries(inner)
             todo += [((*path, key), inner) for key, inner in entries]
-        return cls(value, tuple(found))
+        return cls(value, tuple(paths))
 
 
 def _entries(value: object) -> list[tuple[Any, Any]]:
@@ -81,39 +81,37 @@ def _entries(value: object) -> list[tuple[Any, Any]]:
     return list(enumerate(cast("list[Any]", value))) if isinstance(value, list) else []
 
 
-def replaced(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
+def edit_at(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
     """The value with what stands at `path` edited; as it is where there is no such place."""
     if not path:
         return edit(value)
-    key, *rest = path
+    key, *further = path
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
         return (
-            {**fields, key: replaced(fields[key], tuple(rest), edit)} if key in fields else fields
+            {**fields, key: edit_at(fields[key], tuple(further), edit)} if key in fields else fields
         )
     if isinstance(value, list) and isinstance(key, int) and key < len(cast("list[Any]", value)):
         items = cast("list[Any]", value)
-        return [*items[:key], replaced(items[key], tuple(rest), edit), *items[key + 1 :]]
+        return [*items[:key], edit_at(items[key], tuple(further), edit), *items[key + 1 :]]
     return cast("Any", value)
 
 
-def mutated(chance: Random, sample: Sample, others: Sequence[Sample] = ()) -> Any:
+def mutate(chance: Random, sample: Sample, donors: Sequence[Sample] = ()) -> Any:
     """The sample's value with one to three changes. `others`: of the same kind, to take pieces from."""
     value = sample.value
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        value = replaced(
-            value, chance.choice(sample.paths), lambda old: _edited(chance, old, others)
-        )
+        value = edit_at(value, chance.choice(sample.paths), lambda old: _edit(chance, old, donors))
     return value
 
 
-def _edited(chance: Random, old: Any, others: Sequence[Sample]) -> Any:
-    own = _EDITS.get(type(cast("object", old)))
-    if own and chance.random() < 0.55:
-        return chance.choice(own)(chance, old)
+def _edit(chance: Random, old: Any, donors: Sequence[Sample]) -> Any:
+    edits = _EDITS.get(type(cast("object", old)))
+    if edits and chance.random() < 0.55:
+        return chance.choice(edits)(chance, old)
     match chance.randrange(8):
-        case 0 if others:
-            return _piece(chance, chance.choice(others))
+        case 0 if donors:
+            return _piece(chance, chance.choice(donors))
         case 1:
             return [old]
         case 2:
@@ -123,61 +121,61 @@ def _edited(chance: Random, old: Any, others: Sequence[Sample]) -> Any:
 
 
 def _piece(chance: Random, sample: Sample) -> Any:
-    found: list[Any] = []
-    replaced(sample.value, chance.choice(sample.paths), lambda old: found.append(old) or old)
-    return found[0]
+    pieces: list[Any] = []
+    edit_at(sample.value, chance.choice(sample.paths), lambda old: pieces.append(old) or old)
+    return pieces[0]
 
 
-def _dropped_key(chance: Random, old: dict[str, Any]) -> Any:
+def _drop_key(chance: Random, old: dict[str, Any]) -> Any:
     key = chance.choice([*old, ""])
     return {name: value for name, value in old.items() if name != key}
 
 
-def _renamed_key(chance: Random, old: dict[str, Any]) -> Any:
+def _rename_key(chance: Random, old: dict[str, Any]) -> Any:
     key, new = chance.choice([*old, ""]), chance.choice(RESERVED)
     return {new if name == key else name: value for name, value in old.items()}
 
 
-def _added_key(chance: Random, old: dict[str, Any]) -> Any:
+def _add_key(chance: Random, old: dict[str, Any]) -> Any:
     return {**old, chance.choice(RESERVED): chance.choice(ODD)}
 
 
-def _added_copy(chance: Random, old: dict[str, Any]) -> Any:
+def _add_copy(chance: Random, old: dict[str, Any]) -> Any:
     return {**old, chance.choice(RESERVED): chance.choice([*old.values(), None])}
 
 
-def _dropped(chance: Random, old: list[Any]) -> Any:
-    at = chance.randrange(len(old) + 1)
-    return [*old[:at], *old[at + 1 :]]
+def _drop(chance: Random, old: list[Any]) -> Any:
+    index = chance.randrange(len(old) + 1)
+    return [*old[:index], *old[index + 1 :]]
 
 
-def _doubled(chance: Random, old: list[Any]) -> Any:
-    at = chance.randrange(len(old) + 1)
-    return [*old[: at + 1], *old[at:]]
+def _double(chance: Random, old: list[Any]) -> Any:
+    index = chance.randrange(len(old) + 1)
+    return [*old[: index + 1], *old[index:]]
 
 
-def _shuffled(chance: Random, old: list[Any]) -> Any:
+def _shuffle(chance: Random, old: list[Any]) -> Any:
     return chance.sample(old, len(old))
 
 
-def _swapped(chance: Random, old: list[Any]) -> Any:
-    at = chance.randrange(len(old) + 1)
-    return [*old[:at], *old[at : at + 2][::-1], *old[at + 2 :]]
+def _swap(chance: Random, old: list[Any]) -> Any:
+    index = chance.randrange(len(old) + 1)
+    return [*old[:index], *old[index : index + 2][::-1], *old[index + 2 :]]
 
 
-def _moved(chance: Random, old: list[Any]) -> Any:
-    at, to = chance.randrange(len(old) + 1), chance.randrange(len(old) + 1)
-    rest = [*old[:at], *old[at + 1 :]]
-    return [*rest[:to], *old[at : at + 1], *rest[to:]]
+def _move(chance: Random, old: list[Any]) -> Any:
+    start, to = chance.randrange(len(old) + 1), chance.randrange(len(old) + 1)
+    remaining = [*old[:start], *old[start + 1 :]]
+    return [*remaining[:to], *old[start : start + 1], *remaining[to:]]
 
 
-def _shortened(chance: Random, old: list[Any]) -> Any:
+def _shorten(chance: Random, old: list[Any]) -> Any:
     return old[: chance.randrange(len(old) + 1)]
 
 
 def _with_odd(chance: Random, old: list[Any]) -> Any:
-    at = chance.randrange(len(old) + 1)
-    return [*old[:at], chance.choice(ODD), *old[at:]]
+    index = chance.randrange(len(old) + 1)
+    return [*old[:index], chance.choice(ODD), *old[index:]]
 
 
 def _cut_text(chance: Random, old: str) -> Any:
@@ -197,19 +195,19 @@ def _other_number(chance: Random, old: float) -> Any:
 
 
 _EDITS: dict[type, tuple[Callable[[Random, Any], Any], ...]] = {
-    dict: (_dropped_key, _renamed_key, _added_key, _added_key, _added_copy),
-    list: (_dropped, _doubled, _shuffled, _swapped, _moved, _shortened, _with_odd),
+    dict: (_drop_key, _rename_key, _add_key, _add_key, _add_copy),
+    list: (_drop, _double, _shuffle, _swap, _move, _shorten, _with_odd),
     str: (_cut_text, _odd_text, _other_case),
     int: (_other_number,),
     float: (_other_number,),
 }
 
 
-def mutated_bytes(chance: Random, data: bytes) -> bytes:
+def mutate_bytes(chance: Random, data: bytes) -> bytes:
     """The bytes with one to three changes: some lost, doubled, replaced, or cut off."""
     for _ in range(chance.choice((1, 1, 2, 3))):
-        at, more = chance.randrange(len(data) + 1), chance.choice((0, 1, 1, 2, 7, 40))
-        before, within, after = data[:at], data[at : at + more], data[at + more :]
+        start, more = chance.randrange(len(data) + 1), chance.choice((0, 1, 1, 2, 7, 40))
+        before, within, after = data[:start], data[start : start + more], data[start + more :]
         wrong = (
             b"",
             within * 2,
@@ -231,8 +229,8 @@ _WRONG_BYTES = (
 
 def cut(chance: Random, data: bytes) -> list[bytes]:
     """The same bytes in a few pieces."""
-    places = sorted(chance.randrange(len(data) + 1) for _ in range(chance.randrange(5)))
-    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
+    cuts = sorted(chance.randrange(len(data) + 1) for _ in range(chance.randrange(5)))
+    return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
 def write(value: Any) -> bytes:
@@ -247,21 +245,21 @@ def _pieces(value: Any) -> list[bytes]:
     done: list[bytes] = []
     todo: list[Any] = [value]
     while todo:
-        one = todo.pop()
-        if isinstance(one, bytes):
-            done.append(one)
-        elif isinstance(one, dict | list):
-            opened, closed = (b"{", b"}") if isinstance(one, dict) else (b"[", b"]")
+        item = todo.pop()
+        if isinstance(item, bytes):
+            done.append(item)
+        elif isinstance(item, dict | list):
+            opened, closed = (b"{", b"}") if isinstance(item, dict) else (b"[", b"]")
             inner: list[Any] = []
-            for key, value in _entries(cast("object", one)):
+            for key, value in _entries(cast("object", item)):
                 inner += (
                     [b",", json_bytes.encode(key) + b":", value]
-                    if isinstance(one, dict)
+                    if isinstance(item, dict)
                     else [b",", value]
                 )
             todo += [closed, *reversed(inner[1:]), opened]
         else:
-            done.append(json_bytes.encode(one))
+            done.append(json_bytes.encode(item))
     return done
 
 
@@ -276,7 +274,7 @@ def frames_of(stream: bytes) -> tuple[str, list[Any]]:
 def _frame(framing: str, block: bytes) -> Any:
     pairs = [line.partition(b":") for line in block.split(b"\n")]
     lines = (
-        {b"data": block} if framing == "ndjson" else {name: rest.strip() for name, _, rest in pairs}
+        {b"data": block} if framing == "ndjson" else {name: text.strip() for name, _, text in pairs}
     )
     try:
         frame: dict[str, Any] = {"data": msgspec.json.decode(lines.get(b"data", b""))}
@@ -287,11 +285,11 @@ def _frame(framing: str, block: bytes) -> Any:
     )
 
 
-def written(framing: str, frames: Any) -> bytes:
+def write_frames(framing: str, frames: Any) -> bytes:
     """Events as `frames_of` gives them, or what became of them → the streamed response."""
     end = b"\n" if framing == "ndjson" else b"\n\n"
-    found = cast("list[Any]", frames) if isinstance(frames, list) else [frames]
-    return b"".join([_block(framing, frame) + end for frame in found])
+    frame_list = cast("list[Any]", frames) if isinstance(frames, list) else [frames]
+    return b"".join([_block(framing, frame) + end for frame in frame_list])
 
 
 def _block(framing: str, frame: Any) -> bytes:

@@ -102,11 +102,12 @@ class Recordings:
         for exchange in self._left:
             if self._key_of(exchange) == wanted:
                 self._left.remove(exchange)
-                if exchange.status in RETRIED_STATUSES:  # it is what the last attempt got
+                # The last attempt got this status, so it must not be retried now.
+                if exchange.status in RETRIED_STATUSES:
                     headers = {**exchange.headers, "x-should-retry": "false"}
                     exchange = msgspec.structs.replace(exchange, headers=headers)
                 return await Player([exchange]).send(request)
-        raise RequestRefusedError(self._unanswered(request, wanted))
+        raise RequestRefusedError(self._explain_unanswered(request, wanted))
 
     def keep(self) -> bool:
         """Puts what was recorded into the folder, without attempts that were made again → whether there was anything."""
@@ -120,8 +121,8 @@ class Recordings:
         exchanges = [load_exchange(file) for file in files]
         keys = [self._key_of(exchange) for exchange in exchanges]
         number = len(list(self.folder.glob("*.json")))
-        for at, (file, exchange) in enumerate(zip(files, exchanges, strict=True)):
-            if exchange.status not in RETRIED_STATUSES or keys[at] not in keys[at + 1 :]:
+        for index, (file, exchange) in enumerate(zip(files, exchanges, strict=True)):
+            if exchange.status not in RETRIED_STATUSES or keys[index] not in keys[index + 1 :]:
                 number += 1
                 file.rename(self.folder / f"{number:04d}.json")
         self.discard()
@@ -143,7 +144,7 @@ class Recordings:
             self._normalize(compared) if self._normalize is not None else compared,
         )
 
-    def _unanswered(self, request: HttpRequest, wanted: tuple[str, str, Any]) -> str:
+    def _explain_unanswered(self, request: HttpRequest, wanted: tuple[str, str, Any]) -> str:
         what = f"{request.method} {public_url(request.path)}"
         again = "--dragoman-record=all records it anew"
         if not self._all:
@@ -156,11 +157,19 @@ class Recordings:
         near = [_lines(self._key_of(exchange)) for exchange in self._left]
         nearest = max(
             near,
-            key=lambda each: difflib.SequenceMatcher(None, each, lines, autojunk=False).ratio(),
+            key=lambda recorded_lines: difflib.SequenceMatcher(
+                None, recorded_lines, lines, autojunk=False
+            ).ratio(),
         )
-        found = list(difflib.unified_diff(nearest, lines, "recorded", "sent", n=2, lineterm=""))
-        more = [f"… {len(found) - _DIFFERENCES} lines more"] if len(found) > _DIFFERENCES else []
-        shown = "\n".join([*found[:_DIFFERENCES], *more])
+        difference = list(
+            difflib.unified_diff(nearest, lines, "recorded", "sent", n=2, lineterm="")
+        )
+        more = (
+            [f"… {len(difference) - _DIFFERENCES} lines more"]
+            if len(difference) > _DIFFERENCES
+            else []
+        )
+        shown = "\n".join([*difference[:_DIFFERENCES], *more])
         return f"{what} is not what was recorded in {self.folder}; {again}. The nearest that is left differs so:\n{shown}"
 
 
@@ -216,7 +225,7 @@ class Network:
         Raises:
             RequestRefusedError: it has none.
         """
-        if (server := self._scripted(request)) is not None:
+        if (server := self._find_scripted(request)) is not None:
             return await server.send(request)
         try:
             if self.recordings is not None:
@@ -227,10 +236,12 @@ class Network:
             raise
         return await real(request)
 
-    def _scripted(self, request: HttpRequest) -> ScriptedServer | None:
+    def _find_scripted(self, request: HttpRequest) -> ScriptedServer | None:
         """What stands in the place where a request goes; of several the one with its wire and its model."""
-        there = [model for model in self.scripted if request.path.startswith(str(model.base_url))]
-        if not there:
+        candidates = [
+            model for model in self.scripted if request.path.startswith(str(model.base_url))
+        ]
+        if not candidates:
             return None
         name = if_object(request_body(request)).get("model")
 
@@ -238,7 +249,7 @@ class Network:
             speaks = model.server is not None and model.server.is_chat(request.path)
             return speaks, name == model.chat_model or f"/{model.chat_model}:" in request.path
 
-        return max(there, key=fits).server
+        return max(candidates, key=fits).server
 
     def _let_through(self, request: HttpRequest) -> None:
         host = urlsplit(request.path).hostname or ""

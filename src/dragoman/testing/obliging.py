@@ -55,8 +55,8 @@ def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
     for word in ("const", "default"):
         if word in rule:
             return rule[word]
-    if given := if_list(rule.get("enum")) or if_list(rule.get("examples")):
-        return given[0]
+    if choices := if_list(rule.get("enum")) or if_list(rule.get("examples")):
+        return choices[0]
     if isinstance(reference := rule.get("$ref"), str):
         return fitting(_at(root, reference), root, depth + 1)
     if choices := if_list(rule.get("anyOf")) or if_list(rule.get("oneOf")):
@@ -67,8 +67,8 @@ def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
             **{name: value for part in parts for name, value in if_object(part).items()},
             **rule,
         }
-    kind = rule.get("type", "object" if "properties" in rule else "string")
-    match if_list(kind)[0] if isinstance(kind, list) else kind:
+    type_name = rule.get("type", "object" if "properties" in rule else "string")
+    match if_list(type_name)[0] if isinstance(type_name, list) else type_name:
         case "object":
             fields = if_object(rule.get("properties"))
             return {
@@ -77,8 +77,10 @@ def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
             }
         case "array":
             heads = [fitting(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
-            rest = rule.get("minItems", 0 if heads or depth > 2 else 1) - len(heads)
-            return heads + [fitting(rule.get("items", True), root, depth + 1) for _ in range(rest)]
+            missing = rule.get("minItems", 0 if heads or depth > 2 else 1) - len(heads)
+            return heads + [
+                fitting(rule.get("items", True), root, depth + 1) for _ in range(missing)
+            ]
         case "integer":
             return _number(rule, 1)
         case "number":
@@ -119,10 +121,10 @@ def _number(rule: Mapping[str, Any], edge: float) -> Any:
 
 def _at(root: Any, reference: str) -> Any:
     """What a reference within the schema leads to; `True`, which takes anything, where that is nothing."""
-    found: Any = root
+    value: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        found = (
-            cast("Mapping[str, Any]", found).get(name, True) if isinstance(found, Mapping) else True
+        value = (
+            cast("Mapping[str, Any]", value).get(name, True) if isinstance(value, Mapping) else True
         )
-    return found
+    return value

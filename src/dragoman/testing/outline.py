@@ -38,9 +38,9 @@ def messages_of(source: Source) -> list[Message]:
         return [source]
     if isinstance(source, ChatResult | ModelRequest):
         return list(source.messages)
-    given = list(source)
-    messages = [each for each in given if isinstance(each, Message)]
-    return messages or fold([each for each in given if not isinstance(each, Message)])
+    items = list(source)
+    messages = [item for item in items if isinstance(item, Message)]
+    return messages or fold([item for item in items if not isinstance(item, Message)])
 
 
 def outline(source: Source) -> list[str]:
@@ -110,13 +110,15 @@ def assert_calls(source: Source, *calls: ToolCallPart, any_order: bool = False) 
         AssertionError: it called others, or in another order, where `any_order` does not allow that.
     """
     __tracebackhide__ = True
-    made = [_call_line(each) for message in messages_of(source) for each in message.tool_calls]
-    wanted = [_call_line(each) for each in expect_each("calls", calls, ToolCallPart)]
+    calls_made = [
+        _call_line(tool_call) for message in messages_of(source) for tool_call in message.tool_calls
+    ]
+    wanted = [_call_line(tool_call) for tool_call in expect_each("calls", calls, ToolCallPart)]
     if any_order:
-        made, wanted = sorted(made), sorted(wanted)
-    if made != wanted:
+        calls_made, wanted = sorted(calls_made), sorted(wanted)
+    if calls_made != wanted:
         raise AssertionError(
-            f"the calls are\n  {_list_calls(made)}\nand must be\n  {_list_calls(wanted)}"
+            f"the calls are\n  {_list_calls(calls_made)}\nand must be\n  {_list_calls(wanted)}"
         )
 
 

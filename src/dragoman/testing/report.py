@@ -35,14 +35,14 @@ def run(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding
     """Runs checks in their order → their findings, as they come; then, where they are the `whole` of what could show it, a
     failure for each capability that is declared while all that needs it is doubtful. Live it ends with the first check whose
     key is missing or refused: so would all others."""
-    left = list(checks)
+    remaining = list(checks)
     seen: list[Finding] = []
-    while left:
-        check = left.pop(0)
+    while remaining:
+        check = remaining.pop(0)
         finding, cause = _finding(check)
-        if left and check.how.get("live") and isinstance(cause, AuthenticationError):
-            rest = f"The rest was not run: {len(left)} checks."
-            yield msgspec.structs.replace(finding, told=f"{finding.told}\n{rest}")
+        if remaining and check.how.get("live") and isinstance(cause, AuthenticationError):
+            note = f"The rest was not run: {len(remaining)} checks."
+            yield msgspec.structs.replace(finding, told=f"{finding.told}\n{note}")
             return
         seen.append(finding)
         yield finding

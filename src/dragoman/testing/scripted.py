@@ -93,8 +93,11 @@ class Script:
         self._scripts: dict[Any, _Answers] | None = None
         self._script = _Answers(())
         if isinstance(answers, Mapping):
-            given = cast("Mapping[Any, Answers]", answers)
-            self._scripts = {key: _Answers(each) for key, each in given.items()}
+            answers_by_key = cast("Mapping[Any, Answers]", answers)
+            self._scripts = {
+                key: _Answers(conversation_answers)
+                for key, conversation_answers in answers_by_key.items()
+            }
         else:
             self._script = _Answers(answers)
         self._lock = Lock()
@@ -131,10 +134,10 @@ class Script:
             )
         scripts = {"": self._script} if self._scripts is None else self._scripts
         for key, script in scripts.items():
-            if left := script.left():
+            if unused := script.left():
                 where = f" of the conversation {key!r}" if key else ""
                 raise ScriptError(
-                    f"{len(left)} answers{where} were not asked for; the next is {left[0]!r:.200}"
+                    f"{len(unused)} answers{where} were not asked for; the next is {unused[0]!r:.200}"
                 )
 
 
@@ -152,15 +155,15 @@ class _Answers:
             raise wrong("answers", every, "an answer, a sequence of them, or a function")
         self._counted = isinstance(every, Sequence)
         if isinstance(every, Sequence):
-            for each in every:
-                check_answer(each)
+            for single in every:
+                check_answer(single)
         self._rest: Iterator[Any] = iter(every)
         self._next: list[Any] = []
 
     def has_next(self) -> bool:
         if self._function is not None or self._next:
             return True
-        self._next = [each for _, each in zip(range(1), self._rest, strict=False)]
+        self._next = [upcoming for _, upcoming in zip(range(1), self._rest, strict=False)]
         return bool(self._next)
 
     def next(self) -> Any:
@@ -176,8 +179,8 @@ class _Answers:
 
 
 def _error(problem: str, request: ModelRequest) -> ScriptError:
-    shown = "\n".join(f"  {line}" for line in outline(request.messages[-_LAST:]))
-    return ScriptError(f"{problem}. The last request ended with:\n{shown}")
+    lines = "\n".join(f"  {line}" for line in outline(request.messages[-_LAST:]))
+    return ScriptError(f"{problem}. The last request ended with:\n{lines}")
 
 
 class ScriptedRecord(Provider, frozen=True, kw_only=True, eq=False):
@@ -266,7 +269,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         """
         string, provider = resolve(model)
         base_url = provider.base_url if isinstance(provider.base_url, str) else _URL
-        own = {
+        fields_of_record = {
             name: getattr(provider, name)
             for name in Provider.__struct_fields__
             if name not in _OF_THE_NETWORK
@@ -277,7 +280,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         }
         if wires.client(provider.wire) is not None:
             named |= {"wire": "openai_chat", "quirks": None}
-        return cls(answers, **{**own, **named, **fields})
+        return cls(answers, **{**fields_of_record, **named, **fields})
 
     @classmethod
     def from_run(cls, run: Source, **fields: Any) -> Self:

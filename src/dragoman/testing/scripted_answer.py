@@ -48,13 +48,13 @@ __all__ = [
     "as_message",
     "call",
     "check_answer",
-    "counted",
-    "delivered",
-    "finished",
+    "count_usage",
+    "deliver",
+    "finish_message",
     "live_events",
     "typed",
     "with_id",
-    "written_events",
+    "make_events",
 ]
 
 Piece: TypeAlias = str | Content | Event
@@ -153,7 +153,7 @@ def as_message(content: Any) -> Message | None:
     return Message.model(*[piece for piece in pieces if piece != ""])
 
 
-def finished(message: Message, request: ModelRequest, number: int) -> Message:
+def finish_message(message: Message, request: ModelRequest, number: int) -> Message:
     """A message as the model ends it: with ids for calls that have none, a reason, and counts by the length of what was said.
     `number`: which request it answers, from 1."""
     calls = 0
@@ -166,7 +166,7 @@ def finished(message: Message, request: ModelRequest, number: int) -> Message:
         content=tuple(content),
         id=message.id or f"m{number}",
         finish_reason=message.finish_reason or usual,
-        usage=message.usage or counted(request, content),
+        usage=message.usage or count_usage(request, content),
     )
 
 
@@ -179,7 +179,7 @@ def with_id(piece: Content, id: str) -> Content:  # noqa: A002
     )
 
 
-def counted(request: ModelRequest, content: Sequence[Content]) -> Usage:
+def count_usage(request: ModelRequest, content: Sequence[Content]) -> Usage:
     """Tokens of a request and its answer, four bytes each."""
     input_tokens = _tokens([message.content for message in request.messages]) + _tokens(
         request.tools
@@ -204,16 +204,20 @@ def typed(value: Any) -> Callable[[ModelRequest], Message]:
     def answer(request: ModelRequest) -> Message:
         from pydantic_core import to_jsonable_python
 
-        given: Any = to_jsonable_python(value, fallback=msgspec.to_builtins)
+        value_as_json: Any = to_jsonable_python(value, fallback=msgspec.to_builtins)
         tools = {
             tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)
         }
         by_tool = request.output_schema is None and RETURN_RESULT in tools
         schema: Mapping[str, Any] = request.output_schema or tools.get(RETURN_RESULT, {})
-        if [*schema.get("properties", {})] == ["result"] and "result" not in if_object(given):
-            given = {"result": given}
+        if [*schema.get("properties", {})] == ["result"] and "result" not in if_object(
+            value_as_json
+        ):
+            value_as_json = {"result": value_as_json}
         return Message.model(
-            call(RETURN_RESULT, **given) if by_tool else msgspec.json.encode(given).decode()
+            call(RETURN_RESULT, **value_as_json)
+            if by_tool
+            else msgspec.json.encode(value_as_json).decode()
         )
 
     return answer
@@ -259,7 +263,7 @@ class ScriptedResponse:
         await self._pieces.aclose()
 
 
-async def delivered(answer: Answer, data: bytes, size: int) -> AsyncGenerator[bytes]:
+async def deliver(answer: Answer, data: bytes, size: int) -> AsyncGenerator[bytes]:
     """The bytes of an answer, so many at a time, as far as it lets them through.
 
     Raises:
@@ -281,10 +285,10 @@ async def delivered(answer: Answer, data: bytes, size: int) -> AsyncGenerator[by
             yield piece
 
 
-def written_events(content: Any, request: ModelRequest, number: int) -> list[Event]:
+def make_events(content: Any, request: ModelRequest, number: int) -> list[Event]:
     """The events of an answer: those that were given, or those of the message that the texts and parts make."""
     message = as_message(content)
-    return list(content) if message is None else events_of(finished(message, request, number))
+    return list(content) if message is None else events_of(finish_message(message, request, number))
 
 
 async def live_events(
@@ -298,7 +302,7 @@ async def live_events(
         ProviderTimeoutError: likewise.
     """
     emitter, calls = Emitter(lambda: f"m{number}"), 0
-    given: list[Event] = []
+    events_so_far: list[Event] = []
     try:
         async with aclosing(_each(pieces)) as every:
             async for piece in every:
@@ -310,17 +314,17 @@ async def live_events(
                     emitter.whole(with_id(piece, f"call_{number}_{calls}"))
                 else:
                     emitter.events.append(piece)
-                given += (events := emitter.take())
+                events_so_far += (events := emitter.take())
                 yield events
     except (ProviderConnectionError, ProviderTimeoutError):
         raise
     except DragomanError as error:
         yield [RunError(error)]
         return
-    if not any(isinstance(event, MessageFinished) for event in given):
+    if not any(isinstance(event, MessageFinished) for event in events_so_far):
         emitter.close_all()
         emitter.start()
-        message = finished(fold([*given, *emitter.events])[0], request, number)
+        message = finish_message(fold([*events_so_far, *emitter.events])[0], request, number)
         emitter.finish(message.finish_reason or FinishReason.stop, message.usage)
         yield emitter.take()
 

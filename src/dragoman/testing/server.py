@@ -30,9 +30,9 @@ from dragoman.testing.scripted_answer import (
     Answering,
     ScriptedResponse,
     as_answer,
-    delivered,
+    deliver,
     live_events,
-    written_events,
+    make_events,
 )
 from dragoman.testing.wire.bench import cut_into
 from dragoman.transport.base import Response
@@ -114,8 +114,8 @@ class ScriptedServer:
         """
         self.sent.append(request)
         # lists may stand beside the API's version
-        place = _host(self._base_url) if request.method == "GET" else self._base_url
-        if not request.path.startswith(place):
+        expected = _host(self._base_url) if request.method == "GET" else self._base_url
+        if not request.path.startswith(expected):
             raise ProviderConnectionError(
                 f"a request went to {request.path} and must go to {self._base_url}"
             )
@@ -139,10 +139,10 @@ class ScriptedServer:
                     f"Previous response with id '{response_id}' not found."
                 )
                 return self._response(wanted, Answer(content=unknown), 0)
-            wanted = _linked(wanted, self._stored[response_id])
+            wanted = _link(wanted, self._stored[response_id])
         self.requests.append(wanted)
         number = next(self._numbers)
-        reply = await self._replied(wanted)
+        reply = await self._reply_to(wanted)
         if isinstance(reply, Exchange):
             return await Player([reply]).send(request)
         return self._response(wanted, as_answer(reply), number)
@@ -150,7 +150,7 @@ class ScriptedServer:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def _replied(self, wanted: ModelRequest) -> Any:
+    async def _reply_to(self, wanted: ModelRequest) -> Any:
         """The answer, whatever function gives it. A provider's error that one raises is the answer."""
         reply: Any = self._reply
         try:
@@ -181,18 +181,22 @@ class ScriptedServer:
             raise ProviderConnectionError(f"the wire {self._wire.name} has no embeddings")
         wanted = wire.load_request(body, path=path)
         self.embedded.append(wanted)
-        made = vectors(wanted)
-        if isinstance(made, DragomanError):
+        made_vectors = vectors(wanted)
+        if isinstance(made_vectors, DragomanError):
             return self._response(
-                ModelRequest(wanted.model), Answer(content=made), len(self.embedded)
+                ModelRequest(wanted.model), Answer(content=made_vectors), len(self.embedded)
             )
         usage = Usage(input_tokens=len(wanted.texts), total_tokens=len(wanted.texts))
-        return self._whole(wire.dump_response(BatchEmbeddingsResult(made, usage), request=wanted))
+        return self._whole(
+            wire.dump_response(BatchEmbeddingsResult(made_vectors, usage), request=wanted)
+        )
 
     def _whole(self, value: Any) -> Response:
-        return self._opened(200, {}, delivered(Answer(), msgspec.json.encode(value), self._piece))
+        return self._open_response(
+            200, {}, deliver(Answer(), msgspec.json.encode(value), self._piece)
+        )
 
-    def _opened(
+    def _open_response(
         self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes]
     ) -> Response:
         response = ScriptedResponse(status, headers, pieces, self._open.discard)
@@ -216,14 +220,14 @@ class ScriptedServer:
         elif answer.body is not None:
             data = answer.body
         elif isinstance(content, AsyncIterator | Iterator):
-            return self._opened(
+            return self._open_response(
                 status, headers, self._live(wanted, answer, cast("Any", content), number)
             )
         else:
-            data = self._written(
-                wanted, written_events(content or "", wanted, number), answer, number
+            data = self._write_answer(
+                wanted, make_events(content or "", wanted, number), answer, number
             )
-        return self._opened(status, headers, delivered(answer, data, self._piece))
+        return self._open_response(status, headers, deliver(answer, data, self._piece))
 
     async def _live(
         self,
@@ -233,15 +237,15 @@ class ScriptedServer:
         number: int,
     ) -> AsyncGenerator[bytes]:
         """The bytes of an answer whose pieces come one by one."""
-        made: list[Event] = []
+        all_events: list[Event] = []
         encoder = self._wire.encoder(**_envelope(wanted, number))
         async with aclosing(live_events(pieces, wanted, number)) as batches:
             async for events in batches:
-                made += events
+                all_events += events
                 if self._streams(wanted, answer):
                     for piece in cut_into(b"".join(map(encoder.feed, events)), self._piece):
                         yield piece
-        whole = self._written(wanted, made, answer, number)
+        whole = self._write_answer(wanted, all_events, answer, number)
         for piece in cut_into(
             encoder.close() if self._streams(wanted, answer) else whole, self._piece
         ):
@@ -250,7 +254,7 @@ class ScriptedServer:
     def _streams(self, wanted: ModelRequest, answer: Answer) -> bool:
         return wanted.stream and (self._stream if answer.stream is None else answer.stream)
 
-    def _written(
+    def _write_answer(
         self, wanted: ModelRequest, events: Sequence[Event], answer: Answer, number: int
     ) -> bytes:
         self._store(wanted, events, number)
@@ -261,7 +265,7 @@ class ScriptedServer:
         return b"".join([*[encoder.feed(event) for event in events], encoder.close()])
 
 
-def _linked(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
+def _link(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
     """A request that goes on from a stored response, with the conversation up to there, as the provider has it."""
     instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
     return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
@@ -276,7 +280,7 @@ def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -
     )
     return {
         "id": f"kit-{number}",
-        "model": next((each.served_model for each in origins), None) or wanted.model,
+        "model": next((origin.served_model for origin in origins), None) or wanted.model,
     }
 
 

@@ -143,11 +143,11 @@ def _arguments(prompt: Callable[..., Any] | None) -> tuple[Mapping[str, Any], Ca
         return model.model_json_schema(), as_text
     name = context_name(prompt)
 
-    async def made(context: ToolContext[Any], arguments: Mapping[str, Any]) -> Any:
+    async def make_prompt(context: ToolContext[Any], arguments: Mapping[str, Any]) -> Any:
         value = prompt(**arguments, **({} if name is None else {name: context}))
         return await value if inspect.isawaitable(value) else value
 
-    return SignatureSchema(prompt), made
+    return SignatureSchema(prompt), make_prompt
 
 
 async def _text(_: ToolContext[Any], arguments: Mapping[str, Any]) -> str:

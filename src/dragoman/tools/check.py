@@ -71,8 +71,8 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     Raises:
         ToolError: an argument is missing or does not fit; the text says which and what was expected.
     """
-    if found := faults(schema, arguments):
-        raise ToolError("invalid arguments: " + "; ".join(found))
+    if problems := faults(schema, arguments):
+        raise ToolError("invalid arguments: " + "; ".join(problems))
 
 
 def faults(schema: Mapping[str, Any], value: Any) -> list[str]:
@@ -99,29 +99,31 @@ def _faults(schema: Any, value: Any, where: str, depth: int, check: _Check) -> S
     if key not in check.faults:
         check.spend()
         check.faults[key] = ()
-        found = dict.fromkeys(islice(_found(rule, value, where, depth, check), _MOST))
-        check.faults[key] = tuple(found)
+        distinct = dict.fromkeys(islice(_find_faults(rule, value, where, depth, check), _MOST))
+        check.faults[key] = tuple(distinct)
     return check.faults[key]
 
 
-def _found(
+def _find_faults(
     rule: Mapping[str, Any], value: Any, where: str, depth: int, check: _Check
 ) -> Iterator[str]:
-    place = where or "the value"
+    label = where or "the value"
     if isinstance(reference := rule.get("$ref"), str):
-        yield from _faults(_resolved(reference, check.root), value, where, depth + 1, check)
-    if (names := _listed(rule.get("type"))) and not any(_is(value, name) for name in names):
-        yield f"{place}: should be {' or '.join(map(str, names[:_SHOWN]))}, got {value!r:.100}"
+        yield from _faults(
+            _resolve_reference(reference, check.root), value, where, depth + 1, check
+        )
+    if (names := _as_list(rule.get("type"))) and not any(_is(value, name) for name in names):
+        yield f"{label}: should be {' or '.join(map(str, names[:_SHOWN]))}, got {value!r:.100}"
         return
     if isinstance(enum := rule.get("enum"), Sequence):
         choices = cast("Sequence[Any]", enum)
         check.spend(len(choices) * _weight(value) // _COMPARED_A_STEP)
         if value not in choices:
-            yield f"{place}: should be one of {_shown(choices)}, got {value!r:.100}"
+            yield f"{label}: should be one of {_show_choices(choices)}, got {value!r:.100}"
     if "const" in rule:
         check.spend(_weight(value) // _COMPARED_A_STEP)
     if "const" in rule and value != rule["const"]:
-        yield f"{place}: should be {rule['const']!r:.300}, got {value!r:.100}"
+        yield f"{label}: should be {rule['const']!r:.300}, got {value!r:.100}"
     if isinstance(either := rule.get("anyOf"), Sequence):
         yield from _of_options(cast("Sequence[Any]", either), value, where, depth, check)
     if isinstance(value, dict):
@@ -137,11 +139,11 @@ def _of_options(
     """The fault of the option that fits best; nothing if one fits."""
     best: Sequence[str] | None = None
     for option in options:
-        found = _faults(option, value, where, depth + 1, check)
-        if not found:
+        option_faults = _faults(option, value, where, depth + 1, check)
+        if not option_faults:
             return
-        if best is None or len(found) < len(best):
-            best = found
+        if best is None or len(option_faults) < len(best):
+            best = option_faults
     if best:
         yield best[0]
 
@@ -159,7 +161,7 @@ def _weight(value: Any) -> int:
     return weight
 
 
-def _shown(choices: Sequence[Any]) -> str:
+def _show_choices(choices: Sequence[Any]) -> str:
     more = ["…"] if len(choices) > _SHOWN else []
     return ", ".join([*(f"{choice!r:.300}" for choice in choices[:_SHOWN]), *more])
 
@@ -167,12 +169,12 @@ def _shown(choices: Sequence[Any]) -> str:
 def _of_object(
     rule: Mapping[str, Any], value: Mapping[str, Any], where: str, depth: int, check: _Check
 ) -> Iterator[str]:
-    found: Any = rule.get("properties")
+    declared: Any = rule.get("properties")
     properties: Mapping[str, Any] = (
-        cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else _NONE
+        cast("Mapping[str, Any]", declared) if isinstance(declared, Mapping) else _NONE
     )
     prefix = f"{where}." if where else ""
-    for name in _listed(rule.get("required")):
+    for name in _as_list(rule.get("required")):
         if name not in value:
             yield f"{prefix}{name}: is required, but was not given"
     for name, item in value.items():
@@ -183,15 +185,17 @@ def _of_object(
             yield f"{prefix}{name}: is not asked for"
 
 
-def _resolved(reference: str, root: Mapping[str, Any]) -> Any:
+def _resolve_reference(reference: str, root: Mapping[str, Any]) -> Any:
     """What a `$ref` within the schema means; `None`: nothing that is there."""
-    found: Any = root
+    target: Any = root
     for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
-        found = cast("Mapping[str, Any]", found).get(step) if isinstance(found, Mapping) else None
-    return found
+        target = (
+            cast("Mapping[str, Any]", target).get(step) if isinstance(target, Mapping) else None
+        )
+    return target
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_list(value: Any) -> Sequence[Any]:
     return (
         cast("list[Any]", value)
         if isinstance(value, (list, tuple))

@@ -144,8 +144,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             raise AskUser(message, schema)
         return record.answers[record.questions - 1]
 
-    async def send(self, agent: Sender, prompt: Any, **how: Any) -> ChatResult[str]:
-        """Sends a prompt to another agent, as a part of this run; `how` as with `Agent.send`. Its `deps`, `context`, `metadata`, `thread_id`
+    async def send(self, agent: Sender, prompt: Any, **options: Any) -> ChatResult[str]:
+        """Sends a prompt to another agent, as a part of this run; `options` as with `Agent.send`. Its `deps`, `context`, `metadata`, `thread_id`
         and `resource_id` are this run's unless they are given, its events stand in this run's stream, and what it takes counts here too, also
         against this run's limits. With `share_state=True` it has this run's state, too. What that agent waits for, this run waits for,
         and going on goes on there. An agent that came to its end is not asked again then.
@@ -155,30 +155,35 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             DragomanError: its run failed.
         """
         record = self.record
-        place = record.sent
+        number = record.sent
         record.sent += 1
-        before = record.runs[place] if place < len(record.runs) else InnerRun()
+        before = record.runs[number] if number < len(record.runs) else InnerRun()
         if before.messages and before.done:
-            return _stored_result(before, how.get("output_type", str))
+            return _result_of_run(before, options.get("output_type", str))
         if before.messages:
-            prompt, how = None, {**how, "history": before.messages, "resume": record.resume}
-        result = await _drain(self, begin_inner_run(self, agent, prompt, **how))
-        messages = (*how.get("history", ()), *result.messages)
+            prompt, options = None, {**options, "history": before.messages, "resume": record.resume}
+        result = await _drain(self, begin_inner_run(self, agent, prompt, **options))
+        messages = (*options.get("history", ()), *result.messages)
         output = result.output if isinstance(result.output, str) else as_json(result.output)
-        record.runs += [InnerRun()] * (place + 1 - len(record.runs))
-        record.runs[place] = InnerRun(messages, output, not result.pending)
+        record.runs += [InnerRun()] * (number + 1 - len(record.runs))
+        record.runs[number] = InnerRun(messages, output, not result.pending)
         if result.pending:
             raise AgentWaits(result.pending, tuple(record.runs))
         return result
 
 
 def begin_inner_run(
-    context: ToolContext[Any], agent: Sender, prompt: Any, *, share_state: bool = False, **how: Any
+    context: ToolContext[Any],
+    agent: Sender,
+    prompt: Any,
+    *,
+    share_state: bool = False,
+    **options: Any,
 ) -> Any:
-    """Returns a run of another agent as a part of the context's run, which gives it what `how` leaves out."""
+    """Returns a run of another agent as a part of the context's run, which gives it what `options` leaves out."""
     names = ("deps", "resource_id", "context", "metadata")
     inherited = {name: getattr(context, name) for name in names}
-    run = agent.run(prompt, **{**inherited, **how})
+    run = agent.run(prompt, **{**inherited, **options})
     run.within(context, share_state=share_state)
     return run
 
@@ -203,7 +208,7 @@ async def _drain(context: ToolContext[Any], run: Any) -> ChatResult[Any]:
             outbox.put(relay.feed(await run.leave()))
 
 
-def _stored_result(run: InnerRun, output_type: Any) -> ChatResult[Any]:
+def _result_of_run(run: InnerRun, output_type: Any) -> ChatResult[Any]:
     """Returns what a run gave that ended before its tool was run again."""
     if output_type is str:
         return ChatResult(run.output, run.messages)

@@ -109,11 +109,11 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         Raises:
             ToolError: they do not fit; the text says what is wrong.
         """
-        given = msgspec.to_builtins(arguments)  # a copy: the handler may change what it is given
+        copied = msgspec.to_builtins(arguments)  # a copy: the handler may change what it is given
         if isinstance(self.input_schema, SignatureSchema):
-            return self.input_schema.convert(given)
-        check(self.input_schema, given)
-        return given
+            return self.input_schema.convert(copied)
+        check(self.input_schema, copied)
+        return copied
 
     @cached_property
     def spec(self) -> ToolSpec:
@@ -134,14 +134,14 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         """
         if self.handler is None:
             raise ToolError(f"{self.name} is run by the client, not here")
-        given = self.checked(call.arguments or {})
+        checked_arguments = self.checked(call.arguments or {})
         if self._context_name:
-            given[self._context_name] = msgspec.structs.replace(context, call=call)
+            checked_arguments[self._context_name] = msgspec.structs.replace(context, call=call)
         tell = partial(_preliminary, call, context) if self._is_generator else None
         if self.timeout is None:
-            return await self._invoke(self.handler, given, tell)
+            return await self._invoke(self.handler, checked_arguments, tell)
         with anyio.move_on_after(self.timeout):
-            return await self._invoke(self.handler, given, tell)
+            return await self._invoke(self.handler, checked_arguments, tell)
         raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
 
     async def invoke(
@@ -159,17 +159,19 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
     async def _invoke(
         self,
         handler: Callable[..., Any],
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         tell: Callable[[Any], Emission] | None,
     ) -> Any:
         if self._is_async:
             return (
-                await handler(**given) if tell is None else await _last_of(handler(**given), tell)
+                await handler(**arguments)
+                if tell is None
+                else await _last_of(handler(**arguments), tell)
             )
         work = (
-            partial(handler, **given)
+            partial(handler, **arguments)
             if tell is None
-            else partial(_last_in_thread, handler, given, tell)
+            else partial(_last_in_thread, handler, arguments, tell)
         )
         value = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         return await value if inspect.isawaitable(value) else value
@@ -186,8 +188,8 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
     def _is_generator(self) -> bool:
         return self._is(inspect.isasyncgenfunction) or self._is(inspect.isgeneratorfunction)
 
-    def _is(self, kind: Callable[[Any], bool]) -> bool:
-        return any(map(kind, (self.handler, getattr(self.handler, "__call__", None))))  # noqa: B004 - an object's own __call__ may be the coroutine function
+    def _is(self, predicate: Callable[[Any], bool]) -> bool:
+        return any(map(predicate, (self.handler, getattr(self.handler, "__call__", None))))  # noqa: B004 - an object's own __call__ may be the coroutine function
 
 
 def _preliminary(call: ToolCallPart, context: ToolContext[Any], value: Any) -> Emission:
@@ -205,10 +207,12 @@ async def _last_of(values: AsyncGenerator[Any, None], tell: Callable[[Any], Emis
 
 
 def _last_in_thread(
-    handler: Callable[..., Iterable[Any]], given: Mapping[str, Any], tell: Callable[[Any], Emission]
+    handler: Callable[..., Iterable[Any]],
+    arguments: Mapping[str, Any],
+    tell: Callable[[Any], Emission],
 ) -> Any:
     value = None
-    for value in handler(**given):
+    for value in handler(**arguments):
         tell(value)
     return value
 
@@ -314,10 +318,10 @@ def tool_map(tools: Iterable[Tool]) -> dict[str, Tool]:
         ToolError: two have one name.
     """
     by_name: dict[str, Tool] = {}
-    for each in tools:
-        if by_name.setdefault(each.name, each) is not each:
+    for tool in tools:
+        if by_name.setdefault(tool.name, tool) is not tool:
             raise ToolError(
-                f"two tools are named {each.name!r}; give one of them another name with name=…"
+                f"two tools are named {tool.name!r}; give one of them another name with name=…"
             )
     return by_name
 
@@ -340,13 +344,13 @@ class SignatureSchema(Mapping[str, Any]):
 
         return build(self._handler)
 
-    def convert(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What the model gave → what the handler takes, without the defaults of the signature.
 
         Raises:
             ToolError: it does not fit; the text says which argument and what was expected.
         """
-        return self._built.convert(given)
+        return self._built.convert(arguments)
 
     def __getitem__(self, key: str) -> Any:
         return self._built.schema[key]

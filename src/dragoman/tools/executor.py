@@ -104,17 +104,17 @@ class ToolExecutor:
 
     async def _in_turn(
         self,
-        places: Iterable[int],
+        indexes: Iterable[int],
         calls: Sequence[ToolCallPart],
         tools: Mapping[str, Tool],
         report: Report | None,
     ) -> list[ToolExecutionResult]:
         """Runs the calls at these places one after another."""
         results: list[ToolExecutionResult] = []
-        for place in places:
-            results.append(result := await self.execute_single(calls[place], tools))
+        for index in indexes:
+            results.append(result := await self.execute_single(calls[index], tools))
             if report is not None:
-                report(place, result)
+                report(index, result)
         return results
 
 
@@ -141,32 +141,32 @@ class ParallelToolExecutor(ToolExecutor):
         results: list[ToolExecutionResult] = []
         for alone, group in groupby(
             range(len(calls)),
-            lambda place: (call := calls[place]).name in tools and tools[call.name].sequential,
+            lambda index: (call := calls[index]).name in tools and tools[call.name].sequential,
         ):
-            places = list(group)
-            together = self._in_turn if alone or len(places) == 1 else self._side_by_side
-            results += await together(places, calls, tools, report)
+            indexes = list(group)
+            together = self._in_turn if alone or len(indexes) == 1 else self._side_by_side
+            results += await together(indexes, calls, tools, report)
         return results
 
     async def _side_by_side(
         self,
-        places: Sequence[int],
+        indexes: Sequence[int],
         calls: Sequence[ToolCallPart],
         tools: Mapping[str, Tool],
         report: Report | None,
     ) -> list[ToolExecutionResult]:
         results: dict[int, ToolExecutionResult] = {}
-        waiting = iter(places)
+        waiting = iter(indexes)
 
         async def worker() -> None:
-            for place in waiting:
-                results[place] = result = await self.execute_single(calls[place], tools)
+            for index in waiting:
+                results[index] = result = await self.execute_single(calls[index], tools)
                 if report is not None:
-                    report(place, result)
+                    report(index, result)
 
-        workers = min(self.max_concurrency, len(places))
-        await _finished([asyncio.create_task(worker()) for _ in range(workers)])
-        return [results[place] for place in places]
+        workers = min(self.max_concurrency, len(indexes))
+        await _wait_for_all([asyncio.create_task(worker()) for _ in range(workers)])
+        return [results[index] for index in indexes]
 
 
 class BoundExecutor:
@@ -226,18 +226,20 @@ def _knowing(context: ToolContext[Any] | None) -> Generator[None]:
         _RUN.reset(before)
 
 
-async def _finished(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _wait_for_all(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Waits for all tasks. When the caller is cancelled or one of them fails, they are cancelled, and again while they
     go on all the same; what was raised first is raised here, as one call alone would raise it."""
-    left, timeout = set(tasks), None
+    pending, timeout = set(tasks), None
     cancelled: asyncio.CancelledError | None = None
-    while left:
+    while pending:
         try:
-            _, left = await asyncio.wait(left, timeout=timeout, return_when=asyncio.FIRST_EXCEPTION)
+            _, pending = await asyncio.wait(
+                pending, timeout=timeout, return_when=asyncio.FIRST_EXCEPTION
+            )
         except asyncio.CancelledError as error:
             cancelled = error
         timeout = _CANCELLED_AGAIN
-        for task in left:
+        for task in pending:
             task.cancel()
     errors = [task.exception() for task in tasks if not task.cancelled()]
     if cancelled is not None:
@@ -252,8 +254,8 @@ def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
     if call.run_by == "provider":
         raise ToolError(f"{call.name} was run by the provider and is not run again")
     if call.name not in tools:
-        known = ", ".join(tools) or "none"
-        raise ToolError(f"there is no tool named {call.name!r}; the tools are: {known}")
+        names = ", ".join(tools) or "none"
+        raise ToolError(f"there is no tool named {call.name!r}; the tools are: {names}")
     if call.state != "complete":
         raise ToolError(_UNREADABLE[call.state])
     return tools[call.name]

@@ -102,19 +102,19 @@ _Owned: TypeAlias = (
 class Relay:
     """Has each event say whose it is. A message whose id another one of the stream has gets a new one, which no reader can tell apart else."""
 
-    def __init__(self, run_id: str, others: Collection[str], owners: dict[str, str]) -> None:
-        """`others`: ids of messages of the run around. `owners`: by the id of a message, the run whose relay has told it; grows."""
+    def __init__(self, run_id: str, outer_ids: Collection[str], owners: dict[str, str]) -> None:
+        """`outer_ids`: ids of messages of the run around. `owners`: by the id of a message, the run whose relay has told it; grows."""
         self._run_id = run_id
-        self._others, self._owners = others, owners
+        self._others, self._owners = outer_ids, owners
         self._new_ids: dict[str, str] = {}
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """The run's next events → the same, as they stand in the stream around it."""
         if self._new_ids:
-            return [self._stamped(event) for event in events]
-        return [event if type(event) is PartDelta else self._stamped(event) for event in events]
+            return [self._stamp(event) for event in events]
+        return [event if type(event) is PartDelta else self._stamp(event) for event in events]
 
-    def _stamped(self, event: Event) -> Event:
+    def _stamp(self, event: Event) -> Event:
         if isinstance(event, RunStarted | RunFinished | RunError):
             return event
         changes: dict[str, Any] = {}

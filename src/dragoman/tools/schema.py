@@ -67,13 +67,13 @@ def build(handler: Callable[..., Any]) -> Arguments:
     _annotate(schema["properties"], parameters, describe(handler)[1])
     validate = adapter.validator.validate_python
 
-    def convert(given: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(values: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            return validate(given)
+            return validate(values)
         except ValidationError as error:
-            raise ToolError(_explained(error)) from error
+            raise ToolError(_explain(error)) from error
 
-    return Arguments(_untitled(schema), convert)
+    return Arguments(_without_titles(schema), convert)
 
 
 def _adapter(
@@ -110,37 +110,37 @@ def _annotate(
 ) -> None:
     """Adds what pydantic was not told: the docstring's words (a `Field(description=…)` wins) and the defaults."""
     for parameter in parameters:
-        found = properties.get(parameter.name)
-        if found is None:  # **kwargs, or under an alias
+        property_schema = properties.get(parameter.name)
+        if property_schema is None:  # **kwargs, or under an alias
             continue
         if parameter.name in descriptions:
-            found.setdefault("description", descriptions[parameter.name])
+            property_schema.setdefault("description", descriptions[parameter.name])
         if parameter.default is not parameter.empty and not isinstance(
             parameter.default, FieldInfo
         ):
             with suppress(PydanticSerializationError):
-                found["default"] = to_jsonable_python(parameter.default)
+                property_schema["default"] = to_jsonable_python(parameter.default)
 
 
-def _untitled(schema: Any) -> Any:
+def _without_titles(schema: Any) -> Any:
     """Drops the titles that pydantic makes of names, but no property that is called title."""
     if isinstance(schema, list):
-        return [_untitled(item) for item in cast("list[Any]", schema)]
+        return [_without_titles(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    found = cast("dict[str, Any]", schema)
+    fields = cast("dict[str, Any]", schema)
     return {
-        key: {name: _untitled(item) for name, item in value.items()}
+        key: {name: _without_titles(item) for name, item in value.items()}
         if key in _BY_NAME
         else value
         if key in _VALUES
-        else _untitled(value)
-        for key, value in found.items()
+        else _without_titles(value)
+        for key, value in fields.items()
         if key != "title"
     }
 
 
-def _explained(error: ValidationError) -> str:
+def _explain(error: ValidationError) -> str:
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: "
         + (_FAULTS.get(fault["type"]) or f"{fault['msg']}, got {fault['input']!r:.100}")

@@ -63,7 +63,7 @@ class Toolset:
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
@@ -73,10 +73,10 @@ class Toolset:
         """Those tools for which the function, plain or async, says so, in this step."""
         expect_callable("filter()", keep, "a function of a tool and a context")
 
-        async def kept(tool: Tool, context: ToolContext[Any]) -> Tool | None:
-            return tool if await _awaited(keep(tool, context)) else None
+        async def keep_tool(tool: Tool, context: ToolContext[Any]) -> Tool | None:
+            return tool if await _await_if_needed(keep(tool, context)) else None
 
-        return _Prepared(self, kept)
+        return _Prepared(self, keep_tool)
 
     def prepare(self, change: Prepare) -> Toolset:
         """The tools as the function, plain or async, gives them back, in this step; where that is `None`, not at all."""
@@ -86,13 +86,13 @@ class Toolset:
     def rename(self, names: Mapping[str, str]) -> Toolset:
         """Tools by other names: old name → new name. A name that no tool has changes nothing."""
         expect("rename()", names, Mapping)
-        expect_each("names", [each for pair in names.items() for each in pair], str)
-        return _Changed(self, lambda tool: _named(tool, names.get(tool.name, tool.name)))
+        expect_each("names", [name for pair in names.items() for name in pair], str)
+        return _Changed(self, lambda tool: _with_name(tool, names.get(tool.name, tool.name)))
 
     def prefix(self, text: str) -> Toolset:
         """All tools with this before their names, such as `github_`."""
         expect("prefix()", text, str)
-        return _Changed(self, lambda tool: _named(tool, text + tool.name))
+        return _Changed(self, lambda tool: _with_name(tool, text + tool.name))
 
     def defer(self) -> Toolset:
         """The same tools, run by the client: their calls are in `result.pending`, and nobody runs them here."""
@@ -111,11 +111,11 @@ class Toolset:
                 "require_approval()", needed, "a bool, or a function of a call and a context"
             )
 
-        def approved(tool: Tool) -> Tool:
+        def with_approval(tool: Tool) -> Tool:
             may_edit = tool.editable if editable is None else editable
             return msgspec.structs.replace(tool, requires_approval=needed, editable=may_edit)
 
-        return _Changed(self, approved)
+        return _Changed(self, with_approval)
 
 
 class CombinedToolset(Toolset):
@@ -128,10 +128,10 @@ class CombinedToolset(Toolset):
     def __init__(self, tools: Iterable[Given | Toolset], name: str = "") -> None:
         self.name = name
         self._tools = tuple(
-            one if isinstance(one, Toolset) or is_tool(one) else _tool(place, one)
-            for place, one in enumerate(tools)
+            member if isinstance(member, Toolset) or is_tool(member) else _tool(index, member)
+            for index, member in enumerate(tools)
         )
-        self.sets = [one for one in self._tools if isinstance(one, Toolset)]
+        self.sets = [member for member in self._tools if isinstance(member, Toolset)]
         """The sets among them."""
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
@@ -140,30 +140,30 @@ class CombinedToolset(Toolset):
         Raises:
             ToolError: a set cannot tell its tools, or two tools have one name; each is named with the set that it comes from.
         """
-        found: dict[str, tuple[Tool, Toolset | None]] = {}
+        by_name: dict[str, tuple[Tool, Toolset | None]] = {}
         lists = iter(await _each_listed(self.sets, context))
-        for one in self._tools:
-            source = one if isinstance(one, Toolset) else None
-            for each in (one,) if is_tool(one) else next(lists):
-                known, where = found.setdefault(each.name, (each, source))
-                if known is not each:
+        for member in self._tools:
+            source = member if isinstance(member, Toolset) else None
+            for listed_tool in (member,) if is_tool(member) else next(lists):
+                first, where = by_name.setdefault(listed_tool.name, (listed_tool, source))
+                if first is not listed_tool:
                     raise ToolError(
-                        f"two tools are named {each.name!r}, one {_from(where)} and one {_from(source)}; "
+                        f"two tools are named {listed_tool.name!r}, one {_from(where)} and one {_from(source)}; "
                         "give one of them another name, with prefix() or rename() of its set"
                     )
-        return [each for each, _ in found.values()]
+        return [listed_tool for listed_tool, _ in by_name.values()]
 
     async def __aenter__(self) -> Self:
         entered: list[Toolset] = []
         try:
-            for one in self.sets:
+            for member in self.sets:
                 try:
-                    await one.__aenter__()
+                    await member.__aenter__()
                 except Exception as error:
                     raise ToolError(
-                        f"the toolset {_label(one)} cannot be entered: {words(error)}"
+                        f"the toolset {_label(member)} cannot be entered: {words(error)}"
                     ) from error
-                entered.append(one)
+                entered.append(member)
         except BaseException:
             await _leave(entered)
             raise
@@ -171,7 +171,7 @@ class CombinedToolset(Toolset):
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
@@ -191,11 +191,11 @@ class _Derived(Toolset):
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._inner.__aexit__(kind, error, traceback)
+        await self._inner.__aexit__(error_type, error, traceback)
 
 
 class _Prepared(_Derived):
@@ -207,10 +207,10 @@ class _Prepared(_Derived):
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
         changed = [
-            await _awaited(self._change(each, context))
-            for each in await self._inner.list_tools(context)
+            await _await_if_needed(self._change(listed_tool, context))
+            for listed_tool in await self._inner.list_tools(context)
         ]
-        return [each for each in changed if each is not None]
+        return [listed_tool for listed_tool in changed if listed_tool is not None]
 
 
 class _Changed(_Derived):
@@ -233,17 +233,17 @@ class _FunctionToolset(Toolset):
         self._known = _Memory(self._tool)
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
-        return self._known.each(await _awaited(self._function(context)))
+        return self._known.each(await _await_if_needed(self._function(context)))
 
-    def _tool(self, given: Given) -> Tool:
-        if is_tool(given):
-            return given
-        if isinstance(given, Toolset) or not callable(given):
+    def _tool(self, value: Given) -> Tool:
+        if is_tool(value):
+            return value
+        if isinstance(value, Toolset) or not callable(value):
             raise ToolError(
-                f"{_label(self)} gave {given!r:.100} as a tool; it may give tools and functions. "
+                f"{_label(self)} gave {value!r:.100} as a tool; it may give tools and functions. "
                 "A set goes into toolset([…]), and filter() leaves its tools out"
             )
-        return tool(given)
+        return tool(value)
 
 
 class _Memory:
@@ -255,11 +255,11 @@ class _Memory:
 
     def each(self, values: Iterable[object]) -> list[Tool]:
         before = self._known
-        known = [before.get(id(one)) or (one, self._change(one)) for one in values]
+        pairs = [before.get(id(value)) or (value, self._change(value)) for value in values]
         self._known = {
-            id(one): (one, each) for one, each in known
+            id(value): (value, changed) for value, changed in pairs
         }  # holds them, so that no id is another's
-        return [each for _, each in known]
+        return [changed for _, changed in pairs]
 
 
 @overload
@@ -294,58 +294,60 @@ def split_tools(tools: Iterable[Tool | Toolset]) -> tuple[dict[str, Tool], Combi
         ToolError: two have one name.
     """
     tools = tuple(tools)
-    own = [one for one in tools if isinstance(one, Tool)]
-    return tool_map(own), CombinedToolset(tools) if len(own) < len(tools) else None
+    fixed_tools = [member for member in tools if isinstance(member, Tool)]
+    return tool_map(fixed_tools), CombinedToolset(tools) if len(fixed_tools) < len(tools) else None
 
 
 async def _leave(sets: Sequence[Toolset]) -> None:
     """Leaves sets in reverse, all of them, also in the middle of a cancellation."""
     with anyio.move_on_after(_LEAVE_SECONDS, shield=True):
-        for one in reversed(sets):
+        for member in reversed(sets):
             try:
-                await one.__aexit__(None, None, None)
+                await member.__aexit__(None, None, None)
             except Exception as error:  # noqa: BLE001 - code of the user's, after all is done
-                _LOG.warning("the toolset %s could not be left: %s", _label(one), words(error))
+                _LOG.warning("the toolset %s could not be left: %s", _label(member), words(error))
 
 
 async def _each_listed(sets: Sequence[Toolset], context: ToolContext[Any]) -> list[Sequence[Tool]]:
     """The tools of each set. They are asked side by side: a set that must connect first keeps no other waiting."""
     if len(sets) == 1:
-        return [await _listed(sets[0], context)]
+        return [await _list_one(sets[0], context)]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_listed(one, context)) for one in sets]
+            tasks = [group.create_task(_list_one(member, context)) for member in sets]
     except ExceptionGroup as errors:
         first = errors.exceptions[0]
         raise first from first.__cause__
     return [task.result() for task in tasks]
 
 
-async def _listed(one: Toolset, context: ToolContext[Any]) -> Sequence[Tool]:
+async def _list_one(member: Toolset, context: ToolContext[Any]) -> Sequence[Tool]:
     try:
-        return expect_each("list_tools()", await one.list_tools(context), Tool)
+        return expect_each("list_tools()", await member.list_tools(context), Tool)
     except Exception as error:
-        raise ToolError(f"the tools of {_label(one)} cannot be listed: {words(error)}") from error
+        raise ToolError(
+            f"the tools of {_label(member)} cannot be listed: {words(error)}"
+        ) from error
 
 
-async def _awaited(value: T | Awaitable[T]) -> T:
+async def _await_if_needed(value: T | Awaitable[T]) -> T:
     return await cast("Awaitable[T]", value) if inspect.isawaitable(value) else cast("T", value)
 
 
-def _named(tool: Tool, name: str) -> Tool:
+def _with_name(tool: Tool, name: str) -> Tool:
     if name == tool.name:
         return tool
     return msgspec.structs.replace(tool, name=name, original_name=tool.original_name or tool.name)
 
 
-def _tool(place: int, given: object) -> Tool:
-    if not callable(given):
-        raise wrong(f"tools[{place}]", given, "a function, a Tool or a Toolset")
-    return tool(given)
+def _tool(index: int, function: object) -> Tool:
+    if not callable(function):
+        raise wrong(f"tools[{index}]", function, "a function, a Tool or a Toolset")
+    return tool(function)
 
 
-def _label(one: Toolset) -> str:
-    return one.name or type(one).__name__
+def _label(member: Toolset) -> str:
+    return member.name or type(member).__name__
 
 
 def _from(source: Toolset | None) -> str:

@@ -26,7 +26,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.orchestration.interrupts import Waiting
+from dragoman.orchestration.interrupts import WaitingCall
 from dragoman.repair import OpenCall
 from dragoman.serve.core.call import Api
 
@@ -183,8 +183,8 @@ def with_asked_calls(messages: Sequence[Message], api: Api) -> tuple[list[Messag
     return [*without_interrupts(messages[:last], api), *model, *noted, *tail], resumes
 
 
-def _waiting_for(interrupt: Interrupt, call: ToolCallPart, place: int) -> Waiting:
-    return Waiting(OpenCall(0, place, 0, call), (interrupt,))
+def _waiting_for(interrupt: Interrupt, call: ToolCallPart, place: int) -> WaitingCall:
+    return WaitingCall(OpenCall(0, place, 0, call), (interrupt,))
 
 
 def _is_interrupt(piece: Content, api: Api) -> bool:

@@ -28,7 +28,7 @@ from dragoman.testing.check import Bench, Doubtful, check_maker, demand
 from dragoman.testing.samples import SCHEMA
 from dragoman.testing.scripted_answer import Answer
 from dragoman.testing.server import ScriptedServer
-from dragoman.testing.wire.bench import signed_by_the_kit
+from dragoman.testing.wire.bench import sign_by_kit
 from dragoman.tools import Tool
 from dragoman.transport.base import Transport
 from dragoman.transport.player import Player
@@ -39,7 +39,7 @@ __all__ = [
     "Reply",
     "call",
     "obliging",
-    "played",
+    "load_player",
     "provider_check",
     "says",
     "weather",
@@ -94,9 +94,9 @@ class ProviderBench(Bench):
         self.name = self.provider.name
         self.wire = wires.get(self.provider.wire)
         if recordings is not None and transport is None and not live:
-            transport, api_key = played(recordings), api_key or KEY
+            transport, api_key = load_player(recordings), api_key or KEY
         self.scripted = not live and transport is None
-        self.signed = signed or signed_by_the_kit(self.wire.name)
+        self.signed = signed or sign_by_kit(self.wire.name)
         self.model = model or self.provider.chat_model or "kit-model-1"
         self._transport = transport
         self._access: dict[str, Any] = {
@@ -105,8 +105,8 @@ class ProviderBench(Bench):
             "headers": headers,
             "environment": environment,
         }
-        own = self.provider.base_url
-        self.base_url = own if isinstance(own, str) else _ELSEWHERE
+        record_url = self.provider.base_url
+        self.base_url = record_url if isinstance(record_url, str) else _ELSEWHERE
         self.server = ScriptedServer(
             self.wire, lambda _: says("Nothing was asked for."), base_url=self.base_url
         )
@@ -143,29 +143,29 @@ class ProviderBench(Bench):
         model: str | None = None,
         vectors: Callable[[str], Vector] | None = None,
         wrap: Callable[[Transport], Transport] = lambda server: server,
-        **how: Any,
+        **options: Any,
     ) -> Agent[None]:
         """An agent on this provider. Scripted, its model answers with `replies`, one a request, the last for ever.
 
         `model`: in place of the bench's. `vectors`: what it makes of texts, where it is asked for embeddings. `wrap`: puts something around the scripted server. `how`: as for `Agent`.
         """
         if not self.scripted:
-            own: dict[str, Any] = {**self._access, "transport": self._transport, **how}
-            return Agent(self._record(model), **own)
-        left = list(replies) or [says("Nothing was asked for.")]
+            arguments: dict[str, Any] = {**self._access, "transport": self._transport, **options}
+            return Agent(self._record(model), **arguments)
+        remaining = list(replies) or [says("Nothing was asked for.")]
 
         def reply(request: ModelRequest) -> Message | DragomanError | Answer:
-            given = left.pop(0) if len(left) > 1 else left[0]
-            return given(request) if callable(given) else given
+            scripted = remaining.pop(0) if len(remaining) > 1 else remaining[0]
+            return scripted(request) if callable(scripted) else scripted
 
-        made: Callable[[str], Vector] = vectors or (lambda _: [0.0])
+        make_vector: Callable[[str], Vector] = vectors or (lambda _: [0.0])
 
         def embedded(request: EmbeddingsRequest) -> list[Vector] | DragomanError:
-            given = reply(ModelRequest(request.model))
+            answer = reply(ModelRequest(request.model))
             return (
-                given
-                if isinstance(given, DragomanError)
-                else [made(text) for text in request.texts]
+                answer
+                if isinstance(answer, DragomanError)
+                else [make_vector(text) for text in request.texts]
             )
 
         self.server = ScriptedServer(
@@ -175,8 +175,8 @@ class ProviderBench(Bench):
             vectors=embedded if vectors is not None else None,
         )
         access: dict[str, Any] = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
-        own = {**access, "transport": wrap(self.server), **how}
-        return Agent(self._record(model), **own)
+        arguments = {**access, "transport": wrap(self.server), **options}
+        return Agent(self._record(model), **arguments)
 
     def judge(self, condition: object, wrong: str) -> None:
         """Demands something of what the model says. Of a real one it can only be hoped for: there it is `Doubtful`."""
@@ -191,11 +191,13 @@ class ProviderBench(Bench):
 
     def arrived_results(self, position: int = -1) -> list[ToolResultPart]:
         """Returns the results of tools in a request that the scripted server has read."""
-        return [part for each in self.received(position).messages for part in each.tool_results]
+        return [
+            part for message in self.received(position).messages for part in message.tool_results
+        ]
 
     def arrived_calls(self) -> list[ToolCallPart]:
         """Returns the calls in the newest request that the scripted server has read."""
-        return [part for each in self.received().messages for part in each.tool_calls]
+        return [part for message in self.received().messages for part in message.tool_calls]
 
     def losses_of(self, settings: Settings) -> list[Loss]:
         """Returns what the wire tells of a request with these settings that the provider cannot be told."""
@@ -211,7 +213,7 @@ class ProviderBench(Bench):
         )
 
 
-def played(folder: Path | str) -> Player:
+def load_player(folder: Path | str) -> Player:
     """A player of all recordings of a folder.
 
     Raises:
@@ -219,9 +221,11 @@ def played(folder: Path | str) -> Player:
         DecodeError: a file among them is none.
     """
     if not any(Path(folder).glob("*.json")):
-        found = "the folder holds no *.json" if Path(folder).is_dir() else "there is no such folder"
+        problem = (
+            "the folder holds no *.json" if Path(folder).is_dir() else "there is no such folder"
+        )
         raise SettingsError(
-            f"no recordings in {folder}: {found}. Make some with --live --record FOLDER"
+            f"no recordings in {folder}: {problem}. Make some with --live --record FOLDER"
         )
     return Player.load(folder)
 
@@ -263,12 +267,12 @@ def obliging(value: Any, tools: Sequence[ToolCallPart] = ()) -> Callable[[ModelR
             tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)
         }
         answered = any(message.tool_results for message in request.messages)
-        if tools and not answered and all(each.name in schemas for each in tools):
+        if tools and not answered and all(tool_call.name in schemas for tool_call in tools):
             return says(*tools)
         schema = request.output_schema or schemas.get("return_result", {})
-        given = {"result": value} if [*schema.get("properties", {})] == ["result"] else value
+        output = {"result": value} if [*schema.get("properties", {})] == ["result"] else value
         if request.output_schema is None and "return_result" in schemas:
-            return says(ToolCallPart("call_kit_result", "return_result", given))
-        return says(msgspec.json.encode(given).decode())
+            return says(ToolCallPart("call_kit_result", "return_result", output))
+        return says(msgspec.json.encode(output).decode())
 
     return reply

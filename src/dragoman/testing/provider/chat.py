@@ -76,8 +76,8 @@ async def answers_without_a_stream(bench: ProviderBench) -> None:
 @provider_check(Capability.chat, look=_LOOK, live=True)
 async def streams_text(bench: ProviderBench) -> None:
     """Text comes in pieces as it is made; joined, they are the answer. The first chunk holds the prompt's message."""
-    words = "One two three four five six seven eight nine ten. " * 3
-    async with bench.agent(says(words)) as agent:
+    text = "One two three four five six seven eight nine ten. " * 3
+    async with bench.agent(says(text)) as agent:
         chunks = [chunk async for chunk in agent.send_stream("Count from one to thirty in words.")]
     output = ""
     for chunk in chunks:
@@ -91,7 +91,7 @@ async def streams_text(bench: ProviderBench) -> None:
     ]
     same("".join(message.text for message in spoken), output, "the text of the messages")
     if bench.scripted:
-        same(output, words, "the answer")
+        same(output, text, "the answer")
         same(bench.received().stream, True, "whether a stream was asked for")
 
 
@@ -116,9 +116,8 @@ async def unicode_arrives(bench: ProviderBench) -> None:
 async def long_prompts_arrive(bench: ProviderBench) -> None:
     """A prompt and an answer of some hundred thousand signs arrive whole."""
     long = TEXT * 2500
-    answer = "".join(
-        f"{number} {TEXT}" for number in range(40)
-    )  # one that repeats itself may be ended
+    # The text must not repeat one word: providers may cut such answers.
+    answer = "".join(f"{number} {TEXT}" for number in range(40))
     async with bench.agent(says(answer)) as agent:
         result = await agent.send(long)
     same(
@@ -153,10 +152,10 @@ async def system_prompts_arrive(bench: ProviderBench) -> None:
         f"the model does not follow the system prompt: {result.output!r}",
     )
     if bench.scripted:
-        found = [
+        arrived = [
             message.text for message in bench.received().messages if message.role is Role.SYSTEM
         ]
-        same(found, [system], "the system messages that arrived")
+        same(arrived, [system], "the system messages that arrived")
 
 
 @provider_check(Capability.chat, look="state that requests share")
@@ -166,13 +165,13 @@ async def answers_side_by_side(bench: ProviderBench) -> None:
     def echo(request: ModelRequest) -> Message:
         return says(f"You said {request.messages[-1].text}")
 
-    found: dict[int, str] = {}
+    outputs: dict[int, str] = {}
     async with bench.agent(echo) as agent, anyio.create_task_group() as group:
 
         async def ask(number: int) -> None:
-            found[number] = (await agent.send(f"number {number}")).output
+            outputs[number] = (await agent.send(f"number {number}")).output
 
         for number in range(8):
             group.start_soon(ask, number)
-    same(found, {number: f"You said number {number}" for number in range(8)}, "the answers")
+    same(outputs, {number: f"You said number {number}" for number in range(8)}, "the answers")
     same(bench.server.open, 0, "the number of answers left open")

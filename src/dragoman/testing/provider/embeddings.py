@@ -27,16 +27,16 @@ _TEXTS = ("A cat sleeps on the mat.", "A kitten naps on a rug.", "Stock prices f
 
 def _vector(text: str, size: int = 8) -> Vector:
     """A vector of unit length that belongs to a text, by its bytes alone."""
-    seed = sum(place * byte for place, byte in enumerate(text.encode(), 1))
-    numbers = [cos(seed * place) for place in range(1, size + 1)]
+    seed = sum(position * byte for position, byte in enumerate(text.encode(), 1))
+    numbers = [cos(seed * position) for position in range(1, size + 1)]
     length = sqrt(sum(number * number for number in numbers))
     return [number / length for number in numbers]
 
 
-def _near(one: Vector, other: Vector) -> bool:
+def _near(vector: Vector, other: Vector) -> bool:
     """Whether two vectors are the same but for what 32 bits cannot hold."""
-    return len(one) == len(other) and all(
-        abs(a - b) < 1e-5 for a, b in zip(one, other, strict=True)
+    return len(vector) == len(other) and all(
+        abs(a - b) < 1e-5 for a, b in zip(vector, other, strict=True)
     )
 
 
@@ -124,9 +124,8 @@ async def embeds_with_dimensions(bench: ProviderBench) -> None:
     async with bench.agent(vectors=lambda text: _vector(text, 4)) as agent:
         result = await agent.embed_documents(_TEXTS, dimensions=4)
     same(result.dimensions, 4, "the length of the vectors")
-    arrived = {request.dimensions for request in bench.server.embedded} - {
-        None
-    }  # Ollama's newer servers know it, llama.cpp cuts
+    # Ollama's newer servers know it, llama.cpp cuts
+    arrived = {request.dimensions for request in bench.server.embedded} - {None}
     same(arrived, {4}, "the length that arrived")
 
 

@@ -64,9 +64,9 @@ _PAGE = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 async def refusals_have_their_class(bench: ProviderBench) -> None:
     """Each refusal (401, 403, 404, 400, too long, 429, overloaded, 500) is raised as the error of its class, with the provider's
     name, the status, the body and what the provider said."""
-    for kind in _REFUSALS:
-        error = await _failure(bench, kind("The kit says no."))
-        same(type(error).__name__, kind.__name__, "the class of the error")
+    for error_class in _REFUSALS:
+        error = await _failure(bench, error_class("The kit says no."))
+        same(type(error).__name__, error_class.__name__, "the class of the error")
         same(error.provider, bench.name, "`provider` of the error")
         demand(
             error.status is not None and error.status >= 400,
@@ -88,7 +88,7 @@ async def refusals_without_a_body_have_their_class(bench: ProviderBench) -> None
         429: RateLimitError,
         503: OverloadedError,
     }
-    for status, kind in {
+    for status, error_class in {
         **kinds,
         529: OverloadedError,
         500: ProviderError,
@@ -98,7 +98,7 @@ async def refusals_without_a_body_have_their_class(bench: ProviderBench) -> None
             error = await _failure(bench, Answer(status=status, body=body))
             same(
                 type(error).__name__,
-                kind.__name__,
+                error_class.__name__,
                 f"the class of the error with status {status} and the body {body[:9]!r}",
             )
             same(error.status, status, "`status` of the error")
@@ -129,26 +129,24 @@ async def retries_lead_to_the_answer(bench: ProviderBench) -> None:
         result = await agent.send("Hi.")
     same(result.output, "Hello.", "the answer")
     same(waits[:1], [7.0], "the first wait")
-    sent = bench.server.sent
-    same(len(sent), 3, "the number of requests")
-    demand(sent[0] == sent[1] == sent[2], "the requests are not the same each time")
+    requests = bench.server.sent
+    same(len(requests), 3, "the number of requests")
+    demand(requests[0] == requests[1] == requests[2], "the requests are not the same each time")
 
 
 @provider_check(Capability.chat, look="the wire's decoder.close")
 async def cut_answers_keep_what_came(bench: ProviderBench) -> None:
     """A connection that breaks in the middle of an answer is a `StreamCutError` with all that had come; the pieces were shown."""
-    words = "one two three four five six seven eight nine ten " * 4
+    text = "one two three four five six seven eight nine ten " * 4
     shown: list[str] = []
-    async with bench.agent(Answer(content=says(words), cut=True)) as agent:
+    async with bench.agent(Answer(content=says(text), cut=True)) as agent:
         try:
             async for chunk in agent.send_stream("Count."):
                 shown.append(chunk.output)
         except StreamCutError as error:
             demand(error.partial is not None, "`partial` of the error is None")
             partial = error.partial.text if error.partial else ""
-            demand(
-                partial and words.startswith(partial), f"`partial` of the error says {partial!r}"
-            )
+            demand(partial and text.startswith(partial), f"`partial` of the error says {partial!r}")
             same("".join(shown), partial, "what was shown before the error")
             same(error.provider, bench.name, "`provider` of the error")
             same(bench.server.open, 0, "the number of answers left open")
@@ -159,14 +157,12 @@ async def cut_answers_keep_what_came(bench: ProviderBench) -> None:
 @provider_check(Capability.chat, look="the wire's decoder: what is no JSON")
 async def spoilt_answers_are_errors(bench: ProviderBench) -> None:
     """Bytes in the middle of an answer that are no event of the format are an error that says so, after what came before."""
-    words = "one two three four five six seven eight nine ten " * 4
+    text = "one two three four five six seven eight nine ten " * 4
     for wrong in (b"\n\ndata: {]\n\n", b"\n{]\n{]\n"):
-        error = await _failure(bench, Answer(content=says(words), wrong=wrong * 2))
+        error = await _failure(bench, Answer(content=says(text), wrong=wrong * 2))
         demand(isinstance(error, DecodeError | StreamCutError), f"the error is {error!r}")
         partial = error.partial.text if error.partial else ""
-        demand(
-            partial and words.startswith(partial[:4]), f"`partial` of the error says {partial!r}"
-        )
+        demand(partial and text.startswith(partial[:4]), f"`partial` of the error says {partial!r}")
 
 
 @provider_check(Capability.chat, look="the wire's decoder: a body that is no answer")
@@ -193,8 +189,8 @@ async def errors_within_answers_are_raised(bench: ProviderBench) -> None:
 @provider_check(Capability.chat, look="nothing of a provider's: the transport")
 async def cancelled_answers_are_closed(bench: ProviderBench) -> None:
     """A run that is left, cancelled or timed out while the model is silent ends at once, and its connection is closed."""
-    words = "one two three four five six seven eight nine ten " * 4
-    silent = Answer(content=says(words), gate=anyio.Event())
+    text = "one two three four five six seven eight nine ten " * 4
+    silent = Answer(content=says(text), gate=anyio.Event())
     prompt = Message.user("Count.").replace(id="prompt")
     async with bench.agent(silent) as agent:
         with anyio.move_on_after(0.05) as scope:
@@ -213,7 +209,7 @@ async def cancelled_answers_are_closed(bench: ProviderBench) -> None:
             result = await run.result()
         same(result.finish_reason, FinishReason.cancelled, "the finish reason")
         demand(
-            result.output and words.startswith(result.output),
+            result.output and text.startswith(result.output),
             f"what there is of a cancelled run: {result.output!r}",
         )
         same(bench.server.open, 0, "the number of answers left open after a cancellation")
@@ -280,10 +276,10 @@ def _texts(body: bytes) -> list[str]:
 
 
 async def _failure(
-    bench: ProviderBench, reply: Reply, must: Callable[[object, str], None] = demand, **how: Any
+    bench: ProviderBench, reply: Reply, must: Callable[[object, str], None] = demand, **options: Any
 ) -> DragomanError:
     """The error of a request that is answered so; told as the last event, and raised. `must`: what an answer fails by."""
-    async with bench.agent(reply, **how) as agent:
+    async with bench.agent(reply, **options) as agent:
         async with agent.run("Hi.") as run:
             events = [event async for event in run]
         must(

@@ -23,16 +23,18 @@ __all__ = [
 @provider_check(Capability.vision, look="the wire's images, and vision in the record", live=True)
 async def images_arrive(bench: ProviderBench) -> None:
     """An image arrives in its place beside the text, and the model sees it."""
-    found = await _seen(
+    answer = await _ask_about(
         bench, DataPart(PNG, "image/png", "red.png"), "What colour is the image? One word.", "Red."
     )
-    bench.judge("red" in found.lower(), f"the model does not see that the image is red: {found!r}")
+    bench.judge(
+        "red" in answer.lower(), f"the model does not see that the image is red: {answer!r}"
+    )
 
 
 @provider_check(Capability.audio, look="the wire's audio, and audio in the record")
 async def audio_arrives(bench: ProviderBench) -> None:
     """Audio arrives in its place beside the text."""
-    await _seen(
+    await _ask_about(
         bench,
         DataPart(b"RIFF\x24\x00\x00\x00WAVEfmt ", "audio/wav"),
         "What do you hear?",
@@ -43,7 +45,7 @@ async def audio_arrives(bench: ProviderBench) -> None:
 @provider_check(Capability.files, look="the wire's documents, and files in the record")
 async def files_arrive(bench: ProviderBench) -> None:
     """A document arrives in its place beside the text."""
-    await _seen(
+    await _ask_about(
         bench,
         DataPart(b"%PDF-1.4\n%%EOF", "application/pdf", "a.pdf"),
         "What does it say?",
@@ -72,7 +74,7 @@ async def undeclared_media_harm_nothing(bench: ProviderBench) -> None:
             )
 
 
-async def _seen(bench: ProviderBench, part: DataPart, prompt: str, answer: str) -> str:
+async def _ask_about(bench: ProviderBench, part: DataPart, prompt: str, answer: str) -> str:
     async with bench.agent(says(answer)) as agent:
         result = await agent.send(prompt, attachments=[part])
     if bench.scripted:

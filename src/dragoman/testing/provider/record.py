@@ -44,9 +44,9 @@ def records_are_complete(bench: ProviderBench) -> None:
     demand(
         not missing, f"the wire {record.wire} lacks {missing}, without which no model can be asked"
     )
-    kind: Any = getattr(bench.wire, "Quirks", None) or _quirks_of(record.wire)
+    quirks_class: Any = getattr(bench.wire, "Quirks", None) or _quirks_of(record.wire)
     demand(
-        record.quirks is None or kind is None or isinstance(record.quirks, kind),
+        record.quirks is None or quirks_class is None or isinstance(record.quirks, quirks_class),
         f"`quirks` must be a Quirks record of the wire {record.wire} and is {type(record.quirks).__name__}",
     )
     can = record.capabilities
@@ -101,10 +101,10 @@ async def keys_go_into_their_header(bench: ProviderBench) -> None:
             record.key_prefix + KEY,
             f"the header {record.key_header}",
         )
-    held = [name for name, value in headers.items() if KEY in value]
+    holding = [name for name, value in headers.items() if KEY in value]
     same(
-        held,
-        [record.key_header.lower()] if record.key_names or held else [],
+        holding,
+        [record.key_header.lower()] if record.key_names or holding else [],
         "the headers that hold the key",
     )
     demand(
@@ -125,7 +125,7 @@ async def missing_keys_are_named(bench: ProviderBench) -> None:
         dict.fromkeys(record.key_names, " "),
     ):
         try:
-            found = find_key(record, environment=environment, system={})
+            key = find_key(record, environment=environment, system={})
         except AuthenticationError as error:
             demand(needed, f"no key is needed, and without one comes {error!r}")
             demand(
@@ -135,7 +135,7 @@ async def missing_keys_are_named(bench: ProviderBench) -> None:
             same(error.provider, record.name, "`provider` of the error")
         else:
             same(
-                (found, needed),
+                (key, needed),
                 (None, False),
                 "the key that is found where there is none, and whether one is needed,",
             )
@@ -174,20 +174,20 @@ def keys_are_found_in_order(bench: ProviderBench) -> None:
 async def callers_headers_win(bench: ProviderBench) -> None:
     """The caller's headers go on every request and override the provider's own; who gives the key's needs no key."""
     record = bench.provider
-    given = {
+    headers = {
         "X-Kit": "1",
         record.key_header.upper(): "own",
         **dict.fromkeys(record.headers, "changed"),
     }
-    async with bench.agent(says("Hello."), headers=given, api_key=None) as agent:
+    async with bench.agent(says("Hello."), headers=headers, api_key=None) as agent:
         await agent.send("Hi.")
-    sent = {name.lower(): value for name, value in bench.server.sent[-1].headers.items()}
+    sent_headers = {name.lower(): value for name, value in bench.server.sent[-1].headers.items()}
     same(
-        {name.lower(): sent.get(name.lower()) for name in given},
-        {n.lower(): v for n, v in given.items()},
+        {name.lower(): sent_headers.get(name.lower()) for name in headers},
+        {n.lower(): v for n, v in headers.items()},
         "the headers",
     )
-    names = [name.lower() for name in request_headers(record, api_key=KEY, headers=given)]
+    names = [name.lower() for name in request_headers(record, api_key=KEY, headers=headers)]
     same(len(names), len(set(names)), "the number of headers, each once,")
 
 
@@ -202,9 +202,9 @@ async def base_urls_are_found(bench: ProviderBench) -> None:
         given.rstrip("/"),
         "the base URL",
     )
-    for name, rest in record.base_url_names.items():
+    for name, suffix in record.base_url_names.items():
         found = await find_base_url(record, environment={name: environment[name]}, system={})
-        same(found, environment[name] + rest, f"the base URL that {name} gives")
+        same(found, environment[name] + suffix, f"the base URL that {name} gives")
     if isinstance(record.base_url, str):
         same(await find_base_url(record, system={}), record.base_url, "the base URL")
     async with bench.agent(says("Hello.")) as agent:

@@ -139,21 +139,21 @@ async def usage_is_told_once(bench: ProviderBench) -> None:
     )
     same(result.usage, usages[0], "the result's usage")
     if bench.scripted:
-        found = (usages[0].input_tokens, usages[0].output_tokens, usages[0].total_tokens)
-        same(found, (12, 5, 17), "the tokens of prompt, answer and both")
+        tokens = (usages[0].input_tokens, usages[0].output_tokens, usages[0].total_tokens)
+        same(tokens, (12, 5, 17), "the tokens of prompt, answer and both")
 
 
 def _unread(messages: Sequence[Message]) -> list[str]:
     """Names of the fields of an answer that its wire keeps and has no neutral place for, as `native` holds them; and the types
     of its `ProviderPart`s."""
-    kept = [*messages, *(part for message in messages for part in message.content)]
-    rooms = [room for each in kept for room in (each.native or {}).items()]
-    own = [if_object(room) for key, room in rooms if not key.endswith(NOTES)]
+    holders = [*messages, *(part for message in messages for part in message.content)]
+    rooms = [room for holder in holders for room in (holder.native or {}).items()]
+    own_fields = [if_object(room) for key, room in rooms if not key.endswith(NOTES)]
     noted = [if_object(room) for key, room in rooms if key.endswith(NOTES)]
     layers = [
-        *own,
-        *(if_object(notes.get(place)) for notes in noted for place in ("message", "response")),
+        *own_fields,
+        *(if_object(notes.get(field)) for notes in noted for field in ("message", "response")),
     ]
-    kinds = [each.kind for each in kept if isinstance(each, ProviderPart)]
+    kinds = [holder.kind for holder in holders if isinstance(holder, ProviderPart)]
     names = [name for layer in layers for name in layer]
     return [*dict.fromkeys([*kinds, *names])]

@@ -110,8 +110,8 @@ async def tools_are_called_in_parallel(bench: ProviderBench) -> None:
             ["rain in Oslo", "rain in Bergen"],
             "the results that arrived",
         )
-        if sent := [part.id for part in bench.arrived_calls()]:
-            same([part.id for part in arrived], sent, "the ids that the results arrived with")
+        if sent_ids := [part.id for part in bench.arrived_calls()]:
+            same([part.id for part in arrived], sent_ids, "the ids that the results arrived with")
 
 
 @provider_check(
@@ -137,8 +137,8 @@ async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
         result = await agent.send(
             "Call the tool next_code, one call after the other, until you have three code words. Then write all of them."
         )
-    found = [part.result for message in result.messages for part in message.tool_results]
-    bench.judge(found[:3] == ["one", "two", "three"], f"the results of the rounds are {found}")
+    results = [part.result for message in result.messages for part in message.tool_results]
+    bench.judge(results[:3] == ["one", "two", "three"], f"the results of the rounds are {results}")
     bench.judge(
         all(word in result.output.lower() for word in ("one", "two", "three")),
         f"the answer is {result.output!r}",
@@ -189,11 +189,11 @@ async def unknown_tools_are_told(bench: ProviderBench) -> None:
 async def argumentless_tools_are_called(bench: ProviderBench) -> None:
     """A tool without arguments, whose result is null, is called with `{}`; a result that is null, empty or nested arrives."""
     results: list[Any] = [None, "", {"a": [1, {"b": None}]}]
-    given: list[Any] = []
+    returned: list[Any] = []
 
     async def ring() -> Any:
-        given.append(results[len(given) % 3])
-        return given[-1]
+        returned.append(results[len(returned) % 3])
+        return returned[-1]
 
     rounds = [
         says(call("ring_bell")),
@@ -205,7 +205,7 @@ async def argumentless_tools_are_called(bench: ProviderBench) -> None:
         result = await agent.send("Ring the bell with the tool ring_bell, once. Then say: done.")
     calls = [part for message in result.messages for part in message.tool_calls]
     bench.judge(all(part.arguments == {} for part in calls), f"the calls are {calls}")
-    bench.judge(given, "the tool was not called")
+    bench.judge(returned, "the tool was not called")
     if bench.scripted:
         arrived = [
             part for request in bench.server.requests for part in request.messages[-1].tool_results
@@ -251,9 +251,9 @@ async def odd_tool_names_come_back(bench: ProviderBench) -> None:
         return "seen"
 
     def calling(request: Any) -> Any:
-        sent = next(tool.name for tool in request.tools if isinstance(tool, ToolSpec))
+        sent_name = next(tool.name for tool in request.tools if isinstance(tool, ToolSpec))
         done = any(message.tool_results for message in request.messages)
-        return says("Done.") if done else says(call(sent, city="Oslo"))
+        return says("Done.") if done else says(call(sent_name, city="Oslo"))
 
     async with bench.agent(calling, tools=[Tool(name, "Looks.", look, SCHEMA)]) as agent:
         result = await agent.send("Look.")
@@ -279,7 +279,8 @@ async def tool_choices_arrive(bench: ProviderBench) -> None:
                     break
         demand(cities, f"with tool_choice={choice!r} no tool was called")
         if bench.scripted:
-            found = bench.received(0).settings.tool_choice
+            arrived = bench.received(0).settings.tool_choice
             demand(
-                found in (choice, "required"), f"the tool choice {choice!r} arrived as {found!r}"
+                arrived in (choice, "required"),
+                f"the tool choice {choice!r} arrived as {arrived!r}",
             )

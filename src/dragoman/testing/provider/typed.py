@@ -107,7 +107,7 @@ async def lists_and_numbers_are_typed(bench: ProviderBench) -> None:
     _needs_types(bench)
     async with bench.agent(obliging([1, 2, 3])) as agent:
         result = await agent.send_for("The list of the numbers one, two and three.", list[int])
-    demand(all(type(each) is int for each in result.output), f"the output is {result.output!r}")
+    demand(all(type(number) is int for number in result.output), f"the output is {result.output!r}")
     bench.judge(result.output == [1, 2, 3], f"the output is {result.output!r}")
 
 

@@ -111,7 +111,7 @@ async def an_answer_is_seen_by_its_owner_alone(bench: AnswerStoreBench) -> None:
     """To anybody else it is as if it were not there, in every function; two owners may use one id."""
     async with bench.open() as shelf:
         store, other = shelf.store, shelf.other
-        mine = await shelf.save("a", "key", task_id="k")
+        saved = await shelf.save("a", "key", task_id="k")
         same(await store.get(other, "a"), None, "another owner's answer by its id")
         same(await store.find(other, ["key"]), None, "another owner's answer by its key")
         same(await store.chain(other, "a"), [], "another owner's conversation")
@@ -121,7 +121,7 @@ async def an_answer_is_seen_by_its_owner_alone(bench: AnswerStoreBench) -> None:
         )
         same(await store.delete(other, "a"), False, "whether another owner deleted it")
         theirs = await shelf.save("a", "key", owner=other)
-        same(await store.get(shelf.owner, "a"), mine, "the first owner's answer")
+        same(await store.get(shelf.owner, "a"), saved, "the first owner's answer")
         same(await store.find(other, ["key"]), theirs, "the other owner's answer of that id")
 
 
@@ -141,8 +141,8 @@ async def the_latest_answer_under_the_first_key_is_found(bench: AnswerStoreBench
         same(await shelf.store.find(shelf.owner, []), None, "what is found without a key")
         await shelf.save("b", "k9", seconds=3)
         for key in ("k1", "k9"):
-            found = await shelf.store.find(shelf.owner, [key])
-            same(found and found.id, "b", f"an answer that was saved again, by its key {key}")
+            answer = await shelf.store.find(shelf.owner, [key])
+            same(answer and answer.id, "b", f"an answer that was saved again, by its key {key}")
 
 
 @_check(look="AnswerStore.chain")
@@ -153,13 +153,13 @@ async def a_conversation_is_its_answers_the_oldest_first(bench: AnswerStoreBench
         await shelf.save("b", parent="a", seconds=1)
         await shelf.save("c", parent="b", seconds=2)
         same(
-            [one.id for one in await shelf.store.chain(shelf.owner, "c")],
+            [answer.id for answer in await shelf.store.chain(shelf.owner, "c")],
             ["a", "b", "c"],
             "the conversation",
         )
         await shelf.save("e", parent="gone", seconds=3)
         same(
-            [one.id for one in await shelf.store.chain(shelf.owner, "e")],
+            [answer.id for answer in await shelf.store.chain(shelf.owner, "e")],
             ["e"],
             "one whose beginning is gone",
         )
@@ -208,8 +208,8 @@ async def tasks_come_in_pages_the_latest_first(bench: AnswerStoreBench) -> None:
         same(
             (page.total, page.more), (3, True), "how many tasks there are, and whether more follow"
         )
-        rest = await shelf.store.tasks(shelf.owner, TaskQuery(most=2, after=page.runs[-1][0]))
-        seen = [run.task_id for _, run in (*page.runs, *rest.runs)]
+        next_page = await shelf.store.tasks(shelf.owner, TaskQuery(most=2, after=page.runs[-1][0]))
+        seen = [run.task_id for _, run in (*page.runs, *next_page.runs)]
         same(seen, ["k0", "k2", "k1"], "the tasks, page by page")
         same(
             (await shelf.store.tasks(shelf.owner, TaskQuery(thread="u"))).total,
@@ -248,7 +248,8 @@ async def notifications_of_a_task_are_kept_by_their_ids(bench: AnswerStoreBench)
 async def old_answers_are_forgotten_unless_a_later_one_goes_on(bench: AnswerStoreBench) -> None:
     """`prune` counts what it forgets and leaves what a later answer goes on from."""
     async with bench.open() as shelf:
-        past = -40 * 365 * 24 * 3600  # older than anything else that the store may hold
+        # Older than anything else that the store may hold.
+        past = -40 * 365 * 24 * 3600
         await shelf.save("old", seconds=past)
         await shelf.save("kept", seconds=past)
         await shelf.save("new", parent="kept")
@@ -256,7 +257,7 @@ async def old_answers_are_forgotten_unless_a_later_one_goes_on(bench: AnswerStor
         demand(count >= 1, f"prune says that it forgot {count} answers")
         same(await shelf.store.get(shelf.owner, "old"), None, "an old answer")
         same(
-            [one.id for one in await shelf.store.chain(shelf.owner, "new")],
+            [answer.id for answer in await shelf.store.chain(shelf.owner, "new")],
             ["kept", "new"],
             "a conversation that goes on",
         )

@@ -17,9 +17,9 @@ from dragoman.testing.check import Bench, CheckFailed, Maker, check_maker, deman
 __all__ = [
     "START",
     "StoreBench",
-    "changed",
+    "change_thread",
     "read_branch",
-    "refused",
+    "expect_refusal",
     "save_texts",
     "store_check",
     "texts",
@@ -71,29 +71,32 @@ store_check = check_maker(StoreBench, "store ")
 
 
 async def save_texts(
-    store: Store, thread_id: str, *words: str, seconds: int = 0, **how: Any
+    store: Store, thread_id: str, *message_texts: str, seconds: int = 0, **options: Any
 ) -> Thread:
     """Writes a message for each of these texts, whose id is the text."""
-    at = START + timedelta(seconds=seconds)
-    messages = tuple([Message.user(each).replace(id=each, created_at=at) for each in words])
-    return await store.save(Batch(thread_id=thread_id, messages=messages, at=at, **how))
+    time = START + timedelta(seconds=seconds)
+    messages = tuple(
+        [Message.user(text).replace(id=text, created_at=time) for text in message_texts]
+    )
+    return await store.save(Batch(thread_id=thread_id, messages=messages, at=time, **options))
 
 
-async def changed(store: Store, thread_id: str, seconds: int = 0, **change: Any) -> Thread:
+async def change_thread(store: Store, thread_id: str, seconds: int = 0, **change: Any) -> Thread:
     """Changes a thread, which is made where it is missing."""
-    at = START + timedelta(seconds=seconds)
+    time = START + timedelta(seconds=seconds)
     return await store.save(
-        Batch(thread_id=thread_id, messages=(), at=at, change=ThreadChange(**change))
+        Batch(thread_id=thread_id, messages=(), at=time, change=ThreadChange(**change))
     )
 
 
-async def texts(store: Store, thread_id: str | None, **how: Any) -> list[str]:
+async def texts(store: Store, thread_id: str | None, **options: Any) -> list[str]:
     """The texts of messages. Of a thread: as it is shown, where no branch is given."""
-    if thread_id is not None and "branch" not in how:
+    if thread_id is not None and "branch" not in options:
         threads = await store.threads(ThreadQuery(ids=(thread_id,)))
-        how["branch"] = threads[0].branch if threads else None
+        options["branch"] = threads[0].branch if threads else None
     return [
-        each.message.text for each in await store.messages(MessageQuery(thread_id=thread_id, **how))
+        stored.message.text
+        for stored in await store.messages(MessageQuery(thread_id=thread_id, **options))
     ]
 
 
@@ -102,12 +105,14 @@ async def read_branch(store: Store, thread_id: str) -> list[StoredMessage]:
     return list(await store.messages(MessageQuery(thread_id=thread_id, branch=0)))
 
 
-async def refused(work: Awaitable[Any], what: str, words: Sequence[str] = ()) -> HistoryError:
+async def expect_refusal(
+    work: Awaitable[Any], what: str, words: Sequence[str] = ()
+) -> HistoryError:
     """Fails the check where work is not refused with a `HistoryError` that has these words → that error."""
     try:
         await work
     except HistoryError as error:
-        for word in words:
-            demand(word in str(error), f"the error for {what} must name {word!r}: {error}")
+        for text in words:
+            demand(text in str(error), f"the error for {what} must name {text!r}: {error}")
         return error
     raise CheckFailed(f"no HistoryError is raised for {what}")

@@ -12,8 +12,8 @@ from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, TEXT
 from dragoman.testing.store.bench import (
     START,
     StoreBench,
+    expect_refusal,
     read_branch,
-    refused,
     save_texts,
     store_check,
     texts,
@@ -51,17 +51,17 @@ async def messages_come_back_equal(bench: StoreBench) -> None:
         Message.model(),
     ]
     messages = [
-        each.replace(id=f"{TEXT} {at}", created_at=each.created_at or START)
-        for at, each in enumerate(messages)
+        message.replace(id=f"{TEXT} {index}", created_at=message.created_at or START)
+        for index, message in enumerate(messages)
     ]
     async with bench.thread() as (store, thread_id):
         await store.save(Batch(thread_id=thread_id, messages=tuple(messages), at=START))
-        found = [each.message for each in await read_branch(store, thread_id)]
-        same(found, messages, "what comes back")
-        zones = [each.created_at.utcoffset() for each in found if each.created_at]
+        loaded = [message.message for message in await read_branch(store, thread_id)]
+        same(loaded, messages, "what comes back")
+        zones = [message.created_at.utcoffset() for message in loaded if message.created_at]
         same(
             zones,
-            [each.created_at.utcoffset() for each in messages if each.created_at],
+            [message.created_at.utcoffset() for message in messages if message.created_at],
             "the zones of the times",
         )
 
@@ -74,13 +74,13 @@ async def messages_stand_in_the_order_of_writing(bench: StoreBench) -> None:
         await save_texts(store, thread_id, "c")
         await save_texts(store, thread_id, "B")
         same(await texts(store, thread_id), ["b", "a", "c", "B"], "the order")
-        found = await read_branch(store, thread_id)
-        places = [each.position for each in found]
+        stored = await read_branch(store, thread_id)
+        positions = [message.position for message in stored]
         demand(
-            places[0] >= 1 and places == sorted({*places}),
-            f"positions must grow from 1 on, and are {places}",
+            positions[0] >= 1 and positions == sorted({*positions}),
+            f"positions must grow from 1 on, and are {positions}",
         )
-        same([each.thread_id for each in found], [thread_id] * 4, "the thread's id")
+        same([message.thread_id for message in stored], [thread_id] * 4, "the thread's id")
 
 
 @store_check(look=_SAVE)
@@ -100,18 +100,21 @@ async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> No
     """Messages that say the same are several, in one thread and in two; deleting one leaves the others whole."""
     data = DataPart(b"the same bytes", "image/png")
     messages = tuple(
-        [Message.user("same", data).replace(id=f"m{at}", created_at=START) for at in range(3)]
+        [
+            Message.user("same", data).replace(id=f"m{number}", created_at=START)
+            for number in range(3)
+        ]
     )
     async with bench.thread() as (store, thread_id), bench.thread() as (other, other_id):
         await store.save(Batch(thread_id=thread_id, messages=messages, at=START))
         await other.save(Batch(thread_id=other_id, messages=messages[:1], at=START))
         await store.delete_messages(thread_id, ["m0", "m2"], START)
-        found = await read_branch(store, thread_id)
-        same([each.message for each in found], [messages[1]], "what is left")
+        stored = await read_branch(store, thread_id)
+        same([message.message for message in stored], [messages[1]], "what is left")
         await store.delete_thread(thread_id)
-        found = await read_branch(other, other_id)
+        stored = await read_branch(other, other_id)
         same(
-            [each.message for each in found],
+            [message.message for message in stored],
             [messages[0]],
             "the other thread, once the first is deleted",
         )
@@ -121,14 +124,14 @@ async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> No
 async def a_batch_is_written_whole_or_not_at_all(bench: StoreBench) -> None:
     """Of a batch that is refused nothing is written, not its thread either."""
     async with bench.thread() as (store, thread_id):
-        await refused(
+        await expect_refusal(
             save_texts(store, thread_id, "a", after="nowhere"),
             "`after` that no message has",
             ["nowhere"],
         )
         same(await store.threads(ThreadQuery(ids=(thread_id,))), [], "the thread")
         await save_texts(store, thread_id, "a")
-        await refused(
+        await expect_refusal(
             save_texts(store, thread_id, "b", after="nowhere"),
             "`after` that no message has",
             ["nowhere"],
@@ -140,13 +143,13 @@ async def a_batch_is_written_whole_or_not_at_all(bench: StoreBench) -> None:
 async def parts_of_a_thread_are_found(bench: StoreBench) -> None:
     """`ids`, `after`, `before`, `since`, `until`, `offset`, `limit` and `newest_first` each do what they say, and together."""
     async with bench.thread() as (store, thread_id):
-        for second, word in enumerate("abcdef"):
-            await save_texts(store, thread_id, word, seconds=second)
-        place = {
-            each.message.text: each.position
-            for each in await store.messages(MessageQuery(thread_id=thread_id))
+        for second, text in enumerate("abcdef"):
+            await save_texts(store, thread_id, text, seconds=second)
+        positions = {
+            stored.message.text: stored.position
+            for stored in await store.messages(MessageQuery(thread_id=thread_id))
         }
-        for wanted, how in (
+        for wanted, query in (
             ("fedcba", {"newest_first": True}),
             ("fe", {"newest_first": True, "limit": 2}),
             ("dc", {"newest_first": True, "limit": 2, "offset": 2}),
@@ -154,37 +157,43 @@ async def parts_of_a_thread_are_found(bench: StoreBench) -> None:
             ("f", {"limit": 9, "offset": 5}),
             ("bd", {"ids": ("d", "b", "nowhere")}),
             ("", {"ids": ()}),
-            ("cd", {"after": place["b"], "before": place["e"]}),
+            ("cd", {"after": positions["b"], "before": positions["e"]}),
             ("bc", {"since": START + timedelta(seconds=1), "until": START + timedelta(seconds=3)}),
-            ("b", {"after": place["a"], "limit": 1}),
+            ("b", {"after": positions["a"], "limit": 1}),
         ):
-            found = "".join(await texts(store, thread_id, **how))
-            same(found, wanted, f"what {', '.join(how)} finds")
+            result = "".join(await texts(store, thread_id, **query))
+            same(result, wanted, f"what {', '.join(query)} finds")
         same(await texts(store, "nowhere"), [], "a thread that is not there")
 
 
 @store_check(look=f"{_MESSAGES}: text")
 async def words_are_found(bench: StoreBench) -> None:
     """A text finds messages with all its words, whatever their case, in a thread, a resource's threads or all; signs find nothing and break nothing."""
-    async with bench.thread() as (store, one), bench.thread() as (_, other):
-        await save_texts(store, one, "Ein Fluss in Oslo", "ein Berg", "Fluss: Glomma", seconds=1)
+    async with bench.thread() as (store, thread_id), bench.thread() as (_, other):
+        await save_texts(
+            store, thread_id, "Ein Fluss in Oslo", "ein Berg", "Fluss: Glomma", seconds=1
+        )
         await save_texts(store, other, "der fluss heißt Glomma")
         same(
-            await texts(store, one, text="FLUSS"),
+            await texts(store, thread_id, text="FLUSS"),
             ["Ein Fluss in Oslo", "Fluss: Glomma"],
             "one word",
         )
-        same(await texts(store, one, text="glomma fluss"), ["Fluss: Glomma"], "two words")
-        same(await texts(store, one, text="flu"), [], "half a word")
+        same(await texts(store, thread_id, text="glomma fluss"), ["Fluss: Glomma"], "two words")
+        same(await texts(store, thread_id, text="flu"), [], "half a word")
         same(
             await texts(store, other, text="heißt"),
             ["der fluss heißt Glomma"],
             "a word with a letter of its own",
         )
-        found = await store.messages(MessageQuery(text="glomma", newest_first=True))
-        own = [each.message.text for each in found if each.thread_id in (one, other)]
+        matches = await store.messages(MessageQuery(text="glomma", newest_first=True))
+        matching_texts = [
+            match.message.text for match in matches if match.thread_id in (thread_id, other)
+        ]
         same(
-            own, ["Fluss: Glomma", "der fluss heißt Glomma"], "a word in all threads, newest first"
+            matching_texts,
+            ["Fluss: Glomma", "der fluss heißt Glomma"],
+            "a word in all threads, newest first",
         )
         for text in (
             '"',
@@ -199,7 +208,7 @@ async def words_are_found(bench: StoreBench) -> None:
             "🌍",
             "a-b",
         ):
-            same(await texts(store, one, text=text), [], f"the text {text!r}")
+            same(await texts(store, thread_id, text=text), [], f"the text {text!r}")
 
 
 @store_check(look="Store.delete_messages")
@@ -240,15 +249,15 @@ async def several_that_write_at_once_lose_nothing(bench: StoreBench) -> None:
 async def two_stores_that_write_at_once_lose_nothing(bench: StoreBench) -> None:
     """Two stores of one database, as two processes have them, write into one new thread at once: nothing is lost, each keeps its order, and each
     sees what the other wrote."""
-    async with bench.thread() as (one, thread_id), bench.open() as two:
+    async with bench.thread() as (first, thread_id), bench.open() as second:
         await asyncio.gather(
             *[
                 _write(store, thread_id, name)
-                for store, name in ((one, "a"), (two, "b"), (two, "c"))
+                for store, name in ((first, "a"), (second, "b"), (second, "c"))
             ]
         )
-        _check_all(found := await texts(one, thread_id), "abc")
-        same(await texts(two, thread_id), found, "what the other one sees")
+        _check_all(written := await texts(first, thread_id), "abc")
+        same(await texts(second, thread_id), written, "what the other one sees")
 
 
 async def _write(store: Store, thread_id: str, name: str) -> None:
@@ -256,9 +265,9 @@ async def _write(store: Store, thread_id: str, name: str) -> None:
         await save_texts(store, thread_id, f"{name}{number}", f"{name}{number}b")
 
 
-def _check_all(found: list[str], names: str) -> None:
+def _check_all(written: list[str], names: str) -> None:
     for name in names:
         wanted = [f"{name}{number}{end}" for number in range(8) for end in ("", "b")]
-        same([each for each in found if each.startswith(name)], wanted, f"what {name} wrote")
-    pairs = [(found[at], found[at + 1]) for at in range(0, len(found), 2)]
-    demand(all(second == first + "b" for first, second in pairs), f"a batch was torn: {found}")
+        same([text for text in written if text.startswith(name)], wanted, f"what {name} wrote")
+    pairs = [(written[index], written[index + 1]) for index in range(0, len(written), 2)]
+    demand(all(second == first + "b" for first, second in pairs), f"a batch was torn: {written}")

@@ -12,8 +12,8 @@ from dragoman.testing.samples import TEXT
 from dragoman.testing.store.bench import (
     START,
     StoreBench,
-    changed,
-    refused,
+    change_thread,
+    expect_refusal,
     save_texts,
     store_check,
     texts,
@@ -36,14 +36,14 @@ _SAVE = "Store.save"
 async def a_thread_is_made_once(bench: StoreBench) -> None:
     """A thread is made where it is missing, unless it must be there; one that must be new is refused where it is there."""
     async with bench.thread() as (store, thread_id):
-        await refused(
+        await expect_refusal(
             save_texts(store, thread_id, "a", make="never"),
             "a thread that is not there",
             [thread_id],
         )
-        made = await save_texts(store, thread_id, "a", make="new")
-        same(made, Thread(id=thread_id, created_at=START, updated_at=START), "a new thread")
-        await refused(
+        thread = await save_texts(store, thread_id, "a", make="new")
+        same(thread, Thread(id=thread_id, created_at=START, updated_at=START), "a new thread")
+        await expect_refusal(
             save_texts(store, thread_id, "b", make="new"), "a thread that is there", [thread_id]
         )
         later = await save_texts(store, thread_id, "c", make="never", seconds=7)
@@ -61,29 +61,31 @@ async def a_thread_is_one_resources(bench: StoreBench) -> None:
     is not told whose it is."""
     async with bench.thread() as (store, thread_id):
         same(
-            (await changed(store, thread_id)).resource_id,
+            (await change_thread(store, thread_id)).resource_id,
             None,
             "the resource of a thread that is nobody's",
         )
         same(
-            (await changed(store, thread_id, resource_id="ann")).resource_id, "ann", "the resource"
+            (await change_thread(store, thread_id, resource_id="ann")).resource_id,
+            "ann",
+            "the resource",
         )
-        error = await refused(
-            changed(store, thread_id, resource_id="bob", title="x"), "another's thread"
+        error = await expect_refusal(
+            change_thread(store, thread_id, resource_id="bob", title="x"), "another's thread"
         )
         demand("ann" not in str(error), f"the error for another's thread names its owner: {error}")
-        same((await changed(store, thread_id)).title, "", "the title, which was refused")
+        same((await change_thread(store, thread_id)).title, "", "the title, which was refused")
 
 
 @store_check(look=_SAVE)
 async def threads_are_changed_field_by_field(bench: StoreBench) -> None:
     """A change leaves what it does not name; metadata is merged at its top; the boundary of a token budget moves only forward."""
     async with bench.thread() as (store, thread_id):
-        await changed(
+        await change_thread(
             store, thread_id, title=TEXT, metadata={"a": {"x": 1}, "b": [TEXT, None]}, trimmed=5
         )
-        await changed(store, thread_id, 3, metadata={"a": {"y": 2}, "c": False}, trimmed=3)
-        found = await store.threads(ThreadQuery(ids=(thread_id,)))
+        await change_thread(store, thread_id, 3, metadata={"a": {"y": 2}, "c": False}, trimmed=3)
+        threads = await store.threads(ThreadQuery(ids=(thread_id,)))
         thread = Thread(
             id=thread_id,
             title=TEXT,
@@ -92,31 +94,31 @@ async def threads_are_changed_field_by_field(bench: StoreBench) -> None:
             updated_at=START + timedelta(seconds=3),
             trimmed=5,
         )
-        same(found, [thread], "the thread")
+        same(threads, [thread], "the thread")
 
 
 @store_check(look="Store.threads")
 async def threads_are_found(bench: StoreBench) -> None:
     """`ids`, `resource_id`, `metadata` (all fields, each by its value and its type), the order by change, `offset` and `limit` each do what they say."""
     async with bench.thread() as (store, a), bench.thread() as (_, b), bench.thread() as (_, c):
-        await changed(
+        await change_thread(
             store,
             a,
             1,
             resource_id=a,
             metadata={"n": 1, "s": "x", "t": True, "z": None, "q'\".$": 1},
         )
-        await changed(store, b, 3, resource_id=a, metadata={"n": 2, "s": "x", "t": False})
-        await changed(store, c, 2, metadata={"n": "1", "s": ["x"], "t": 1})
+        await change_thread(store, b, 3, resource_id=a, metadata={"n": 2, "s": "x", "t": False})
+        await change_thread(store, c, 2, metadata={"n": "1", "s": ["x"], "t": 1})
         names = {a: "a", b: "b", c: "c"}
 
-        async def found(**how: Any) -> str:
+        async def found(**query: Any) -> str:
             return "".join(
-                [names.get(each.id, "") for each in await store.threads(ThreadQuery(**how))]
+                [names.get(thread.id, "") for thread in await store.threads(ThreadQuery(**query))]
             )
 
         three = (a, b, c)
-        for wanted, how in (
+        for wanted, query in (
             ("bca", {"ids": three}),
             ("acb", {"ids": three, "newest_first": False}),
             ("c", {"ids": three, "offset": 1, "limit": 1}),
@@ -132,7 +134,7 @@ async def threads_are_found(bench: StoreBench) -> None:
             ("", {"ids": three, "metadata": {"missing": None}}),
             ("a", {"ids": three, "metadata": {"q'\".$": 1}}),
         ):
-            same(await found(**how), wanted, f"what {how} finds")
+            same(await found(**query), wanted, f"what {query} finds")
 
 
 @store_check(look="Store.delete_thread")
@@ -168,7 +170,7 @@ async def a_branch_begins_where_others_follow(bench: StoreBench) -> None:
         same(await texts(store, thread_id, branch=2), ["a", "E"], "the branch before")
         branches = await store.branches(thread_id)
         same(
-            [(each.number, each.parent) for each in branches],
+            [(branch.number, branch.parent) for branch in branches],
             [(1, 0), (2, 0), (3, 0)],
             "numbers and parents",
         )
@@ -187,10 +189,12 @@ async def a_branch_is_shown_again(bench: StoreBench) -> None:
         await save_texts(store, thread_id, "c", "d", after="a")
         await save_texts(store, thread_id, "e", after="c")
         same(await texts(store, thread_id), ["a", "c", "e"], "a branch of a branch")
-        same((await changed(store, thread_id, branch=0)).branch, 0, "the branch that is shown")
+        same(
+            (await change_thread(store, thread_id, branch=0)).branch, 0, "the branch that is shown"
+        )
         await save_texts(store, thread_id, "f")
         same(await texts(store, thread_id), ["a", "b", "f"], "the first branch, gone on with")
-        await changed(store, thread_id, branch=2)
+        await change_thread(store, thread_id, branch=2)
         await save_texts(store, thread_id, "g")
         same(
             await texts(store, thread_id),
@@ -198,8 +202,12 @@ async def a_branch_is_shown_again(bench: StoreBench) -> None:
             "the branch of a branch, gone on with",
         )
         same(await texts(store, thread_id, branch=1), ["a", "c", "d"], "the branch between")
-        await refused(changed(store, thread_id, branch=9), "a branch that is not there", ["9"])
-        await refused(_messages(store, thread_id, 9), "reading a branch that is not there", ["9"])
+        await expect_refusal(
+            change_thread(store, thread_id, branch=9), "a branch that is not there", ["9"]
+        )
+        await expect_refusal(
+            _messages(store, thread_id, 9), "reading a branch that is not there", ["9"]
+        )
 
 
 async def _messages(store: Store, thread_id: str, branch: int) -> object:

@@ -34,7 +34,7 @@ __all__ = [
     "fault_of",
     "json_of",
     "seal_of",
-    "signed_by_the_kit",
+    "sign_by_kit",
     "text_values",
     "wire_check",
 ]
@@ -76,7 +76,7 @@ class WireBench(Bench):
         files = [] if recordings is None else sorted(Path(recordings).glob("*.json"))
         self.recordings = [(file.name, load_exchange(file)) for file in files]
         self.signed_by_kit = signed is None
-        self.signed = signed or signed_by_the_kit(self.name)
+        self.signed = signed or sign_by_kit(self.name)
 
     def has(self, group: str) -> bool:
         """Whether the wire has all operations of a group."""
@@ -88,15 +88,17 @@ class WireBench(Bench):
             (f"the wire {self.name} has no {need}" for need in needs if not self.has(need)), None
         )
 
-    def there(self, messages: Sequence[Message], **how: Any) -> tuple[Any, list[Loss]]:
+    def there(self, messages: Sequence[Message], **options: Any) -> tuple[Any, list[Loss]]:
         """Messages → the payload, as JSON has it, and the losses told."""
         losses: list[Loss] = []
-        payload = self.wire.dump_messages(messages, losses=losses, **how)
+        payload = self.wire.dump_messages(messages, losses=losses, **options)
         return json_of(payload, "dump_messages"), losses
 
-    def and_back(self, messages: Sequence[Message], **how: Any) -> tuple[list[Message], list[Loss]]:
+    def and_back(
+        self, messages: Sequence[Message], **options: Any
+    ) -> tuple[list[Message], list[Loss]]:
         """Messages → what comes back of them, and the losses told."""
-        payload, losses = self.there(messages, **how)
+        payload, losses = self.there(messages, **options)
         return self.wire.load_messages(payload), losses
 
     def whole(self, message: Message) -> dict[str, Any]:
@@ -105,22 +107,22 @@ class WireBench(Bench):
             self.wire.dump_response(events_of(message), id="r1", model="m"), "dump_response"
         )
 
-    def read_whole(self, message: Message, **how: Any) -> list[Event]:
+    def read_whole(self, message: Message, **options: Any) -> list[Event]:
         """Returns the events that are read of a model's message when it is written as a whole response."""
-        return list(self.wire.load_response(self.whole(message), **how))
+        return list(self.wire.load_response(self.whole(message), **options))
 
-    def read_stream(self, message: Message, **how: Any) -> list[Event]:
+    def read_stream(self, message: Message, **options: Any) -> list[Event]:
         """Returns the events that are read of a model's message when it is written as a stream."""
-        return self.decoded([self.stream(events_of(message))], **how)
+        return self.decode([self.stream(events_of(message))], **options)
 
     def stream(self, events: Iterable[Event]) -> bytes:
         """Events → the streamed response that tells of them."""
         encoder = self.wire.encoder(id="r1", model="m")
         return b"".join([*[encoder.feed(event) for event in events], encoder.close()])
 
-    def decoded(self, pieces: Iterable[bytes], **how: Any) -> list[Event]:
+    def decode(self, pieces: Iterable[bytes], **options: Any) -> list[Event]:
         """A streamed response in pieces → its events."""
-        decoder = self.wire.decoder(**how)
+        decoder = self.wire.decoder(**options)
         events: list[Event] = []
         for piece in pieces:
             events += decoder.feed(piece)
@@ -139,7 +141,7 @@ wire_check = check_maker(WireBench, "wire ")
 """Makes a check of a function on a wire's bench. `needs`: groups of `OPERATIONS`."""
 
 
-def signed_by_the_kit(wire: str) -> ThinkingPart:
+def sign_by_kit(wire: str) -> ThinkingPart:
     """A piece of thinking with a signature of the usual kind."""
     return ThinkingPart("Let me look.", {wire: {"signature": SIGNATURE}})
 
@@ -149,7 +151,9 @@ def events_of(message: Message, piece: int = 5) -> list[Event]:
     events: list[Event] = []
     for event in unfold([message.replace(id=message.id or "m1")]):
         if isinstance(event, PartDelta):
-            deltas = [event.delta[at : at + piece] for at in range(0, len(event.delta), piece)]
+            deltas = [
+                event.delta[start : start + piece] for start in range(0, len(event.delta), piece)
+            ]
             events += [PartDelta(event.message_id, event.index, delta) for delta in deltas]
         else:
             events.append(event)
@@ -170,7 +174,7 @@ def json_of(value: Any, what: str) -> Any:
 
 def cut_into(data: bytes, size: int) -> Iterator[bytes]:
     """Bytes in pieces of that size."""
-    return (data[at : at + size] for at in range(0, len(data), size))
+    return (data[start : start + size] for start in range(0, len(data), size))
 
 
 def seal_of(signed: ThinkingPart, wire: str) -> str:
@@ -189,7 +193,7 @@ def text_values(value: Any) -> list[str]:
             within = list(cast("list[Any]", value))
         case _:
             within = list[Any]()
-    return [text for each in within for text in text_values(each)]
+    return [text for inner in within for text in text_values(inner)]
 
 
 def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
@@ -219,7 +223,8 @@ def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
                 open_parts[id_, index][1].append(delta)
             case PartFinished(message_id=id_, index=index, part=part):
                 if (id_, index) in closed_parts and isinstance(part, ThinkingPart):
-                    continue  # an amended signature
+                    # an amended signature
+                    continue
                 if (id_, index) not in open_parts:
                     return f"part {index} of the message {id_!r} is finished and was not open"
                 opened, deltas = open_parts.pop((id_, index))
@@ -229,13 +234,13 @@ def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
             case MessageFinished(message_id=id_):
                 if id_ not in messages or id_ in closed_messages:
                     return f"the message {id_!r} is finished and was not open"
-                if left := [index for message, index in open_parts if message == id_]:
-                    return f"the message {id_!r} is finished while its parts {left} are open"
+                if unfinished := [index for message, index in open_parts if message == id_]:
+                    return f"the message {id_!r} is finished while its parts {unfinished} are open"
                 closed_messages.add(id_)
             case _:
                 pass
-    if left := messages - closed_messages:
-        return f"the messages {sorted(left)} are never finished"
+    if unfinished := messages - closed_messages:
+        return f"the messages {sorted(unfinished)} are never finished"
     return None
 
 

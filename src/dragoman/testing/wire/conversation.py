@@ -65,9 +65,9 @@ def operations_are_whole(bench: WireBench) -> None:
     name: Any = getattr(bench.wire, "name", None)
     demand(isinstance(name, str) and name, f"the wire's `name` must be a text and is {name!r}")
     for group, names in OPERATIONS.items():
-        there = [name for name in names if getattr(bench.wire, name, None) is not None]
-        missing = [name for name in names if name not in there]
-        demand(not there or not missing, f"of its {group} it has {there} and lacks {missing}")
+        present = [name for name in names if getattr(bench.wire, name, None) is not None]
+        missing = [name for name in names if name not in present]
+        demand(not present or not missing, f"of its {group} it has {present} and lacks {missing}")
     demand(any(map(bench.has, OPERATIONS)), "it has no operation at all")
 
 
@@ -76,10 +76,10 @@ def conversations_return(bench: WireBench) -> None:
     """A conversation of text, calls and results comes back as it was, in order, and no loss is told of it."""
     back, losses = bench.and_back(CONVERSATION)
     demand(not losses, f"losses are told of an ordinary conversation: {losses}")
-    for position, (found, wanted) in enumerate(
+    for position, (loaded, wanted) in enumerate(
         zip(comparable(back), comparable(CONVERSATION), strict=False)
     ):
-        same(found, wanted, f"message {position}")
+        same(loaded, wanted, f"message {position}")
     same(len(back), len(CONVERSATION), "the number of messages")
 
 
@@ -124,16 +124,16 @@ def results_return_or_are_told(bench: WireBench) -> None:
     ]
     for result in results:
         _, back, losses = _round(bench, ToolResultPart("c", "f", result))
-        found = [part for message in back for part in message.tool_results]
-        same(len(found), 1, f"the number of results after one of {result!r}")
+        loaded = [part for message in back for part in message.tool_results]
+        same(len(loaded), 1, f"the number of results after one of {result!r}")
         if isinstance(result, tuple):
-            pieces = [piece for message in back for piece in (*message.content, *_parts(found[0]))]
+            pieces = [piece for message in back for piece in (*message.content, *_parts(loaded[0]))]
             demand(
                 any(_is(piece, image) for piece in pieces) or losses,
                 "an image in a result is lost, and no loss tells",
             )
         elif result not in ("", None):
-            same(essence(found[0]), essence(ToolResultPart("c", "f", result)), "a result")
+            same(essence(loaded[0]), essence(ToolResultPart("c", "f", result)), "a result")
     _, back, losses = _round(bench, ToolResultPart("c", "f", "it broke", is_error=True))
     failed = [part for message in back for part in message.tool_results]
     demand(failed[0].is_error or losses, "that a result is an error is lost, and no loss tells")
@@ -154,7 +154,7 @@ def calls_and_results_stay_paired(bench: WireBench) -> None:
     calls = [message.tool_calls for message in back if message.tool_calls]
     results = [message.tool_results for message in back if message.tool_results]
     same(
-        [len(each) for each in (*calls, *results)],
+        [len(parts) for parts in (*calls, *results)],
         [2, 2, 2, 2],
         "the number of calls and of results in each round",
     )
@@ -238,7 +238,10 @@ def what_is_the_wires_own_bears_its_name(bench: WireBench) -> None:
             cast("dict[str, Any]", entry)["kit_field"] = "kit"
     loaded = bench.wire.load_messages(payload)
     natives = [
-        one.native for message in loaded for one in (message, *message.content) if one.native
+        holder.native
+        for message in loaded
+        for holder in (message, *message.content)
+        if holder.native
     ]
     names = {key.removesuffix(NOTES) for native in natives for key in native}
     demand(
@@ -252,16 +255,18 @@ def signatures_go_back_to_their_origin_alone(bench: WireBench) -> None:
     """What a provider signed goes back byte-exact to the origin that signed it while all before it is as it was, and nowhere
     else; where it is left out a `Loss` says so. Text, calls and results go everywhere."""
     question = Message.user("Where?")
-    own = msgspec.structs.replace(OWN, prefix=prefix([question], bench.name))
-    signed = Message.model(bench.signed, "There.", ToolCallPart("c", "f", {})).replace(origin=own)
-    rest = [
+    origin = msgspec.structs.replace(OWN, prefix=prefix([question], bench.name))
+    signed = Message.model(bench.signed, "There.", ToolCallPart("c", "f", {})).replace(
+        origin=origin
+    )
+    following = [
         signed,
         Message.user(ToolResultPart("c", "f", "ok")),
         Message.model("Good."),
         Message.user("And?"),
     ]
     seal = seal_of(bench.signed, bench.name)
-    payload, _ = bench.there([question, *rest], target=OWN)
+    payload, _ = bench.there([question, *following], target=OWN)
     if seal not in _text(payload) and bench.signed_by_kit:
         raise Skipped(
             f"the wire {bench.name} holds no thinking signed as {bench.signed!r}; where your provider signs, pass signed="
@@ -271,13 +276,17 @@ def signatures_go_back_to_their_origin_alone(bench: WireBench) -> None:
         f"the signature does not go back to its own origin byte for byte: {_text(payload)}",
     )
     elsewhere = [
-        ("another provider", msgspec.structs.replace(OWN, provider="another"), [question, *rest]),
+        (
+            "another provider",
+            msgspec.structs.replace(OWN, provider="another"),
+            [question, *following],
+        ),
         (
             "another endpoint",
             msgspec.structs.replace(OWN, endpoint="https://another.invalid"),
-            [question, *rest],
+            [question, *following],
         ),
-        ("a changed history", OWN, [Message.user("When?"), *rest]),
+        ("a changed history", OWN, [Message.user("When?"), *following]),
     ]
     for what, target, messages in elsewhere:
         payload, losses = bench.there(messages, target=target)
@@ -297,13 +306,13 @@ def bad_payloads_are_refused(bench: WireBench) -> None:
     """What is no conversation of this format is refused with a `HistoryError`, and nothing else is ever raised."""
     payload, _ = bench.there(CONVERSATION)
     bad_payloads: list[Any] = [None, 5, "text", [5], [None], {"messages": 5}, *_spoilt(payload)]
-    found = [
+    loaded = [
         attempt(
             lambda bad=bad: bench.wire.load_messages(bad), _text(bad)[:300], but=(HistoryError,)
         )
         for bad in bad_payloads
     ]
-    demand(None in found, "nothing is refused, not even a number in place of the payload")
+    demand(None in loaded, "nothing is refused, not even a number in place of the payload")
 
 
 @wire_check("conversation", look="load_messages, load_request: problems=")
@@ -317,20 +326,20 @@ def problems_name_what_cannot_be_read(bench: WireBench) -> None:
     if bench.has("request"):
         body = json_of(bench.wire.dump_request(ModelRequest("m", CONVERSATION)), "dump_request")
         readers.append((body, partial(_messages_of, bench)))
-    for given, read in readers:
-        for at in range(len(elements) + 1):
+    for whole, read in readers:
+        for index in range(len(elements) + 1):
             problems: list[Problem] = []
-            spoilt = [*elements[:at], 5, *elements[at:]]
-            found = read(_with(given, elements, spoilt), problems=problems)
+            spoilt = [*elements[:index], 5, *elements[index:]]
+            loaded = read(_with(whole, elements, spoilt), problems=problems)
             same(
                 [problem.index for problem in problems],
-                [at],
-                f"the places of problems, where element {at} is a number,",
+                [index],
+                f"the places of problems, where element {index} is a number,",
             )
             demand(problems[0].error, "a problem has no words")
-            same(comparable(found), wanted, f"what is read where element {at} is a number")
+            same(comparable(loaded), wanted, f"what is read where element {index} is a number")
         none: list[Problem] = []
-        read(given, problems=none)
+        read(whole, problems=none)
         same(none, [], "the problems of a conversation that can be read")
     refused = attempt(
         lambda: bench.wire.load_messages(5, problems=[]), "a number", but=(HistoryError,)
@@ -346,7 +355,7 @@ def marks_change_nothing(bench: WireBench) -> None:
     stands beside it name the places that this has in the content as it was given."""
     for message in (*CONVERSATION, Message.user(*PARTS), ANSWER):
         plain, losses = bench.there([Message.user("See?"), message])
-        payload, found_losses = bench.there([Message.user("See?"), _marked(message)])
+        payload, found_losses = bench.there([Message.user("See?"), _mark(message)])
         same(payload, plain, f"a {message.role.value}'s message with marks")
         moved = [
             msgspec.structs.replace(loss, part=2 * loss.part + 1)
@@ -356,12 +365,12 @@ def marks_change_nothing(bench: WireBench) -> None:
         ]
         same(found_losses, moved, "the losses of a message with marks")
     if bench.has("response"):
-        same(bench.whole(_marked(ANSWER)), bench.whole(ANSWER), "a response with marks")
+        same(bench.whole(_mark(ANSWER)), bench.whole(ANSWER), "a response with marks")
     if bench.has("stream"):
-        found = bench.message_of(
-            bench.decoded([bench.stream(events_of(_marked(ANSWER)))]), "a stream with marks"
+        loaded = bench.message_of(
+            bench.decode([bench.stream(events_of(_mark(ANSWER)))]), "a stream with marks"
         )
-        same(comparable([found]), comparable([ANSWER]), "what a stream with marks says")
+        same(comparable([loaded]), comparable([ANSWER]), "what a stream with marks says")
 
 
 @wire_check("detection", "conversation", look="votes")
@@ -375,40 +384,43 @@ def votes_know_what_was_written(bench: WireBench) -> None:
     junk: list[Any] = [None, True, 5, "text", [], [{}]]
     values: list[Any] = [*junk, {}, [[]], [None], [5]]
     odd: list[Any] = [{}, {"role": {}}, {"type": []}, {"content": [{"type": []}]}, {"parts": [5]}]
-    odd += [{**each, key: value} for each in elements for key in each for value in values]
-    for each in (*elements, *junk, *odd):
-        votes = attempt(partial(bench.wire.votes, each), f"the votes of {_text(each)[:300]}")
+    odd += [{**element, key: value} for element in elements for key in element for value in values]
+    for element in (*elements, *junk, *odd):
+        votes = attempt(partial(bench.wire.votes, element), f"the votes of {_text(element)[:300]}")
         demand(
             type(votes) is int and 0 <= votes <= 3,
-            f"the votes of {_text(each)[:300]} are {votes!r}",
+            f"the votes of {_text(element)[:300]} are {votes!r}",
         )
-    for each in elements:
+    for element in elements:
         demand(
-            bench.wire.votes(each) >= 1,
-            f"what dump_messages wrote gets no vote: {_text(each)[:300]}",
+            bench.wire.votes(element) >= 1,
+            f"what dump_messages wrote gets no vote: {_text(element)[:300]}",
         )
-    for each in junk:
-        same(bench.wire.votes(each), 0, f"the votes of {each!r}")
+    for element in junk:
+        same(bench.wire.votes(element), 0, f"the votes of {element!r}")
 
 
 def _messages_of(bench: WireBench, body: Any, problems: list[Problem]) -> tuple[Message, ...]:
     return bench.wire.load_request(body, problems=problems).messages
 
 
-def _marked(message: Message) -> Message:
+def _mark(message: Message) -> Message:
     """The message with a mark before each piece, and one at its end."""
     mark = MarkPart("step", {"kit_ui": {"type": "step"}})
     return message.replace(
-        content=[*[each for piece in message.content for each in (mark, piece)], mark]
+        content=[
+            *[marked_piece for piece in message.content for marked_piece in (mark, piece)],
+            mark,
+        ]
     )
 
 
-def _with(payload: Any, elements: list[Any], others: list[Any]) -> Any:
+def _with(payload: Any, elements: list[Any], replacement: list[Any]) -> Any:
     """The payload, or a body that holds it, with other elements of the conversation."""
     if isinstance(payload, list):
-        return others
+        return replacement
     fields = cast("dict[str, Any]", payload)
-    return {key: others if value == elements else value for key, value in fields.items()}
+    return {key: replacement if value == elements else value for key, value in fields.items()}
 
 
 def _round(bench: WireBench, result: ToolResultPart) -> tuple[Any, list[Message], list[Any]]:
@@ -438,8 +450,8 @@ def _is(piece: Any, part: Any) -> bool:
         )
     if isinstance(part, ThinkingPart) or not isinstance(piece, TextPart):
         return False
-    held = text_of(part) if isinstance(part, DataPart) else str(essence(part))
-    return held is not None and held in piece.text
+    text = text_of(part) if isinstance(part, DataPart) else str(essence(part))
+    return text is not None and text in piece.text
 
 
 def _kind(part: Any) -> str:
@@ -460,11 +472,13 @@ def _spoilt(payload: Any) -> list[Any]:
     wrong: list[Any] = [None, 5, "text", [], [5], {"a": 5}]
     if isinstance(payload, list):
         entries = cast("list[Any]", payload)
-        for at, entry in enumerate(entries):
+        for index, entry in enumerate(entries):
             roleless: list[Any] = (
                 [{**cast("dict[str, Any]", entry), "role": 5}] if isinstance(entry, dict) else []
             )
-            spoilt += [[*entries[:at], bad, *entries[at + 1 :]] for bad in (*wrong, *roleless)]
+            spoilt += [
+                [*entries[:index], bad, *entries[index + 1 :]] for bad in (*wrong, *roleless)
+            ]
     elif isinstance(payload, dict):
         fields = cast("dict[str, Any]", payload)
         for key, value in fields.items():

@@ -51,19 +51,22 @@ _STATUSES: dict[int, tuple[type[DragomanError], ...]] = {
 @wire_check("error", look="load_error, dump_error")
 def errors_return_by_class(bench: WireBench) -> None:
     """An error that is written and read again is of the same class, holds the message, and has a status from 400 to 599."""
-    for kind in _CERTAIN:
-        response = bench.wire.dump_error(kind("The kit says no."))
-        demand(400 <= response.status <= 599, f"the status of {kind.__name__} is {response.status}")
+    for error_class in _CERTAIN:
+        response = bench.wire.dump_error(error_class("The kit says no."))
+        demand(
+            400 <= response.status <= 599,
+            f"the status of {error_class.__name__} is {response.status}",
+        )
         body = msgspec.json.encode(json_of(response.body, "dump_error"))
-        found = bench.wire.load_error(response.status, response.headers, body)
+        loaded = bench.wire.load_error(response.status, response.headers, body)
         same(
-            type(found).__name__,
-            kind.__name__,
+            type(loaded).__name__,
+            error_class.__name__,
             f"the class of an error with status {response.status}",
         )
         demand(
-            "The kit says no." in found.message,
-            f"the message of {kind.__name__} is lost: {found.message!r}",
+            "The kit says no." in loaded.message,
+            f"the message of {error_class.__name__} is lost: {loaded.message!r}",
         )
 
 
@@ -72,22 +75,22 @@ def statuses_tell_the_class(bench: WireBench) -> None:
     """Where the body tells nothing (a proxy's page, or none), the status alone tells the class."""
     for status, kinds in _STATUSES.items():
         for body in (b"<html><body>no</body></html>", b"", b"{}", b"null"):
-            found = bench.wire.load_error(status, {}, body)
-            names = " or ".join(kind.__name__ for kind in kinds)
+            loaded = bench.wire.load_error(status, {}, body)
+            names = " or ".join(error_class.__name__ for error_class in kinds)
             demand(
-                type(found) in kinds,
-                f"{status} with the body {body!r} must be {names} and is {type(found).__name__}",
+                type(loaded) in kinds,
+                f"{status} with the body {body!r} must be {names} and is {type(loaded).__name__}",
             )
-            demand(found.message, f"{status} with the body {body!r} has no message")
+            demand(loaded.message, f"{status} with the body {body!r} has no message")
 
 
 @wire_check("error", look="load_error: retry_after(headers)")
 def waits_are_read(bench: WireBench) -> None:
     """How many seconds to wait after a 429 is read from `Retry-After`."""
     body = bench.wire.dump_error(RateLimitError("Too fast.")).body
-    found = bench.wire.load_error(429, {"retry-after": "7"}, msgspec.json.encode(body))
-    demand(isinstance(found, RateLimitError), f"429 is {found!r}")
-    same(getattr(found, "retry_after", None), 7.0, "`retry_after`")
+    loaded = bench.wire.load_error(429, {"retry-after": "7"}, msgspec.json.encode(body))
+    demand(isinstance(loaded, RateLimitError), f"429 is {loaded!r}")
+    same(getattr(loaded, "retry_after", None), 7.0, "`retry_after`")
 
 
 @wire_check("error", look="dump_error: codec.serving.error_response")
@@ -124,8 +127,8 @@ def refusals_are_never_raised(bench: WireBench) -> None:
     for status in (*_STATUSES, 418, 599):
         for body in bodies:
             what = f"{status} with {body[:200]!r}"
-            found = attempt(
+            loaded = attempt(
                 lambda status=status, body=body: bench.wire.load_error(status, {}, body), what
             )
-            demand(isinstance(found, ProviderError), f"{what} is {found!r}")
-            same(found and found.body, body, "`body` of the error")
+            demand(isinstance(loaded, ProviderError), f"{what} is {loaded!r}")
+            same(loaded and loaded.body, body, "`body` of the error")

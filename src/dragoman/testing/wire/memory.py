@@ -34,20 +34,20 @@ def memory_changes_nothing(bench: WireBench) -> None:
             if messages[end - 1].role is not Role.USER:
                 continue
             request = ModelRequest("kit-model-1", messages[:end], TOOLS)
-            found, wanted = _sent(bench, request, history), _sent(bench, request, None)
+            remembered, wanted = _send(bench, request, history), _send(bench, request, None)
             where = f"of {end} messages, remembered in segments of {length},"
             for what in wanted:
-                same(found[what], wanted[what], f"the {what} of a request {where}")
+                same(remembered[what], wanted[what], f"the {what} of a request {where}")
 
 
-def _sent(bench: WireBench, request: ModelRequest, history: History | None) -> dict[str, Any]:
+def _send(bench: WireBench, request: ModelRequest, history: History | None) -> dict[str, Any]:
     """What goes out, and what is told of it."""
     losses: list[Loss] = []
     turn = (
         None if history is None else history.turn(request.messages, request.tools, OWN, bench.name)
     )
-    how: dict[str, Any] = {} if turn is None else {"history": turn}
-    http = bench.wire.dump_http(request, target=OWN, losses=losses, **how)
+    options: dict[str, Any] = {} if turn is None else {"history": turn}
+    http = bench.wire.dump_http(request, target=OWN, losses=losses, **options)
     body = json_of(http.body, "dump_http")
     fields = list(cast("dict[str, Any]", body)) if isinstance(body, dict) else []
     return {
@@ -63,7 +63,7 @@ def _conversation(bench: WireBench) -> tuple[Message, ...]:
         for message in CONVERSATION[1:]:
             out.append(
                 message.replace(
-                    content=tuple([_numbered(piece, number) for piece in message.content])
+                    content=tuple([_number(piece, number) for piece in message.content])
                 )
             )
         response_id = f"resp_{number}" if number == 2 else None
@@ -78,7 +78,7 @@ def _conversation(bench: WireBench) -> tuple[Message, ...]:
     return tuple(out)
 
 
-def _numbered(piece: Any, number: int) -> Any:
+def _number(piece: Any, number: int) -> Any:
     if isinstance(piece, ToolCallPart | ToolResultPart):
         return msgspec.structs.replace(piece, id=f"{piece.id}_{number}")
     return piece

@@ -6,7 +6,7 @@ from random import Random
 
 from dragoman import wires
 from dragoman.testing.check import CheckFailed
-from dragoman.testing.hostile import drawn, put_through
+from dragoman.testing.hostile import draw_case, put_through
 from dragoman.testing.hostile_seeds import by_door, own_seeds
 from dragoman.testing.wire.bench import WireBench, wire_check
 
@@ -40,14 +40,18 @@ def changed_answers_are_never_raised(bench: WireBench) -> None:
 
 
 def _put_through(bench: WireBench, *doors: str) -> None:
-    seeds = {door: found for door, found in by_door(own_seeds(bench.wire)).items() if door in doors}
+    seeds = {
+        door: door_seeds
+        for door, door_seeds in by_door(own_seeds(bench.wire)).items()
+        if door in doors
+    }
     other = wires.get("openai_chat")
     for index in range(_COUNT):
-        case = drawn(Random(index), bench.wire, other, seeds)  # noqa: S311 - the same each time
+        case = draw_case(Random(index), bench.wire, other, seeds)  # noqa: S311 - the same each time
         try:
             put_through(case)
         except Exception as error:
-            shown = case.data[:_SHOWN].decode(errors="backslashreplace")
+            data = case.data[:_SHOWN].decode(errors="backslashreplace")
             raise CheckFailed(
-                f"{type(error).__name__} ({str(error)[:_SHOWN]}) is raised for this {case.door}: {shown}"
+                f"{type(error).__name__} ({str(error)[:_SHOWN]}) is raised for this {case.door}: {data}"
             ) from error

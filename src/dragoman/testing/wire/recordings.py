@@ -19,14 +19,14 @@ __all__ = ["recorded_answers_are_read", "recorded_requests_return"]
 def recorded_answers_are_read(bench: WireBench) -> None:
     """What a real server answered is read, in well-formed events, the same in any chunking, and is not taken for something that
     is no answer; what it refused with is an error."""
-    for name, exchange, _ in _recorded(bench):
+    for name, exchange, _ in _load_recorded(bench):
         if exchange.status >= 400:
-            found = attempt(
+            events = attempt(
                 lambda e=exchange: bench.wire.load_error(e.status, e.headers, e.body), name
             )
-            demand(isinstance(found, ProviderError), f"the refusal in {name} is {found!r}")
+            demand(isinstance(events, ProviderError), f"the refusal in {name} is {events!r}")
             continue
-        whole = attempt(lambda e=exchange: bench.decoded([e.body]), name) or []
+        whole = attempt(lambda e=exchange: bench.decode([e.body]), name) or []
         fault = fault_of(whole)
         demand(fault is None, f"the events of {name} are not well-formed: {fault}")
         errors = [event.error for event in whole if isinstance(event, RunError)]
@@ -37,7 +37,7 @@ def recorded_answers_are_read(bench: WireBench) -> None:
         )
         if not errors:
             same(
-                compact(bench.decoded(cut_into(exchange.body, 7))),
+                compact(bench.decode(cut_into(exchange.body, 7))),
                 compact(whole),
                 f"{name} in pieces of 7 bytes",
             )
@@ -46,15 +46,15 @@ def recorded_answers_are_read(bench: WireBench) -> None:
 @wire_check("request", look="load_request, dump_http")
 def recorded_requests_return(bench: WireBench) -> None:
     """A request that was once sent is, loaded and dumped, the same request: nothing of it is lost, and nothing is added."""
-    for name, exchange, loaded in _recorded(bench):
+    for name, exchange, loaded in _load_recorded(bench):
         body = json_of(bench.wire.dump_http(loaded).body, "dump_http")
         same(body, exchange.request_body, f"the body of the request in {name}")
 
 
-def _recorded(bench: WireBench) -> list[tuple[str, Exchange, ModelRequest]]:
+def _load_recorded(bench: WireBench) -> list[tuple[str, Exchange, ModelRequest]]:
     """The recorded exchanges that asked a model: name of the file, exchange, request. Others, such as lists of models or
     embeddings, went to other paths."""
-    found: list[tuple[str, Exchange, ModelRequest]] = []
+    recorded: list[tuple[str, Exchange, ModelRequest]] = []
     for name, exchange in bench.recordings:
         path = urlsplit(exchange.url or "").path
         try:
@@ -62,9 +62,9 @@ def _recorded(bench: WireBench) -> list[tuple[str, Exchange, ModelRequest]]:
         except HistoryError:
             continue
         if path.endswith(urlsplit(bench.wire.dump_http(loaded).path).path):
-            found.append((name, exchange, loaded))
-    if not found:
+            recorded.append((name, exchange, loaded))
+    if not recorded:
         raise Skipped(
             "there are no recordings: write some with --live --record FOLDER, and pass recordings=FOLDER"
         )
-    return found
+    return recorded

@@ -71,16 +71,16 @@ def settings_return_or_are_told(bench: WireBench) -> None:
         for value in values:
             wanted = _REQUEST.replace(settings=Settings(**{name: value}), tools=TOOLS)
             _, back, losses = _by_body(bench, wanted)
-            found = getattr(back.settings, name)
-            usual = found is None and value in ("auto", True)
-            kept = (
-                found == value
+            loaded = getattr(back.settings, name)
+            usual = loaded is None and value in ("auto", True)
+            is_kept = (
+                loaded == value
                 or usual
-                or (name == "reasoning" and found is not None and value != "off")
+                or (name == "reasoning" and loaded is not None and value != "off")
             )
             demand(
-                kept or any(loss.message is None for loss in losses),
-                f"the setting {name}={value!r} comes back as {found!r}, and no loss tells: {losses}",
+                is_kept or any(loss.message is None for loss in losses),
+                f"the setting {name}={value!r} comes back as {loaded!r}, and no loss tells: {losses}",
             )
 
 
@@ -120,10 +120,10 @@ def http_requests_are_complete(bench: WireBench) -> None:
         body = json_of(request.body, "dump_http")
         demand(isinstance(body, dict), f"the body must be an object and is {body!r}")
         demand(_REQUEST.model in f"{request.path}{body}", "neither path nor body name the model")
-    sent = [(request.path, json_of(request.body, "dump_http")) for request in http]
-    demand(sent[0] != sent[1], "neither path nor body say whether the answer is to be streamed")
+    pairs = [(request.path, json_of(request.body, "dump_http")) for request in http]
+    demand(pairs[0] != pairs[1], "neither path nor body say whether the answer is to be streamed")
     same(
-        sent[0][1],
+        pairs[0][1],
         json_of(bench.wire.dump_request(wanted), "dump_request"),
         "the body of dump_http",
     )
@@ -150,7 +150,7 @@ def bad_bodies_are_refused(bench: WireBench) -> None:
         "text",
         *[{**body, key: bad} for key in body for bad in wrong],
     ]
-    found = [
+    loaded = [
         attempt(
             lambda bad=bad: bench.wire.load_request(bad),
             msgspec.json.encode(bad).decode()[:300],
@@ -158,7 +158,7 @@ def bad_bodies_are_refused(bench: WireBench) -> None:
         )
         for bad in bad_bodies
     ]
-    demand(None in found, "nothing is refused, not even an empty body")
+    demand(None in loaded, "nothing is refused, not even an empty body")
 
 
 def _and_back(bench: WireBench, request: ModelRequest) -> ModelRequest:

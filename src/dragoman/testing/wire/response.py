@@ -36,8 +36,8 @@ _GARBAGE = (
 @wire_check("response", look="load_response, dump_response")
 def responses_return(bench: WireBench) -> None:
     """A whole response comes back as the answer that it was: thinking, text, calls with their arguments, in order."""
-    found = bench.message_of(bench.read_whole(ANSWER), "a whole response")
-    same(comparable([found]), comparable([ANSWER]), "the answer")
+    loaded = bench.message_of(bench.read_whole(ANSWER), "a whole response")
+    same(comparable([loaded]), comparable([ANSWER]), "the answer")
     again = bench.wire.load_response(msgspec.json.encode(bench.whole(ANSWER)))
     same(comparable(fold(again)), comparable([ANSWER]), "the answer, read from bytes,")
 
@@ -53,12 +53,14 @@ def garbage_is_never_raised(bench: WireBench) -> None:
                 f"{data[:60]!r} is no answer, and no RunError tells",
             )
     stream = bench.stream(events_of(ANSWER))
-    for at in range(0, len(stream), max(5, len(stream) // 200)):
+    for position in range(0, len(stream), max(5, len(stream) // 200)):
         for wrong in (b"", b"\x00", b"}", b'"', b"\n\n"):
-            fault = fault_of(_events(bench, [stream[:at] + wrong + stream[at + 1 :]]), spoilt=True)
+            fault = fault_of(
+                _events(bench, [stream[:position] + wrong + stream[position + 1 :]]), spoilt=True
+            )
             demand(
                 fault is None,
-                f"with {wrong!r} as byte {at} the events are not well-formed: {fault}",
+                f"with {wrong!r} as byte {position} the events are not well-formed: {fault}",
             )
     for data in map(msgspec.json.encode, _spoilt(bench.whole(ANSWER))):
         whole = attempt(
@@ -73,13 +75,13 @@ def garbage_is_never_raised(bench: WireBench) -> None:
 def whole_answers_are_read_in_place_of_streams(bench: WireBench) -> None:
     """A decoder of streams also reads a whole response, or the body of an error, that a server sends in place of one."""
     body = msgspec.json.encode(bench.whole(ANSWER))
-    found = bench.message_of(
-        bench.decoded(cut_into(body, 11)), "a whole response sent in place of a stream"
+    loaded = bench.message_of(
+        bench.decode(cut_into(body, 11)), "a whole response sent in place of a stream"
     )
-    same(comparable([found]), comparable([ANSWER]), "the answer")
+    same(comparable([loaded]), comparable([ANSWER]), "the answer")
     if bench.has("error"):
         error = bench.wire.dump_error(OverloadedError("No capacity."))
-        events = bench.decoded([msgspec.json.encode(error.body)])
+        events = bench.decode([msgspec.json.encode(error.body)])
         demand(
             events and isinstance(events[-1], RunError),
             f"the body of an error in place of a stream gives {events}",
@@ -121,10 +123,10 @@ def usage_survives_and_adds_up(bench: WireBench) -> None:
             event.usage for event in events if isinstance(event, MessageFinished) and event.usage
         ]
         same(len(usages), 1, f"how often the usage of a {what} response is told")
-        found = usages[0]
-        same(_sums(found), _sums(USAGE), f"the tokens of a {what} response")
+        usage = usages[0]
+        same(_sums(usage), _sums(USAGE), f"the tokens of a {what} response")
         for name in USAGE.__struct_fields__:
-            value = getattr(found, name)
+            value = getattr(usage, name)
             demand(
                 value in (None, getattr(USAGE, name)),
                 f"{name} is {value} and must be {getattr(USAGE, name)} or None",
@@ -170,11 +172,11 @@ def answers_know_their_origin(bench: WireBench) -> None:
         ("whole", bench.read_whole(ANSWER, origin=origin)),
         ("streamed", bench.read_stream(ANSWER, origin=origin)),
     ):
-        found = fold(events)[0].origin
-        demand(found is not None, f"a {what} answer has no origin")
+        loaded = fold(events)[0].origin
+        demand(loaded is not None, f"a {what} answer has no origin")
         for name in ("provider", "endpoint", "model", "prefix"):
             same(
-                getattr(found, name),
+                getattr(loaded, name),
                 getattr(origin, name),
                 f"`{name}` of the origin of a {what} answer",
             )
@@ -186,9 +188,9 @@ def _sums(usage: Usage) -> tuple[int | None, int | None, int | None]:
 
 def _events(bench: WireBench, pieces: Sequence[bytes]) -> list[Event]:
     """The events of bytes for which nothing may be raised, whatever they are."""
-    shown = b"".join(pieces)[:300]
+    excerpt = b"".join(pieces)[:300]
     return (
-        attempt(lambda: bench.decoded(pieces), f"{shown!r}: a decoder tells it as a RunError;")
+        attempt(lambda: bench.decode(pieces), f"{excerpt!r}: a decoder tells it as a RunError;")
         or []
     )
 
@@ -200,9 +202,9 @@ def _spoilt(body: Any) -> list[Any]:
         fields = cast("dict[str, Any]", body)
         for key, value in fields.items():
             spoilt += [{**fields, key: bad} for bad in _spoilt(value)]
-            spoilt.append({name: each for name, each in fields.items() if name != key})
+            spoilt.append({name: kept_value for name, kept_value in fields.items() if name != key})
     elif isinstance(body, list):
         entries = cast("list[Any]", body)
-        for at, value in enumerate(entries):
-            spoilt += [[*entries[:at], bad, *entries[at + 1 :]] for bad in _spoilt(value)]
+        for index, value in enumerate(entries):
+            spoilt += [[*entries[:index], bad, *entries[index + 1 :]] for bad in _spoilt(value)]
     return spoilt

@@ -68,7 +68,7 @@ def runs_are_one_answer(bench: WireBench) -> None:
     texts with a line's end between them, calls that the client runs and none that the agent ran, nothing of an agent within a tool, usage
     once, and the last finish reason."""
     run = [
-        *[RunStarted("kit-run"), StepStarted("one"), *_begun(_VOID)[:1], _AGAIN],
+        *[RunStarted("kit-run"), StepStarted("one"), *_begin(_VOID)[:1], _AGAIN],
         *[
             *unfold([_FIRST]),
             *_INNER,
@@ -80,21 +80,21 @@ def runs_are_one_answer(bench: WireBench) -> None:
         ],
         RunFinished("kit-run", "pending", USAGE + USAGE, (Interrupt(_CLIENTS.id, call=_CLIENTS),)),
     ]
-    for how, read in _WAYS.items():
-        found = bench.message_of(read(bench, visible(run)), f"a {how} run")
-        wanted = bench.message_of(read(bench, events_of(_VISIBLE)), f"a {how} answer")
+    for way, read in _WAYS.items():
+        loaded = bench.message_of(read(bench, visible(run)), f"a {way} run")
+        wanted = bench.message_of(read(bench, events_of(_VISIBLE)), f"a {way} answer")
         same(
-            found.text.replace("\n", ""),
+            loaded.text.replace("\n", ""),
             _VISIBLE.text.replace("\n", ""),
-            f"the text of a {how} run",
+            f"the text of a {way} run",
         )
-        calls = [(call.name, call.arguments) for call in found.tool_calls]
-        same(calls, [(_CLIENTS.name, _CLIENTS.arguments)], f"the calls in a {how} run")
-        same(comparable([found]), comparable([wanted]), f"what a {how} run says")
+        calls = [(call.name, call.arguments) for call in loaded.tool_calls]
+        same(calls, [(_CLIENTS.name, _CLIENTS.arguments)], f"the calls in a {way} run")
+        same(comparable([loaded]), comparable([wanted]), f"what a {way} run says")
         same(
-            (found.finish_reason, found.usage),
+            (loaded.finish_reason, loaded.usage),
             (wanted.finish_reason, wanted.usage),
-            f"the end of a {how} run",
+            f"the end of a {way} run",
         )
 
 
@@ -104,11 +104,11 @@ def runs_are_one_answer(bench: WireBench) -> None:
 def retracted_answers_leave_nothing(bench: WireBench) -> None:
     """A retracted message is not in a whole response. Of a stream nothing can be taken back: `runs.visible` ends it with an error
     instead, which is told behind the text that went out, and what the model said anew is not sent."""
-    events = [*_begun(_VOID), _AGAIN, *unfold([_SECOND])]
-    found = bench.message_of(_whole(bench, events), "a response with a retracted message")
+    events = [*_begin(_VOID), _AGAIN, *unfold([_SECOND])]
+    loaded = bench.message_of(_whole(bench, events), "a response with a retracted message")
     wanted = bench.message_of(_whole(bench, events_of(_SECOND)), "a response")
-    same(comparable([found]), comparable([wanted]), "a response with a retracted message")
-    streamed = _streamed(bench, visible(events))
+    same(comparable([loaded]), comparable([wanted]), "a response with a retracted message")
+    streamed = _read_stream(bench, visible(events))
     last = streamed[-1] if streamed else None
     demand(isinstance(last, RunError), f"a stream that cannot go on ends with {last!r}")
     texts = [message.text for message in fold(streamed)]
@@ -119,13 +119,13 @@ def retracted_answers_leave_nothing(bench: WireBench) -> None:
     demand(texts and texts[0], "what came before the error is lost")
 
 
-def _begun(message: Message) -> list[Event]:
+def _begin(message: Message) -> list[Event]:
     """A message that has no end."""
     return unfold([message])[:-1]
 
 
-def _streamed(bench: WireBench, events: Iterable[Event]) -> list[Event]:
-    return bench.decoded([bench.stream(events)])
+def _read_stream(bench: WireBench, events: Iterable[Event]) -> list[Event]:
+    return bench.decode([bench.stream(events)])
 
 
 def _whole(bench: WireBench, events: Iterable[Event]) -> list[Event]:
@@ -134,6 +134,6 @@ def _whole(bench: WireBench, events: Iterable[Event]) -> list[Event]:
 
 
 _WAYS: dict[str, Callable[[WireBench, Iterable[Event]], list[Event]]] = {
-    "streamed": _streamed,
+    "streamed": _read_stream,
     "whole": _whole,
 }

@@ -38,21 +38,21 @@ def envelopes_suit_their_encoders(bench: WireBench) -> None:
         None,
     ):
         of = "no request" if request is None else f"a request of {len(request.messages)} messages"
-        made = [
+        envelopes = [
             attempt(partial(_envelope, bench, request), f"the envelope of {of}") or {}
             for _ in range(2)
         ]
-        same(made[0], made[1], f"the envelope of {of}, made a second time,")
-        json_of(made[0], "envelope")
-        body = bench.wire.dump_response(events_of(ANSWER), **made[0])
-        found = bench.message_of(
+        same(envelopes[0], envelopes[1], f"the envelope of {of}, made a second time,")
+        json_of(envelopes[0], "envelope")
+        body = bench.wire.dump_response(events_of(ANSWER), **envelopes[0])
+        loaded = bench.message_of(
             bench.wire.load_response(json_of(body, "dump_response")), f"a response to {of}"
         )
-        same(comparable([found]), comparable([ANSWER]), f"the answer to {of}")
-        encoder = bench.wire.encoder(**made[0])
+        same(comparable([loaded]), comparable([ANSWER]), f"the answer to {of}")
+        encoder = bench.wire.encoder(**envelopes[0])
         stream = b"".join([*map(encoder.feed, events_of(ANSWER)), encoder.close()])
-        found = bench.message_of(bench.decoded([stream]), f"a streamed response to {of}")
-        same(comparable([found]), comparable([ANSWER]), f"the streamed answer to {of}")
+        loaded = bench.message_of(bench.decode([stream]), f"a streamed response to {of}")
+        same(comparable([loaded]), comparable([ANSWER]), f"the streamed answer to {of}")
 
 
 @wire_check("serving", look="routes, stream_type")
@@ -107,7 +107,7 @@ def pings_say_nothing(bench: WireBench) -> None:
     demand(isinstance(ping, bytes), f"ping is {ping!r}")
     encoder = bench.wire.encoder(id="r1", model="m")
     pieces = [piece for piece in [*map(encoder.feed, events_of(ANSWER)), encoder.close()] if piece]
-    events = bench.decoded([each for piece in pieces for each in (cast("bytes", ping), piece)])
+    events = bench.decode([data for piece in pieces for data in (cast("bytes", ping), piece)])
     same(
         comparable([bench.message_of(events, "a stream with pings")]),
         comparable([ANSWER]),

@@ -27,15 +27,15 @@ _STREAM = "decoder, encoder"
 @wire_check("stream", look=_STREAM)
 def streams_return(bench: WireBench) -> None:
     """A streamed response comes back as the answer that it was, and as the whole response says it."""
-    found = bench.message_of(
-        bench.decoded([bench.stream(events_of(ANSWER))]), "a streamed response"
+    loaded = bench.message_of(
+        bench.decode([bench.stream(events_of(ANSWER))]), "a streamed response"
     )
-    same(comparable([found]), comparable([ANSWER]), "the answer")
+    same(comparable([loaded]), comparable([ANSWER]), "the answer")
     if bench.has("response"):
         whole = bench.message_of(bench.wire.load_response(bench.whole(ANSWER)), "a whole response")
-        same(comparable([found]), comparable([whole]), "what is streamed")
+        same(comparable([loaded]), comparable([whole]), "what is streamed")
         same(
-            (found.finish_reason, found.usage),
+            (loaded.finish_reason, loaded.usage),
             (whole.finish_reason, whole.usage),
             "finish reason and usage of the stream",
         )
@@ -45,12 +45,12 @@ def streams_return(bench: WireBench) -> None:
 def chunking_changes_nothing(bench: WireBench) -> None:
     """However the bytes are cut, also byte by byte and within a sign of UTF-8, the events say the same."""
     data = bench.stream(events_of(ANSWER))
-    wanted = compact(bench.decoded([data]))
+    wanted = compact(bench.decode([data]))
     for size in (1, 2, 3, 7, 64):
-        found = compact(bench.decoded(cut_into(data, size)))
-        same(found, wanted, f"what comes in pieces of {size} bytes")
+        events = compact(bench.decode(cut_into(data, size)))
+        same(events, wanted, f"what comes in pieces of {size} bytes")
     same(
-        compact(bench.decoded([data.replace(b"\n", b"\r\n")])),
+        compact(bench.decode([data.replace(b"\n", b"\r\n")])),
         wanted,
         "what comes with other line ends",
     )
@@ -63,7 +63,7 @@ def text_arrives_before_the_end(bench: WireBench) -> None:
     events = bench.wire.decoder().feed(data[: len(data) // 2])
     deltas = [event for event in events if isinstance(event, PartDelta)]
     demand(len(deltas) > 1, f"half of the stream gives {len(deltas)} deltas")
-    demand(fault_of(bench.decoded([data])) is None, "the events are not well-formed")
+    demand(fault_of(bench.decode([data])) is None, "the events are not well-formed")
 
 
 @wire_check("stream", look=f"{_STREAM}: the arguments of calls")
@@ -80,16 +80,16 @@ def arguments_in_pieces_are_whole(bench: WireBench) -> None:
     others = [event for event in in_turn if not isinstance(event, PartDelta)]
     begun = [event for event in others if type(event).__name__ in ("MessageStarted", "PartStarted")]
     ended = [event for event in others if event not in begun]
-    side_by_side = [*begun, *[event for each in _dealt(aside) for event in each], *ended]
-    for how, events in (("in turn", in_turn), ("side by side", side_by_side)):
-        found = bench.message_of(
-            bench.decoded(cut_into(bench.stream(events), 5)), f"a stream of calls {how}"
+    side_by_side = [*begun, *[event for group in _dealt(aside) for event in group], *ended]
+    for order, events in (("in turn", in_turn), ("side by side", side_by_side)):
+        loaded = bench.message_of(
+            bench.decode(cut_into(bench.stream(events), 5)), f"a stream of calls {order}"
         )
-        messages = [(call.name, call.arguments, call.state) for call in found.tool_calls]
+        messages = [(call.name, call.arguments, call.state) for call in loaded.tool_calls]
         same(
             messages,
             [(call.name, call.arguments, "complete") for call in calls],
-            f"the calls that were streamed {how}",
+            f"the calls that were streamed {order}",
         )
 
 
@@ -100,7 +100,7 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
     data = bench.stream(events_of(ANSWER))
     whole = {call.name: call.arguments for call in ANSWER.tool_calls}
     for end in range(0, len(data), max(3, len(data) // 400)):
-        events = bench.decoded([data[:end]])
+        events = bench.decode([data[:end]])
         fault = fault_of(events)
         demand(
             fault is None,
@@ -139,8 +139,8 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
 def errors_within_a_stream_are_told(bench: WireBench) -> None:
     """An error in the middle of a stream is a `RunError` of its class, after what came before, which it has as `partial`."""
     begun = [event for event in events_of(ANSWER) if not isinstance(event, MessageFinished)][:12]
-    found = bench.decoded([bench.stream([*begun, RunError(OverloadedError("No capacity."))])])
-    last = found[-1] if found else None
+    events = bench.decode([bench.stream([*begun, RunError(OverloadedError("No capacity."))])])
+    last = events[-1] if events else None
     demand(isinstance(last, RunError), f"a stream that ends with an error ends with {last!r}")
     error = cast("RunError", last).error
     demand(
@@ -148,7 +148,7 @@ def errors_within_a_stream_are_told(bench: WireBench) -> None:
         f"an OverloadedError in a stream comes back as {error!r}",
     )
     demand("No capacity." in error.message, f"the error's message is lost: {error.message!r}")
-    messages = fold(found)
+    messages = fold(events)
     demand(messages and messages[0].content, "what came before the error is lost")
     same(error.partial and error.partial.content, messages[0].content, "`partial` of the error")
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.carried import changed
+from dragoman.codec.carried import apply_difference
 from dragoman.codec.json_values import Json, if_list, if_object, if_text
 from dragoman.codec.run_decoder import OpenPart
 from dragoman.event import (
@@ -119,7 +119,7 @@ class Decoder(PlainDecoder):
         fields = {"native": last} if len(finished) == 4 else if_object(last)
         if built is None and "type" not in fields:
             return
-        whole = changed(cast("Content", built), fields, Content)
+        whole = apply_difference(cast("Content", built), fields, Content)
         self._events.append(PartFinished(*key, whole))
 
 

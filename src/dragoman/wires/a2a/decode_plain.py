@@ -44,8 +44,8 @@ from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.errors import error_of
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.quirks import CANONICAL, OLD_KINDS, PATCH_TYPE, extras, others
-from dragoman.wires.a2a.runs import is_rpc
+from dragoman.wires.a2a.quirks import CANONICAL, OLD_KINDS, PATCH_TYPE, extras, others, role_of
+from dragoman.wires.a2a.runs import is_rpc, last_index
 from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 
 __all__ = ["PlainDecoder", "member"]
@@ -99,7 +99,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
     def admit(self, kind: str, fields: Json) -> bool:
         """See `RunDecoder.admit`."""
-        self.task_id = if_text(fields.get("id" if kind == "task" else "taskId")) or self.task_id
+        name = "id" if kind == "task" else "taskId"
+        self.task_id = if_text(fields.get(name)) or self.task_id
         return True
 
     def read_object(self, kind: str, fields: Json) -> None:
@@ -197,6 +198,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
             self._read_shared(id_, parts, is_change=appends)
             return
         if not appends:
+            # The events of a message cannot be replaced: it is dropped, and told anew under its id.
             self._replace_artifact(id_)
         emitter = self._emitters.get(id_)
         if emitter is None:
@@ -218,6 +220,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         """An artifact as a task has it, of which something may have been told already. `is_last`: nothing more of it comes."""
         id_ = if_text(message.get("messageId"))
         parts = _parts_of(message)
+        # A stream cuts texts anywhere, so they are compared joined.
         text, other_parts = _gist(parts)
         text_before, other_parts_before = _gist(self._parts.get(id_, []))
         has_same_parts = other_parts == other_parts_before
@@ -330,15 +333,12 @@ class PlainDecoder(RunDecoder[OpenPart]):
             self._finish_growing()
             return
         pieces = [piece for part in _parts_of(message) for piece in load_content(part)]
-        thoughts = tuple(piece for piece in pieces if isinstance(piece, ThinkingPart))
-        if thoughts and len(thoughts) == len(pieces):
+        if pieces and all(isinstance(piece, ThinkingPart) for piece in pieces):
             id_ = if_text(message.get("messageId")) or None
-            self._tell([Message(Role.MODEL, thoughts, id_, origin=self._model)])
+            self._tell([Message(Role.MODEL, tuple(pieces), id_, origin=self._model)])
         elif pieces:
-            note = {name: message[name] for name in ("messageId", "parts") if name in message}
-            metadata = others(message.get("metadata"))
-            value = {"message": note, **({"metadata": metadata} if metadata else {})}
-            self._events.append(Custom("a2a.status", value))
+            # It is no part of the answer, which comes as an artifact or with the end.
+            self._events.append(Custom("a2a.status", _note_of(message)))
 
     # texts that grow
 
@@ -416,12 +416,18 @@ def _gist(parts: Sequence[Json]) -> tuple[str, list[Json]]:
 def _answers_in(history: Sequence[Any]) -> list[Json]:
     """Returns what the agent said behind the last question."""
     messages = [if_object(message) for message in history]
-    questions = [
-        index
-        for index, message in enumerate(messages)
-        if if_text(message.get("role")) in ("user", "ROLE_USER")
-    ]
-    return messages[questions[-1] + 1 if questions else 0 :]
+    asked = last_index(messages, lambda message: role_of(message.get("role")) is Role.USER)
+    return messages[asked + 1 :]
+
+
+def _note_of(message: Json) -> Json:
+    """Returns what an agent says while it works, as an application may show it."""
+    note: Json = {
+        "message": {name: message[name] for name in ("messageId", "parts") if name in message}
+    }
+    if metadata := others(message.get("metadata")):
+        note["metadata"] = metadata
+    return note
 
 
 def _client_call(call: ToolCallPart) -> ToolCallPart:

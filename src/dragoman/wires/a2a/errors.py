@@ -110,8 +110,10 @@ def rpc_error(error: DragomanError, reason: str = "") -> Json:
 def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
     """An exception → the answer of the REST binding."""
     reason, fault = fault_of(error, reason)
-    status = status_of(error) if reason == "INTERNAL_ERROR" else fault.status
-    grpc = _STATUS_NAMES.get(status, fault.grpc) if reason == "INTERNAL_ERROR" else fault.grpc
+    status, grpc = fault.status, fault.grpc
+    if reason == "INTERNAL_ERROR":  # the protocol has no word for who may ask, and how often
+        status = status_of(error)
+        grpc = _STATUS_NAMES.get(status, grpc)
     body = {
         "code": status,
         "status": grpc,

@@ -88,12 +88,9 @@ def _dump_question(interrupt: Interrupt) -> Json:
 def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
     """The message of a task that waits → what it waits for. A task of another agent asks one question, in the words of its message."""
     fields = if_object(message)
-    carried = extras(fields.get("metadata"))
-    if "pending" in carried:
-        try:
-            return msgspec.convert(json_of(carried["pending"]), tuple[Interrupt, ...])
-        except (ValueError, TypeError, RecursionError):
-            pass
+    carried = _load_carried(fields)
+    if carried is not None:
+        return carried
     parts = [if_object(part) for part in if_list(fields.get("parts"))]
     data = [if_object(part.get("data")) for part in parts]
     questions = [_load_question(value) for value in data if value.get("type") == QUESTION]
@@ -103,6 +100,16 @@ def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
     reason = "auth" if state == "TASK_STATE_AUTH_REQUIRED" else "input"
     id_ = if_text(fields.get("messageId")) or reason
     return (Interrupt(id_, reason, message="\n".join(texts) or None),)
+
+
+def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
+    carried = extras(message.get("metadata"))
+    if "pending" not in carried:
+        return None
+    try:
+        return msgspec.convert(json_of(carried["pending"]), tuple[Interrupt, ...])
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 def _load_question(data: JsonMap) -> Interrupt | None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
 from dragoman.codec.agent_turns import agent_turns
-from dragoman.codec.json_values import merged
+from dragoman.codec.json_values import Json, merged
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
-from dragoman.request import HttpRequest, ModelRequest, RunRequest, Settings, ToolSpec
+from dragoman.request import HttpRequest, ModelRequest, RunInfo, RunRequest, Settings, ToolSpec
 from dragoman.wires.ag_ui import decode
 from dragoman.wires.ag_ui.errors import load_error
 from dragoman.wires.ag_ui.quirks import NAME, OWN
@@ -19,6 +19,8 @@ from dragoman.wires.ag_ui.runs import dump_run
 __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", "name"]
 
 name = NAME
+_NO_RUN = RunInfo("run")
+"""Stands for the run of a request outside one."""
 
 
 def dump_request(
@@ -27,31 +29,35 @@ def dump_request(
     target: Origin | None = None,
     quirks: Any = None,  # noqa: ARG001 there is none
     losses: list[Loss] | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """A request → a `RunAgentInput`. Options are further fields of it."""
     turns = agent_turns(request.messages, OWN, target)
-    run = request.run
-    run_id = run.run_id if run is not None else "run"
-    thread_id = turns.thread_id or (run.thread_id if run is not None else None) or run_id
-    if losses is not None:
-        losses += [
-            Loss(None, None, Lost.tool, "an agent of AG-UI has its own tools of servers", tool.name)
-            for tool in request.tools
-            if not isinstance(tool, ToolSpec)
-        ]
-        if request.output_schema is not None:
-            losses.append(Loss(None, None, Lost.output_schema, "AG-UI has no field for it"))
+    run = request.run or _NO_RUN
     run_request = RunRequest(
         turns.messages,
-        thread_id=thread_id,
-        run_id=f"{run_id}-{len(turns.messages) + len(turns.resume)}",
+        thread_id=turns.thread_id or run.thread_id or run.run_id,
+        run_id=f"{run.run_id}-{len(turns.messages) + len(turns.resume)}",
         tools=tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)]),
-        context=run.context if run is not None else (),
-        state={} if run is None or run.state is None else run.state,
+        context=run.context,
+        state={} if run.state is None else run.state,
         resume=turns.resume,
         settings=None if request.settings == Settings() else request.settings,
     )
+    if losses is not None:
+        losses += _find_losses(request)
     return merged(dump_run(run_request), request.options)
+
+
+def _find_losses(request: ModelRequest) -> list[Loss]:
+    reason = "an agent of AG-UI has its own tools of servers"
+    losses = [
+        Loss(None, None, Lost.tool, reason, tool.name)
+        for tool in request.tools
+        if not isinstance(tool, ToolSpec)
+    ]
+    if request.output_schema is not None:
+        losses.append(Loss(None, None, Lost.output_schema, "AG-UI has no field for it"))
+    return losses
 
 
 def dump_http(

@@ -1,146 +1,173 @@
-"""The parts of a user's message and of a tool's result."""
+"""The parts of a user's message and of a tool's result. What a part of theirs has no field for is in its metadata."""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.carried import changed, difference
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.codec.carried import apply_difference, find_difference
+from dragoman.codec.json_values import Json, JsonMap, if_object, if_objects, if_text, merged, rest
 from dragoman.codec.media import decoded
 from dragoman.errors import HistoryError
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
-from dragoman.wires.ag_ui.quirks import OWN, native_of, others, unpacked, with_extras
+from dragoman.wires.ag_ui.quirks import (
+    OWN,
+    add_extras,
+    app_metadata,
+    load_extras,
+    load_native,
+)
 
 __all__ = ["dump_block", "dump_content", "load_block", "load_content"]
 
 Block = TextPart | DataPart | LinkPart | FilePart
+Media = DataPart | LinkPart | FilePart
 _KINDS = ("image", "audio", "video")
 _MEDIA = frozenset([*_KINDS, "document"])
-_DATA, _NAME = "data", "filename"
+_NAME = "filename"
 _UNTYPED = "application/octet-stream"
 
 
-def load_content(content: Any, form: dict[str, Any]) -> list[Content]:
-    """The field `content` → its pieces. `form` takes how it was written.
+def load_content(content: Any, form: Json) -> list[Content]:
+    """Reads the field `content`. `form` takes how it was written.
 
     Raises:
         HistoryError: it is neither a text nor a list of parts.
     """
     if content is None or isinstance(content, str):
         return [TextPart(content)] if content else []
-    if content != [] and not if_objects(content):
+    blocks = if_objects(content)
+    if content != [] and not blocks:
         raise HistoryError("the content of an AG-UI message is a text or a list of parts")
-    pieces = [load_block(block) for block in if_objects(content)]
-    if len(pieces) < 2 and all(
-        type(piece) is TextPart and piece.native is None for piece in pieces
-    ):
+    pieces = [load_block(block) for block in blocks]
+    # one plain text in a list is usually no list: remember that it was
+    if len(pieces) < 2 and all(_is_plain(piece) for piece in pieces):
         form["content"] = "list"
     return [piece for piece in pieces if piece is not None]
 
 
-def dump_content(
-    pieces: Sequence[Block], form: Mapping[str, Any] = {}, *, extras: bool = True
-) -> Any:
-    """The inverse: one plain text is a text, all else a list."""
-    listed = form.get("content") == "list"
+def _is_plain(piece: Block | None) -> bool:
+    return type(piece) is TextPart and piece.native is None
+
+
+def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = True) -> Any:
+    """Writes the field `content`: one plain text is a text, all else a list."""
+    is_list = form.get("content") == "list"
     if not pieces:
-        return [] if listed else ""
-    if len(pieces) == 1 and not listed and type(pieces[0]) is TextPart and not pieces[0].native:
-        return pieces[0].text
+        return [] if is_list else ""
+    first = pieces[0]
+    # older peers read texts alone, so one plain text is sent as such
+    if len(pieces) == 1 and not is_list and type(first) is TextPart and not first.native:
+        return first.text
     return [dump_block(piece, extras=extras) for piece in pieces]
 
 
-def load_block(block: Mapping[str, Any]) -> Block | None:
-    """A part → ours; `None`: a text that is empty.
+def load_block(block: JsonMap) -> Block | None:
+    """Reads a part; `None`: a text that is empty.
 
     Raises:
         HistoryError: it is none of the parts that there are.
     """
+    piece = _read(block)
+    if piece is None:
+        return None
+    return apply_difference(piece, load_extras(block.get("metadata")), Block)
+
+
+def dump_block(piece: Block, *, extras: bool = True) -> Json:
+    """Writes a part. `extras`: with what the protocol has no field for."""
+    block = _write(piece)
     read = _read(block)
-    return None if read is None else changed(read, unpacked(block.get("metadata")), Block)
+    difference = find_difference(piece, read) if extras and read is not None else {}
+    return add_extras(block, difference)
 
 
-def dump_block(piece: Block, *, extras: bool = True) -> dict[str, Any]:
-    """A piece → a part, with what the protocol has no field for."""
-    block = _written(piece)
-    read = _read(block)
-    more = difference(piece, read) if extras and read is not None else {}
-    return with_extras(block, more)
-
-
-def _read(block: Mapping[str, Any]) -> Block | None:
-    kind = block.get("type")
-    if kind == "text":
+def _read(block: JsonMap) -> Block | None:
+    block_type = block.get("type")
+    if block_type == "text":
         text = if_text(block.get("text"))
-        return TextPart(text, native_of(block, "type", "text")) if text else None
-    if kind == "binary":
-        return _binary(block)
-    if not isinstance(kind, str) or kind not in _MEDIA:
+        return TextPart(text, load_native(block, "type", "text")) if text else None
+    if block_type == "binary":
+        return _read_binary(block)
+    if not isinstance(block_type, str) or block_type not in _MEDIA:
         raise HistoryError(
-            f"AG-UI has no part of type {kind!r:.100}; it has text, image, audio, video and document"
+            f"AG-UI has no part of type {block_type!r:.100}; it has text, image, audio, video and document"
         )
+    return _read_media(block_type, block)
+
+
+def _read_media(block_type: str, block: JsonMap) -> Media:
     source = if_object(block.get("source"))
-    mime, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
-    metadata = others(block.get("metadata"))
+    mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
+    metadata = app_metadata(block.get("metadata"))
     name = if_text(metadata.get(_NAME)) or None
-    own = _own(block, "source", *([_NAME] if name else []))
-    if more := rest(source, "type", "value", "mimeType"):
-        own["source"] = more
-    if source.get("type") == _DATA and (data := decoded(value)) is not None:
-        part: Block = DataPart(data, mime or _UNTYPED, name)
+    unread: JsonMap | None = rest(source, "type", "value", "mimeType") or None
+    data = decoded(value) if source.get("type") == "data" else None
+    if data is not None:
+        part: Media = DataPart(data, mime_type or _UNTYPED, name)
     elif source.get("type") == "file":
-        part = FilePart(value, mime, name)
+        part = FilePart(value, mime_type, name)
     elif source.get("type") == "url":
-        part = LinkPart(value, mime, name)
-    else:
-        part, own["source"] = LinkPart(f"data:{mime or ''};base64,{value}", mime, name), source
-    form = {} if kind == _kind(part) else {"type": kind}
-    return replace(part, native=OWN.note(own, form))
+        part = LinkPart(value, mime_type, name)
+    else:  # no base64 after all, or a source of another kind: keep the whole of it
+        part = LinkPart(f"data:{mime_type or ''};base64,{value}", mime_type, name)
+        unread = source
+    native = _media_native(block, name, unread)
+    form = {} if block_type == _media_type(part) else {"type": block_type}
+    return replace(part, native=OWN.note(native, form))
 
 
-def _own(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    own = rest(block, "type", "metadata", *known)
-    metadata = {
-        key: value for key, value in others(block.get("metadata")).items() if key not in known
-    }
-    return {**own, "metadata": metadata} if metadata else own
+def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> Json:
+    """The fields of a part of media that are not neutral. `source`: those of its source, if there are some."""
+    native = rest(block, "type", "metadata", "source", *([_NAME] if name else []))
+    metadata = app_metadata(block.get("metadata"))
+    if name:
+        metadata.pop(_NAME)
+    if metadata:
+        native["metadata"] = metadata
+    if source is not None:
+        native["source"] = dict(source)
+    return native
 
 
-def _binary(block: Mapping[str, Any]) -> Block:
+def _read_binary(block: JsonMap) -> Block:
     """A part of versions before 1.0: bytes, a URL or a file's id."""
-    mime, name = if_text(block.get("mimeType")) or None, if_text(block.get("filename")) or None
-    if isinstance(held := block.get("data"), str) and (data := decoded(held)) is not None:
-        return DataPart(data, mime or _UNTYPED, name)
+    mime_type, name = if_text(block.get("mimeType")) or None, if_text(block.get("filename")) or None
+    text = block.get("data")
+    if isinstance(text, str) and (data := decoded(text)) is not None:
+        return DataPart(data, mime_type or _UNTYPED, name)
     if isinstance(url := block.get("url"), str):
-        return LinkPart(url, mime, name)
+        return LinkPart(url, mime_type, name)
     if isinstance(id_ := block.get("id"), str):
-        return FilePart(id_, mime, name)
+        return FilePart(id_, mime_type, name)
     raise HistoryError("a binary part of AG-UI has data in base64, a url or an id")
 
 
-def _written(piece: Block) -> dict[str, Any]:
-    own = OWN.fields(piece.native)
+def _write(piece: Block) -> Json:
+    native_fields = OWN.fields(piece.native)
     if isinstance(piece, TextPart):
-        return merged({"type": "text", "text": piece.text}, own)
-    if isinstance(piece, DataPart):
-        source: dict[str, Any] = {"type": _DATA, "value": b64encode(piece.data).decode()}
-    else:
-        link = isinstance(piece, LinkPart)
-        source = {
-            "type": "url" if link else "file",
-            "value": piece.url if isinstance(piece, LinkPart) else piece.id,
-        }
+        return merged({"type": "text", "text": piece.text}, native_fields)
+    source = _write_source(piece)
     if piece.mime_type is not None:
         source["mimeType"] = piece.mime_type
-    metadata = {"metadata": {_NAME: piece.name}} if piece.name else {}
-    kind = OWN.form(piece.native).get("type", _kind(piece))
-    return merged({"type": kind, "source": source, **metadata}, own)
+    block_type = OWN.form(piece.native).get("type", _media_type(piece))
+    block = {"type": block_type, "source": source}
+    if piece.name:
+        block["metadata"] = {_NAME: piece.name}
+    return merged(block, native_fields)
 
 
-def _kind(part: DataPart | LinkPart | FilePart) -> str:
-    kind = (part.mime_type or "").partition("/")[0]
-    return kind if kind in _KINDS else "document"
+def _write_source(piece: Media) -> Json:
+    if isinstance(piece, DataPart):
+        return {"type": "data", "value": b64encode(piece.data).decode()}
+    if isinstance(piece, LinkPart):
+        return {"type": "url", "value": piece.url}
+    return {"type": "file", "value": piece.id}
+
+
+def _media_type(part: Media) -> str:
+    block_type = (part.mime_type or "").partition("/")[0]
+    return block_type if block_type in _KINDS else "document"

@@ -7,12 +7,13 @@ tools have messages of their own: `owner` is the id of such a run, empty for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
+from typing import cast
 
 import msgspec
 
 from dragoman.codec.ids import DistinctIds
+from dragoman.codec.json_values import JsonMap
 from dragoman.codec.run_decoder import OpenPart, RunDecoder
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText
@@ -27,15 +28,15 @@ from dragoman.message import (
     ThinkingPart,
     ToolCallPart,
 )
-from dragoman.wires.ag_ui.decode_snapshot import Snapshot, ToldMessage
+from dragoman.wires.ag_ui.decode_snapshot import ReadMessage, Snapshot
 from dragoman.wires.ag_ui.messages import load_conversation
-from dragoman.wires.ag_ui.messages_load import changed_signature, load_piece
+from dragoman.wires.ag_ui.messages_load import load_piece, restore_signature
 from dragoman.wires.ag_ui.quirks import OWN
 
-__all__ = ["MessagesDecoder", "Part"]
+__all__ = ["MessagesDecoder", "ReadPart"]
 
 
-class Part(OpenPart):
+class ReadPart(OpenPart):
     """A part that is open."""
 
     __slots__ = ("base", "extras", "is_ended", "message", "sealed")
@@ -46,13 +47,13 @@ class Part(OpenPart):
         index: int,
         begun: Content | OpenText,
         base: Content | None = None,
-        message: ToldMessage | None = None,
+        message: ReadMessage | None = None,
     ) -> None:
         """`base`: what was read of its start, without what was carried; `message`: that it is of, in a stream of others."""
         super().__init__(message_id, index, begun)
         self.base = begun if base is None else base
         self.message = message
-        self.extras: Mapping[str, Any] = {}
+        self.extras: JsonMap = {}
         """Of its end."""
         self.sealed: str | None = None
         """Its signature, which may follow its end."""
@@ -66,13 +67,14 @@ class Part(OpenPart):
             whole = super().whole(cut=cut)
         if self.sealed is None or not isinstance(whole, ThinkingPart):
             return whole
+        # the peer's field holds what a provider signed: put it where that provider had it
         if "signed" in self.extras:
-            return changed_signature(whole, self.extras["signed"], self.sealed)
+            return restore_signature(whole, self.extras["signed"], self.sealed)
         fields = {**OWN.fields(whole.native), "encryptedValue": self.sealed}
         return msgspec.structs.replace(whole, native=OWN.note(fields, OWN.form(whole.native)))
 
 
-class MessagesDecoder(RunDecoder[Part]):
+class MessagesDecoder(RunDecoder[ReadPart]):
     """Keeps the messages of a run, and closes them."""
 
     def __init__(
@@ -81,15 +83,15 @@ class MessagesDecoder(RunDecoder[Part]):
         """`origin`: of the model's messages. `new_id` makes the ids of messages that come without one."""
         super().__init__(origin, new_id)
         self._of_model = origin if origin is not None and origin.provider else None
-        self.current: dict[str, ToldMessage] = {}
+        self.current: dict[str, ReadMessage] = {}
         """Owner → the message that is open, and that what comes next may belong to."""
-        self.aside: list[ToldMessage] = []
+        self.aside: list[ReadMessage] = []
         """Those beside them: another began before their parts were at their end."""
-        self.standing: dict[str, ToldMessage] = {}
+        self.standing: dict[str, ReadMessage] = {}
         """Messages that were told and stand, by id."""
         self.calls: dict[str, ToolCallPart] = {}
         """Calls that are whole, by id."""
-        self._entries: dict[str, ToldMessage] = {}
+        self._entries: dict[str, ReadMessage] = {}
         """Ids of their messages → the message of ours, while it is open."""
         self._snapshot: Snapshot | None = None
         """All messages as they were listed, while none was told since."""
@@ -106,19 +108,20 @@ class MessagesDecoder(RunDecoder[Part]):
         self.open.clear()
 
     def message(
-        self, id_: str, role: Role, owner: str, metadata: Mapping[str, Any], native: Native = None
-    ) -> ToldMessage:
+        self, id_: str, role: Role, owner: str, metadata: JsonMap, native: Native = None
+    ) -> ReadMessage:
         """The message that is open under an id, else a new one."""
         current, message = self.current.get(owner), self._entries.get(id_)
         open_messages = (current, *self.aside)
         if message is not None and message.role is role and message in open_messages:
             return message
+        # reasoning comes before the message that it belongs to, under an id of its own
         if current is not None and not current.spoke and current.role is role is Role.MODEL:
             self._entries[id_] = current  # so far it has nothing but thinking
             current.entries.append(id_)
             return current
         self.leave(owner)
-        message = ToldMessage(self._free_id(id_), role, owner)
+        message = ReadMessage(self._free_id(id_), role, owner)
         self.current[owner] = self._entries[id_] = self.standing[message.id] = message
         self._snapshot = None
         message.entries.append(id_)
@@ -143,7 +146,7 @@ class MessagesDecoder(RunDecoder[Part]):
         else:
             self.finish(owner)
 
-    def _has_open_parts(self, message: ToldMessage) -> bool:
+    def _has_open_parts(self, message: ReadMessage) -> bool:
         parts = [self.open.get(key) for key in message.parts]
         return any(
             part is not None and part.message is message and not part.is_ended for part in parts
@@ -157,11 +160,12 @@ class MessagesDecoder(RunDecoder[Part]):
 
     def finish_aside(self, owner: str | None = None, *, cut: bool = False) -> None:
         """Closes the messages that are open beside them: of one run, or all."""
-        for message in [each for each in self.aside if owner is None or each.owner == owner]:
+        messages = [message for message in self.aside if owner in (None, message.owner)]
+        for message in messages:
             self.aside.remove(message)
             self._close_message(message, cut=cut)
 
-    def finish_ended(self, message: ToldMessage | None) -> None:
+    def finish_ended(self, message: ReadMessage | None) -> None:
         """Closes a message that is open beside another, if its parts are at their end."""
         if message is not None and message in self.aside and not self._has_open_parts(message):
             self.aside.remove(message)
@@ -178,7 +182,7 @@ class MessagesDecoder(RunDecoder[Part]):
         self.finish_all(cut=True)
         self.open.clear()
 
-    def _close_message(self, message: ToldMessage, *, cut: bool = False) -> None:
+    def _close_message(self, message: ReadMessage, *, cut: bool = False) -> None:
         for key in message.parts:
             if (part := self.open.get(key)) is not None and part.message is message:
                 del self.open[key]
@@ -190,7 +194,7 @@ class MessagesDecoder(RunDecoder[Part]):
         ended = reason if message.role is Role.MODEL else None
         self._events.append(MessageFinished(message.id, ended))
 
-    def close_part(self, part: Part, *, cut: bool = False) -> None:
+    def close_part(self, part: ReadPart, *, cut: bool = False) -> None:
         """Tells the end of a part that is open no longer."""
         whole = part.whole(cut=cut)
         if isinstance(whole, ToolCallPart):
@@ -210,7 +214,8 @@ class MessagesDecoder(RunDecoder[Part]):
         if not isinstance(listed, list):
             raise DecodeError("the messages of MESSAGES_SNAPSHOT are a list")
         snapshot = self._snapshot = Snapshot(cast("object", listed))
-        for message in [each for each in self.standing.values() if not snapshot.has(each)]:
+        retracted = [message for message in self.standing.values() if not snapshot.has(message)]
+        for message in retracted:
             if message in self.aside:
                 self.aside.remove(message)
                 self._close_message(message)
@@ -219,12 +224,12 @@ class MessagesDecoder(RunDecoder[Part]):
             del self.standing[message.id]
             self._events.append(MessageDropped(message.id))
 
-    def tell_listed(self) -> None:
-        """Tells what stands in the list of messages alone."""
+    def add_unstreamed(self) -> None:
+        """Adds the messages that the list has and the stream had not."""
         if self._snapshot is None:
             return
-        untold = self._snapshot.untold(self.standing.values())
-        for message in load_conversation(untold, self._of_model, []):
+        entries = self._snapshot.find_unstreamed(self.standing.values())
+        for message in load_conversation(entries, self._of_model, []):
             self.calls.update({call.id: call for call in message.tool_calls})
             reason = _finish_reason(is_calling=bool(message.tool_calls))
             ended = reason if message.role is Role.MODEL else None

@@ -1,24 +1,22 @@
-"""All messages as others list them in a run (`MESSAGES_SNAPSHOT`), beside those that they streamed: which of these stand, and what was not told.
+"""All messages as others list them in a run (`MESSAGES_SNAPSHOT`), beside those that they streamed: which of these stand, and what is listed alone.
 
 Few servers list reasoning, some give what they streamed another id there, and some say all or the end of an answer there alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-from dragoman.codec.json_values import if_objects, if_text
+from dragoman.codec.json_values import JsonMap, if_objects, if_text
 from dragoman.message import Role
 
-__all__ = ["Snapshot", "ToldMessage"]
+__all__ = ["Snapshot", "ReadMessage"]
 
-Entry = Mapping[str, Any]
 _OF_RUN = ("assistant", "tool", "reasoning")
 
 
-class ToldMessage:
-    """A message of ours that was told, and by what it is known among theirs."""
+class ReadMessage:
+    """A message of ours that was read of a stream, and by what it is known among theirs."""
 
     __slots__ = (
         "calls",
@@ -53,57 +51,61 @@ class ToldMessage:
 
 
 class Snapshot:
-    """What one listed."""
+    """All messages as one MESSAGES_SNAPSHOT lists them."""
 
-    def __init__(self, listed: object) -> None:
-        self._entries = if_objects(listed)
+    def __init__(self, entries: object) -> None:
+        self._entries = if_objects(entries)
         self._ids = {if_text(entry.get("id")) for entry in self._entries}
-        self._calls = {id_ for entry in self._entries for id_ in _calls_of(entry)}
+        self._calls = {id_ for entry in self._entries for id_ in _call_ids(entry)}
         self._results = {if_text(entry.get("toolCallId")) for entry in self._entries}
-        self._thinks = any(entry.get("role") == "reasoning" for entry in self._entries)
-        asked = [at for at, entry in enumerate(self._entries) if entry.get("role") == "user"]
-        self._answer = self._entries[asked[-1] + 1 if asked else 0 :]
+        self._has_reasoning = any(entry.get("role") == "reasoning" for entry in self._entries)
+        questions = [
+            index for index, entry in enumerate(self._entries) if entry.get("role") == "user"
+        ]
+        self._answer = self._entries[questions[-1] + 1 if questions else 0 :]
         """What follows the last question."""
 
-    def has(self, message: ToldMessage) -> bool:
-        """Whether a message that was told stands."""
+    def has(self, message: ReadMessage) -> bool:
+        """Whether a message that was streamed stands: under its id, its calls, or its text."""
         if not message.spoken and not message.calls:
-            return not self._thinks or not self._ids.isdisjoint(message.entries)
-        return (
-            not self._ids.isdisjoint(message.spoken)
-            or not (self._calls if message.role is Role.MODEL else self._results).isdisjoint(
-                message.calls
-            )
-            or any(_text_of(entry) in message.texts for entry in self._answer)
-        )
+            return not self._has_reasoning or not self._ids.isdisjoint(message.entries)
+        calls = self._calls if message.role is Role.MODEL else self._results
+        if not self._ids.isdisjoint(message.spoken) or not calls.isdisjoint(message.calls):
+            return True
+        return any(_answer_text(entry) in message.texts for entry in self._answer)
 
-    def untold(self, told: Iterable[ToldMessage]) -> list[Entry]:
-        """What it has behind all that was told. Where nothing of the answer was, that is what follows the last result: those before it may be
-        the client's."""
-        known = list(told)
-        ids = {id_ for message in known for id_ in (*message.entries, *message.spoken) if id_}
-        calls = {id_ for message in known for id_ in message.calls}
-        texts = {text for message in known for text in message.texts}
-        last = -1
-        for at, entry in enumerate(self._answer):
-            is_told = if_text(entry.get("id")) in ids or not calls.isdisjoint(
-                (*_calls_of(entry), if_text(entry.get("toolCallId")))
-            )
-            if is_told or _text_of(entry) in texts:
-                last = at
-        if last < 0:
-            last = max(
-                (at for at, entry in enumerate(self._answer) if entry.get("role") == "tool"),
-                default=-1,
-            )
-        return [entry for entry in self._answer[last + 1 :] if entry.get("role") in _OF_RUN]
+    def find_unstreamed(self, streamed: Iterable[ReadMessage]) -> list[JsonMap]:
+        """What the list has behind all that was streamed."""
+        messages = list(streamed)
+        ids = {id_ for message in messages for id_ in (*message.entries, *message.spoken) if id_}
+        calls = {id_ for message in messages for id_ in message.calls}
+        texts = {text for message in messages for text in message.texts}
+
+        def is_streamed(entry: JsonMap) -> bool:
+            # servers give what they streamed another id in the list: calls and texts tell it too
+            entry_calls = (*_call_ids(entry), if_text(entry.get("toolCallId")))
+            if if_text(entry.get("id")) in ids or not calls.isdisjoint(entry_calls):
+                return True
+            return _answer_text(entry) in texts
+
+        unstreamed = self._find_behind(is_streamed)
+        if unstreamed is None:
+            # nothing of the answer was streamed: what precedes the last result may be the client's
+            unstreamed = self._find_behind(lambda entry: entry.get("role") == "tool")
+        answer = self._answer if unstreamed is None else unstreamed
+        return [entry for entry in answer if entry.get("role") in _OF_RUN]
+
+    def _find_behind(self, is_match: Callable[[JsonMap], bool]) -> Sequence[JsonMap] | None:
+        """What the answer has behind the last entry of a kind; `None`: it has none of that kind."""
+        matches = [index for index, entry in enumerate(self._answer) if is_match(entry)]
+        return self._answer[matches[-1] + 1 :] if matches else None
 
 
-def _calls_of(entry: Entry) -> list[str]:
+def _call_ids(entry: JsonMap) -> list[str]:
     return [id_ for call in if_objects(entry.get("toolCalls")) if (id_ := if_text(call.get("id")))]
 
 
-def _text_of(entry: Entry) -> str | None:
+def _answer_text(entry: JsonMap) -> str | None:
     """What the agent says in an entry; `None`: nothing."""
-    text = entry.get("content") if entry.get("role") == "assistant" else None
-    return text if isinstance(text, str) and text else None
+    text = if_text(entry.get("content")) if entry.get("role") == "assistant" else ""
+    return text or None

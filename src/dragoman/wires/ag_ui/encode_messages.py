@@ -6,10 +6,8 @@ comes first, what waits is carried as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman.codec.carried import is_equal
+from dragoman.codec.json_values import Json, JsonMap
 from dragoman.codec.run_encoder import RunEncoder, split_frame
 from dragoman.errors import HistoryError
 from dragoman.event import (
@@ -24,15 +22,15 @@ from dragoman.event import (
 )
 from dragoman.message import Role, ToolResultPart
 from dragoman.request import RunRequest
-from dragoman.wires.ag_ui.encode_parts import MessageParts, Object, Part
+from dragoman.wires.ag_ui.encode_parts import WrittenMessage, WrittenPart
 from dragoman.wires.ag_ui.messages import dump_conversation
 from dragoman.wires.ag_ui.messages_dump import Group
-from dragoman.wires.ag_ui.quirks import CARRIED, Quirks, metadata_of
+from dragoman.wires.ag_ui.quirks import CARRIED, Quirks, dump_metadata
 
 __all__ = ["MessagesEncoder"]
 
 
-class MessagesEncoder(RunEncoder[Part]):
+class MessagesEncoder(RunEncoder[WrittenPart]):
     """Events of messages → objects."""
 
     def __init__(self, quirks: Quirks, request: RunRequest | None) -> None:
@@ -46,16 +44,17 @@ class MessagesEncoder(RunEncoder[Part]):
         self._client_ids: set[str] = set()
         """Ids of messages that the client said itself."""
         for message in self._request_messages:
+            # ids that the client has must not come twice, in whatever the run says
             self.group.meet(message)
             if message.id is not None and message.role is not Role.MODEL:
                 self._client_ids.add(message.id)
         self._skipped: set[str] = set()
-        self.messages: dict[str, MessageParts] = {}
+        self.messages: dict[str, WrittenMessage] = {}
         """Messages of the run that stand, by id."""
 
-    def meta(self, extras: Mapping[str, Any], metadata: Mapping[str, Any] = {}) -> Object:
+    def meta(self, extras: JsonMap, metadata: JsonMap = {}) -> Json:
         """The field `metadata`, where there is something for it."""
-        return metadata_of(metadata, extras if self.quirks.extras else {})
+        return dump_metadata(metadata, extras if self.quirks.extras else {})
 
     def owner_of(self, run_id: str | None) -> str | None:
         """The id under which the protocol knows a run within a tool; `None`: it is the run itself."""
@@ -71,13 +70,13 @@ class MessagesEncoder(RunEncoder[Part]):
             return
         self.write({"type": "CUSTOM", "name": CARRIED, "value": value})
 
-    def end_parts(self, messages: list[MessageParts]) -> None:
+    def end_parts(self, messages: list[WrittenMessage]) -> None:
         """Closes the parts of these messages that are open, message by message."""
         order = {message.id: position for position, message in enumerate(messages)}
         for _, part in sorted(self.take_parts(order), key=lambda entry: order[entry[0][0]]):
             self.write(*part.cut(self.meta))
 
-    def messages_of(self, owner: str) -> list[MessageParts]:
+    def messages_of(self, owner: str) -> list[WrittenMessage]:
         """The messages of a run within a tool."""
         return [message for message in self.messages.values() if message.owner == owner]
 
@@ -103,6 +102,7 @@ class MessagesEncoder(RunEncoder[Part]):
             self.carry(event)
 
     def _message_started(self, event: MessageStarted) -> None:
+        # the run's events begin with what the client said: it has that already
         if event.message_id in self._client_ids and event.role is not Role.MODEL:
             self._skipped.add(event.message_id)
             return
@@ -110,7 +110,8 @@ class MessagesEncoder(RunEncoder[Part]):
         if (earlier := self.messages.get(event.message_id)) is not None:
             self.end_parts([earlier])
         owner = self.owner_of(event.run_id)
-        self.messages[event.message_id] = MessageParts(event, owner, self.group)
+        self.messages[event.message_id] = WrittenMessage(event, owner, self.group)
+        # the protocol knows one answer; the others are for decoders of ours
         if event.candidate:
             self.carry(event)
         else:
@@ -169,20 +170,23 @@ class MessagesEncoder(RunEncoder[Part]):
             self.carry(event)
             return
         self.end_parts([message])
-        if not message.is_told:
+        if not message.is_written:
             self.carry(event)
             return
+        # the protocol takes back nothing: it replaces all messages
         standing = self._list_standing()
         if self.quirks.extras and not any(entry["role"] == "reasoning" for entry in standing):
-            standing += message.void(self.meta)
+            standing += message.dump_void(self.meta)
         dropped = {"message_id": event.message_id, "reason": event.reason}
         metadata = self.meta({"dropped": dropped})
         self.write({"type": "MESSAGES_SNAPSHOT", "messages": standing, **metadata})
 
-    def _list_standing(self) -> list[Object]:
+    def _list_standing(self) -> list[Json]:
         """All messages that stand: those of the request, and what was told and not taken back."""
         before = dump_conversation(self._request_messages, extras=self.quirks.extras)
-        told = [entry for message in self.messages.values() for entry in message.listed(self.meta)]
+        told = [
+            entry for message in self.messages.values() for entry in message.dump_entries(self.meta)
+        ]
         return [*before, *told]
 
     STEPS = {

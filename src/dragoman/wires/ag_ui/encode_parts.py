@@ -9,25 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
 
 import msgspec
 
-from dragoman.codec.carried import difference, is_equal
-from dragoman.codec.json_values import rest
+from dragoman.codec.carried import find_difference, is_equal
+from dragoman.codec.json_values import Json, optional_field, rest
 from dragoman.codec.run_encoder import OpenPart
 from dragoman.event import MessageStarted, OpenText, PartStarted
 from dragoman.fold import close_part
 from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family
-from dragoman.wires.ag_ui.messages_dump import Group, GroupIds, lowered
+from dragoman.wires.ag_ui.messages_dump import Group, GroupIds, split_signature
 from dragoman.wires.ag_ui.quirks import RESERVED
 from dragoman.wires.ag_ui.tools import dump_output, load_result, text_of
 
-__all__ = ["MessageParts", "Object", "Part"]
+__all__ = ["WrittenMessage", "WrittenPart"]
 
-Object = dict[str, Any]
-Meta = Callable[..., Object]
+Meta = Callable[..., Json]
 """Extras, and the application's metadata → the field `metadata`."""
 _ROLES: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 _TAKES: Mapping[Role, tuple[type, ...]] = {
@@ -38,13 +36,13 @@ _TAKES: Mapping[Role, tuple[type, ...]] = {
 """Role → parts that the protocol has a form for."""
 
 
-class Part(OpenPart):
+class WrittenPart(OpenPart):
     """A part that is open, or was."""
 
     __slots__ = ("_base", "_owner", "extras", "family", "id", "metadata", "parent", "piece", "role")
 
     def __init__(
-        self, family: Family, id_: str, base: Content, begun: Content, extras: Object, owner: Object
+        self, family: Family, id_: str, base: Content, begun: Content, extras: Json, owner: Json
     ) -> None:
         """`base`: what would be read of its start; `begun`: what it is; `extras`: where it is."""
         super().__init__(begun)
@@ -53,31 +51,32 @@ class Part(OpenPart):
         self.role = "reasoning" if family is REASONING else "assistant"
         self.parent: str | None = None
         """Of a call: id of the message of theirs that it is in."""
-        self.metadata: Object = {}
+        self.metadata: Json = {}
         self.extras = extras
         self.piece: Content | None = None
         """What it was at its end."""
         self._base = base
         self._owner = owner
-        if more := difference(begun, base):
+        if more := find_difference(begun, base):
             self.extras["part"] = more
 
-    def start(self, meta: Meta, start: MessageStarted | None) -> list[Object]:
+    def start(self, meta: Meta, start: MessageStarted | None) -> list[Json]:
         """What tells of its start, and of that of its message where it is given."""
         if start is not None:
-            self.metadata, self.extras["start"] = _start_extras(start, Role.MODEL, self._owner)
-        fields: Object = {"type": self.family.start, self.family.key: self.id}
+            self.metadata, self.extras["start"] = _dump_start_extras(start, Role.MODEL, self._owner)
+        fields: Json = {"type": self.family.start, self.family.key: self.id}
         if isinstance(self.begun, ToolCallPart):
             fields["toolCallName"] = self.begun.name
             fields["parentMessageId"] = self.parent
         else:
             fields["role"] = self.role
         fields |= {**self._owner, **meta(self.extras, self.metadata)}
+        # reasoning is enclosed in a span of its own
         if self.family is REASONING:
             return [{"type": "REASONING_START", "messageId": self.id, **self._owner}, fields]
         return [fields]
 
-    def content(self, delta: str) -> Object:
+    def content(self, delta: str) -> Json:
         """What tells of a delta."""
         return {
             "type": self.family.content,
@@ -86,10 +85,11 @@ class Part(OpenPart):
             "delta": delta,
         }
 
-    def finish(self, piece: Content, meta: Meta) -> list[Object]:
+    def finish(self, piece: Content, meta: Meta) -> list[Json]:
         """What tells of its end, and of what no delta told."""
         self.piece = piece
-        out: list[Object] = []
+        out: list[Json] = []
+        # no delta told the arguments, and an end cannot
         if isinstance(piece, ToolCallPart) and not self.deltas and (text := text_of(piece)):
             out.append({**self.content(text), **meta({"made": True})})
         extras, signature = self._end_extras(piece)
@@ -97,26 +97,27 @@ class Part(OpenPart):
             self.extras = extras
         return [*out, *self._end(meta(extras), signature)]
 
-    def _end_extras(self, piece: Content) -> tuple[Object, str | None]:
+    def _end_extras(self, piece: Content) -> tuple[Json, str | None]:
         """The extras of an end, empty where it is read as it is; and the signature, which has a field of its own."""
         unsigned, signed, signature = piece, None, None
         if isinstance(piece, ThinkingPart):
-            unsigned, signed, signature = lowered(piece)
+            unsigned, signed, signature = split_signature(piece)
         if not signed and is_equal(piece, close_part(self.begun, self.deltas)):
             return {}, None
         read = close_part(self._base, self.deltas)
-        more = msgspec.to_builtins(unsigned) if read is None else difference(unsigned, read)
+        more = msgspec.to_builtins(unsigned) if read is None else find_difference(unsigned, read)
+        # clients overwrite the metadata of the start by that of the end: repeat where the part is
         extras = {**rest(self.extras, "part"), "part": more}
         if signed:
             extras["signed"] = signed
         return extras, signature
 
-    def cut(self, meta: Meta) -> list[Object]:
+    def cut(self, meta: Meta) -> list[Json]:
         """What closes it where no event did."""
         self.piece = close_part(self.begun, self.deltas, cut=True)
         return self._end(meta({**self.extras, "made": True}), None)
 
-    def _end(self, metadata: Object, signature: str | None) -> list[Object]:
+    def _end(self, metadata: Json, signature: str | None) -> list[Json]:
         end = {"type": self.family.end, self.family.key: self.id, **self._owner, **metadata}
         if self.family is not REASONING:
             return [end]
@@ -133,7 +134,7 @@ class Part(OpenPart):
             )
         return [*out, {"type": "REASONING_END", "messageId": self.id, **self._owner}]
 
-    def listed(self, meta: Meta) -> Object:
+    def dump_entry(self, meta: Meta) -> Json:
         """As an element of a list of messages; of a call: as an element of `toolCalls`."""
         metadata = meta(self.extras, self.metadata)
         if self.family is CALL:
@@ -145,51 +146,51 @@ class Part(OpenPart):
         if isinstance(self.piece, TextPart | ThinkingPart):
             text = self.piece.text
         entry = {"id": self.id, "role": self.role, "content": text, **self._owner, **metadata}
-        signature = lowered(self.piece)[2] if isinstance(self.piece, ThinkingPart) else None
+        signature = split_signature(self.piece)[2] if isinstance(self.piece, ThinkingPart) else None
         return entry if signature is None else {**entry, "encryptedValue": signature}
 
 
-class MessageParts:
+class WrittenMessage:
     """A message that was begun: its parts, and what was told of it."""
 
     def __init__(self, event: MessageStarted, owner: str | None, group: Group) -> None:
         self.id = event.message_id
         self.owner = owner
         self._event = event
-        self._owner: Object = {} if owner is None else {"subagentRunId": owner}
+        self._owner: Json = optional_field("subagentRunId", owner)
         self._group = group
         self._speaker: str | None = None
         """Id of the message of theirs that calls are in."""
-        self._told: list[Part | Object] = []
+        self._written: list[WrittenPart | Json] = []
         """Parts and results, in order."""
 
     @property
-    def is_told(self) -> bool:
+    def is_written(self) -> bool:
         """Whether anything of it was told."""
-        return bool(self._told)
+        return bool(self._written)
 
     def takes(self, part: Content | OpenText) -> bool:
         """Whether the protocol has a form for a part of it."""
         return self._event.candidate == 0 and isinstance(part, _TAKES[self._event.role])
 
-    def start(self, event: PartStarted) -> Part:
+    def start(self, event: PartStarted) -> WrittenPart:
         """Opens a part that the protocol has a form for."""
         piece = event.part
         if isinstance(piece, ToolCallPart):
             part = self._start_call(event.index, piece)
         elif isinstance(piece, ThinkingPart):
             id_, extras = self._place(event.index, is_thinking=True)
-            part = Part(REASONING, id_, ThinkingPart(), piece, extras, self._owner)
+            part = WrittenPart(REASONING, id_, ThinkingPart(), piece, extras, self._owner)
         else:
             id_, extras = self._place(event.index)
-            part = Part(TEXT, id_, OpenText(), piece, extras, self._owner)
+            part = WrittenPart(TEXT, id_, OpenText(), piece, extras, self._owner)
             part.role = _ROLES[self._event.role]
             self._speaker = id_
-        self._told.append(part)
+        self._written.append(part)
         return part
 
-    def _start_call(self, index: int, call: ToolCallPart) -> Part:
-        extras: Object = {}
+    def _start_call(self, index: int, call: ToolCallPart) -> WrittenPart:
+        extras: Json = {}
         if self._speaker is None:
             self._speaker, extras = self._place(index)
         elif self._key != self.id:
@@ -197,7 +198,7 @@ class MessageParts:
         call_id = self._group.call_id(call.id, f"{self._key}:{index}")
         self._group.names[call.id] = call.name
         base = ToolCallPart(call_id, call.name)
-        part = Part(CALL, call_id, base, call, {**extras, "at": index}, self._owner)
+        part = WrittenPart(CALL, call_id, base, call, {**extras, "at": index}, self._owner)
         part.parent = self._speaker
         return part
 
@@ -210,10 +211,10 @@ class MessageParts:
     def _key(self) -> str:
         return self._ids.key
 
-    def _place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Object]:
+    def _place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Json]:
         """The id of the next message of theirs, and the extras that say where it is."""
         key = self._key
-        extras: Object = {"at": index} if index else {}
+        extras: Json = optional_field("at", index)
         if key != self.id:
             extras["m"] = self.id
         id_ = self._ids.take(index, is_thinking=is_thinking)
@@ -221,55 +222,57 @@ class MessageParts:
 
     def result(
         self, index: int, result: ToolResultPart, start: MessageStarted | None, meta: Meta
-    ) -> Object:
+    ) -> Json:
         """What tells of a result, and of the start of its message where it is given."""
         id_, place = self._place(index)
         self._speaker = None
         call_id = self._group.answered(result.id)
         content, form = dump_output(result, parts=self._group.parts, extras=self._group.extras)
-        fields: Object = {"toolCallId": call_id, "content": content, "role": "tool"}
+        fields: Json = {"toolCallId": call_id, "content": content, "role": "tool"}
         extras = {"of": self._key, **place, **form}
-        if more := difference(result, load_result(fields, form, self._group.names)):
+        if more := find_difference(result, load_result(fields, form, self._group.names)):
             extras["part"] = more
-        metadata: Object = {}
+        metadata: Json = {}
         if start is not None:
-            metadata, extras["start"] = _start_extras(start, Role.USER, self._owner)
+            metadata, extras["start"] = _dump_start_extras(start, Role.USER, self._owner)
         common = {**fields, **self._owner, **meta(extras, metadata)}
-        self._told.append({**common, "id": id_})
+        self._written.append({**common, "id": id_})
         return {"type": "TOOL_CALL_RESULT", "messageId": id_, **common}
 
-    def void(self, meta: Meta) -> list[Object]:
+    def dump_void(self, meta: Meta) -> list[Json]:
         """What makes a client forget its reasoning, where it is retracted: clients keep their own unless they are sent some."""
         thoughts = [
-            part for part in self._told if isinstance(part, Part) and part.family is REASONING
+            part
+            for part in self._written
+            if isinstance(part, WrittenPart) and part.family is REASONING
         ]
         return [
             {"id": part.id, "role": "reasoning", "content": "", **meta({"void": True})}
             for part in thoughts[:1]
         ]
 
-    def listed(self, meta: Meta) -> list[Object]:
-        """The messages of theirs, as far as they were told. Calls are in the message of the text before them, or in one of their own."""
-        entries: list[Object] = []
-        speakers: dict[str | None, Object] = {}
-        for part in self._told:
-            if not isinstance(part, Part):
+    def dump_entries(self, meta: Meta) -> list[Json]:
+        """The messages of theirs, as far as they were written. Calls are in the message of the text before them, or in one of their own."""
+        entries: list[Json] = []
+        speakers: dict[str | None, Json] = {}
+        for part in self._written:
+            if not isinstance(part, WrittenPart):
                 entries.append(part)
             elif part.family is not CALL:
-                entries.append(part.listed(meta))
+                entries.append(part.dump_entry(meta))
                 if part.family is TEXT:
                     speakers[part.id] = entries[-1]
             else:
                 if part.parent not in speakers:
                     speakers[part.parent] = {"id": part.parent, "role": "assistant", **self._owner}
                     entries.append(speakers[part.parent])
-                speakers[part.parent].setdefault("toolCalls", []).append(part.listed(meta))
+                speakers[part.parent].setdefault("toolCalls", []).append(part.dump_entry(meta))
         return entries
 
 
-def _start_extras(event: MessageStarted, role: Role, owner: Object) -> tuple[Object, Object]:
+def _dump_start_extras(event: MessageStarted, role: Role, owner: Json) -> tuple[Json, Json]:
     """The start of a message → the application's metadata, and what else of it would be read otherwise."""
     metadata = {key: value for key, value in event.metadata.items() if key not in RESERVED}
     run_id = event.run_id if owner else None
     read = MessageStarted(event.message_id, role, metadata=metadata, run_id=run_id)
-    return metadata, difference(event, read)
+    return metadata, find_difference(event, read)

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.carried import changed, difference
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.carried import apply_difference, find_difference
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.message import ToolCallPart
-from dragoman.wires.ag_ui.quirks import metadata_of, others, renamed, unpacked
+from dragoman.wires.ag_ui.quirks import app_metadata, dump_metadata, load_extras, rename_fields
 
 __all__ = ["dump_interrupt", "dump_resume", "load_interrupt", "load_resume"]
 
@@ -30,7 +30,7 @@ _READ: Mapping[str, Reason] = {
     "a2a:auth_required": "auth",
     "auth_required": "auth",
 }
-_APPROVAL: Mapping[str, Any] = {
+_APPROVAL: JsonMap = {
     "type": "object",
     "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
     "required": ["approved"],
@@ -40,59 +40,61 @@ _EDITED = {**_APPROVAL, "properties": {**_APPROVAL["properties"], "arguments": {
 _VALUE = "value"
 
 
-def load_interrupt(fields: Mapping[str, Any], call: ToolCallPart | None = None) -> Interrupt:
-    """An interrupt of theirs → ours. `call`: the one that it names, where that is known."""
-    held = unpacked(fields.get("metadata"))
-    return changed(_read(fields, call), held.get("interrupt"), Interrupt)
+def load_interrupt(fields: JsonMap, call: ToolCallPart | None = None) -> Interrupt:
+    """Reads an element of `interrupts`. `call`: the one that it names, if that is known."""
+    extras = load_extras(fields.get("metadata"))
+    return apply_difference(_read(fields, call), extras.get("interrupt"), Interrupt)
 
 
-def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> dict[str, Any]:
-    """The inverse. `call_id`: under which the protocol knows its call."""
-    approval = interrupt.reason == "approval"
-    schema = interrupt.schema if not approval else _EDITED if interrupt.editable else _APPROVAL
-    call = interrupt.call
-    fields: dict[str, Any] = {"id": interrupt.id, "reason": _REASONS[interrupt.reason]}
-    given = {
+def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
+    """Writes an element of `interrupts`. `call_id`: under which the protocol knows its call."""
+    call, schema = interrupt.call, interrupt.schema
+    if interrupt.reason == "approval":
+        schema = _EDITED if interrupt.editable else _APPROVAL
+    expires_at = interrupt.expires_at and interrupt.expires_at.isoformat()
+    optional = {
         "message": interrupt.message,
         "toolCallId": (call_id or call.id or None) if call else None,
-        "responseSchema": None if schema is None else dict(schema),
-        "expiresAt": None if interrupt.expires_at is None else interrupt.expires_at.isoformat(),
+        "responseSchema": schema if schema is None else dict(schema),
+        "expiresAt": expires_at,
     }
-    fields |= {name: value for name, value in given.items() if value is not None}
-    shown = {
-        key: value for key, value in interrupt.metadata.items() if key not in ("dragoman", "ag-ui")
-    }
-    read = _read({**fields, "metadata": shown}, call)
-    more = difference(interrupt, read)
-    held: dict[str, Any] = {"interrupt": more} if more else {}
-    back = {
-        "signature": interrupt.signature,
-        "metadata": dict(interrupt.metadata) if "metadata" in more else None,
-    }
-    if any(back.values()):
-        held["resume"] = {name: value for name, value in back.items() if value}
-    return {**fields, **metadata_of(shown, held)}
+    fields: Json = {"id": interrupt.id, "reason": _REASONS[interrupt.reason]}
+    fields |= {name: value for name, value in optional.items() if value is not None}
+    metadata = app_metadata(dict(interrupt.metadata))
+    difference = find_difference(interrupt, _read({**fields, "metadata": metadata}, call))
+    extras = _interrupt_extras(interrupt, difference)
+    return {**fields, **dump_metadata(metadata, extras)}
 
 
-def _read(fields: Mapping[str, Any], call: ToolCallPart | None) -> Interrupt:
+def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
+    """What an interrupt carries: what would be read otherwise, and what its answer brings back."""
+    returned: Json = {}
+    if interrupt.signature:
+        returned["signature"] = interrupt.signature
+    if "metadata" in difference and interrupt.metadata:
+        returned["metadata"] = dict(interrupt.metadata)
+    extras = {"interrupt": difference, "resume": returned}
+    return {name: value for name, value in extras.items() if value}
+
+
+def _read(fields: JsonMap, call: ToolCallPart | None) -> Interrupt:
     reason: Reason = _READ.get(if_text(fields.get("reason")), "input")
     schema = if_object(fields.get("responseSchema")) or None
-    editable = reason == "approval" and "arguments" in if_object(
-        if_object(schema).get("properties")
-    )
+    is_approval = reason == "approval"
+    editable = is_approval and "arguments" in if_object(if_object(schema).get("properties"))
     return Interrupt(
         if_text(fields.get("id")),
         reason,
         call=call,
         message=if_text(fields.get("message")) or None,
-        schema=None if reason == "approval" else schema,
-        expires_at=_time(fields.get("expiresAt")),
+        schema=None if is_approval else schema,
+        expires_at=_read_time(fields.get("expiresAt")),
         editable=editable,
-        metadata=others(fields.get("metadata")),
+        metadata=app_metadata(fields.get("metadata")),
     )
 
 
-def _time(value: Any) -> datetime | None:
+def _read_time(value: Any) -> datetime | None:
     try:
         return msgspec.convert(value, datetime)
     except (msgspec.ValidationError, ValueError):
@@ -100,54 +102,52 @@ def _time(value: Any) -> datetime | None:
 
 
 def load_resume(entries: Any) -> tuple[Resume, ...]:
-    """The field `resume` → answers. One to an approval is an object with `approved`; anything else is a value.
+    """Reads the field `resume`. An answer to an approval is an object with `approved`; anything else is a value.
 
     Raises:
         HistoryError: one does not say what it answers.
     """
-    listed = [renamed(if_object(entry)) for entry in if_list(entries)]
-    for place, entry in enumerate(listed):
-        if not isinstance(entry.get("interruptId"), str):
+    answers = [rename_fields(if_object(entry)) for entry in if_list(entries)]
+    for index, answer in enumerate(answers):
+        if not isinstance(answer.get("interruptId"), str):
             raise HistoryError(
-                f"resume[{place}] of a RunAgentInput is an object with the interruptId that it answers, a text"
+                f"resume[{index}] of a RunAgentInput is an object with the interruptId that it answers, a text"
             )
-    return tuple([_resume(entry) for entry in listed])
+    return tuple([_read_answer(answer) for answer in answers])
 
 
-def _resume(entry: Mapping[str, Any]) -> Resume:
-    held = unpacked(entry.get("metadata"))
-    back = if_object(held.get("resume"))
-    metadata = if_object(back.get("metadata")) or others(entry.get("metadata"))
+def _read_answer(entry: JsonMap) -> Resume:
+    extras = load_extras(entry.get("metadata"))
+    returned = if_object(extras.get("resume"))
     payload = entry.get("payload")
-    cancelled = entry.get("status") == "cancelled"
-    given = if_object(payload)
-    if not cancelled and not isinstance(given.get("approved"), bool) and set(given) != {_VALUE}:
-        payload = {_VALUE: payload}
-    made = Resume(
+    fields = if_object(payload)
+    is_cancelled = entry.get("status") == "cancelled"
+    # an answer is an object with `approved` or with `value`; clients send bare values too
+    is_answer = isinstance(fields.get("approved"), bool) or set(fields) == {_VALUE}
+    answer = Resume(
         entry["interruptId"],
-        "cancelled" if cancelled else "resolved",
-        payload,
-        if_text(back.get("signature")) or None,
-        metadata,
+        "cancelled" if is_cancelled else "resolved",
+        payload if is_cancelled or is_answer else {_VALUE: payload},
+        if_text(returned.get("signature")) or None,
+        if_object(returned.get("metadata")) or app_metadata(entry.get("metadata")),
     )
-    return changed(made, held.get("answer"), Resume)
+    return apply_difference(answer, extras.get("answer"), Resume)
 
 
-def dump_resume(answers: Iterable[Resume]) -> list[dict[str, Any]]:
-    """The inverse."""
-    return [_dumped(answer) for answer in answers]
+def dump_resume(answers: Iterable[Resume]) -> list[Json]:
+    """Writes the field `resume`."""
+    return [_dump_answer(answer) for answer in answers]
 
 
-def _dumped(answer: Resume) -> dict[str, Any]:
-    payload: Any = answer.payload
-    entry: dict[str, Any] = {"interruptId": answer.interrupt_id, "status": answer.status}
-    if payload is not None:
-        entry["payload"] = payload
-    shown = {
-        key: value for key, value in answer.metadata.items() if key not in ("dragoman", "ag-ui")
-    }
-    held: dict[str, Any] = {"resume": {"signature": answer.signature}} if answer.signature else {}
-    read = _resume({**entry, **metadata_of(shown, held)})
-    if more := difference(answer, read):
-        held["answer"] = more
-    return {**entry, **metadata_of(shown, held)}
+def _dump_answer(answer: Resume) -> Json:
+    entry: Json = {"interruptId": answer.interrupt_id, "status": answer.status}
+    if answer.payload is not None:
+        entry["payload"] = answer.payload
+    metadata = app_metadata(dict(answer.metadata))
+    extras: Json = {}
+    if answer.signature:
+        extras["resume"] = {"signature": answer.signature}
+    read = _read_answer({**entry, **dump_metadata(metadata, extras)})
+    if difference := find_difference(answer, read):
+        extras["answer"] = difference
+    return {**entry, **dump_metadata(metadata, extras)}

@@ -3,18 +3,18 @@ their own. What the protocol has no field for stands in their metadata (`extras`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
+from dragoman.codec.json_values import Json, bounded, if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ag_ui.messages_dump import Group, dump_group
-from dragoman.wires.ag_ui.messages_load import ROLES, held_by, key_of, load_group
-from dragoman.wires.ag_ui.quirks import renamed_message, unpacked
+from dragoman.wires.ag_ui.messages_load import ACTIVITY, ROLES, group_extras, group_key, load_group
+from dragoman.wires.ag_ui.quirks import load_extras, rename_message
 
 __all__ = [
     "dump_conversation",
@@ -31,7 +31,7 @@ layout = Layout(
 )
 """Where the messages stand in the body of a request."""
 
-_Entries = list[tuple[int, dict[str, Any]]]
+_Group = list[tuple[int, Json]]
 """Messages of theirs that are one of ours, with their places."""
 _ANY = frozenset(["id", "role", "content", "metadata", "subagentRunId", "encryptedValue"])
 _FIELDS: Mapping[str, frozenset[str]] = {
@@ -60,24 +60,22 @@ _JOINS: Mapping[str, frozenset[str]] = {
 def votes(message: Any) -> int:
     """How surely a message is one of AG-UI: its own roles and fields are nobody else's."""
     fields = if_object(message)
-    role = fields.get("role")
-    if not isinstance(role, str) or role not in _FIELDS or not isinstance(fields.get("id"), str):
+    role = if_text(fields.get("role"))
+    if role not in _FIELDS or not isinstance(fields.get("id"), str):
         return 0
     if not fields.keys() <= _FIELDS[role] | _ANY:
         return 0
     if role in _ALONE:
         return 3 if all(isinstance(fields.get(name), str) for name in _ALONE[role]) else 0
-    if unpacked(fields.get("metadata")) or (
-        role == "assistant" and _has_calls(fields.get("toolCalls"))
-    ):
+    is_calling = role == "assistant" and _has_calls(fields.get("toolCalls"))
+    if is_calling or load_extras(fields.get("metadata")):
         return 3
     return 1 if isinstance(fields.get("content", ""), str | list) else 0
 
 
 def _has_calls(calls: Any) -> bool:
-    return bool(listed := if_objects(calls)) and all(
-        isinstance(call.get("function"), dict) for call in listed
-    )
+    entries = if_objects(calls)
+    return bool(entries) and all(isinstance(call.get("function"), dict) for call in entries)
 
 
 def load_conversation(
@@ -90,54 +88,68 @@ def load_conversation(
     """
     if not isinstance(payload, list):
         raise HistoryError("the messages of AG-UI are a list of objects")
-    groups: list[_Entries] = []
-    by_key: dict[str, _Entries] = {}
+    groups = _Groups()
     for index, entry in enumerate(cast("list[Any]", payload)):
         try:
-            fields = _entry(entry, problems)
+            fields = _load_entry(entry, problems)
         except HistoryError as error:
             noted(error, problems, index, "role" if isinstance(entry, dict) else None)
             continue
-        if held_by(fields).get("void") is True or if_text(fields.get("subagentRunId")):
-            continue  # retracted, or of a run within a tool, which its result tells of
-        group = _group_of(fields, groups, by_key)
-        if group is None:
-            group = by_key[key_of(fields)] = []
-            groups.append(group)
-        group.append((index, fields))
+        is_retracted = group_extras(fields).get("void") is True
+        # what a run within a tool said is told by the tool's result
+        if not is_retracted and not if_text(fields.get("subagentRunId")):
+            groups.add(index, fields)
     names: dict[str, str] = {}
-    return [message for group in groups for message in load_group(group, origin, names, problems)]
+    return [
+        message for group in groups.listed for message in load_group(group, origin, names, problems)
+    ]
 
 
-def _entry(entry: Any, problems: list[Problem] | None) -> dict[str, Any]:
+def _load_entry(entry: Any, problems: list[Problem] | None) -> Json:
     if not isinstance(entry, dict):
         raise HistoryError("the messages of AG-UI are a list of objects")
-    fields = renamed_message(cast("dict[str, Any]", entry))
+    fields = rename_message(cast("Json", entry))
     role = fields.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise HistoryError(f"AG-UI has no role {role!r:.100}; it has {', '.join(ROLES)}")
     return fields if problems is None else bounded(fields)
 
 
-def _group_of(
-    fields: Mapping[str, Any], groups: Sequence[_Entries], by_key: Mapping[str, _Entries]
-) -> _Entries | None:
-    """The group that a message goes on with; where it says so itself, others may stand in between, since clients put results behind their calls."""
-    held, key = held_by(fields), key_of(fields)
-    known = by_key.get(key) if key else None
-    if known is not None and (
-        isinstance(held.get("of"), str) or held_by(known[0][1]).get("of") == key
-    ):
-        return known
-    if held or not groups:
-        return None
-    last = groups[-1]
-    if fields["role"] == "activity":
-        return last
-    if held_by(last[0][1]):
-        return None
-    role = next((each["role"] for _, each in reversed(last) if each["role"] != "activity"), "")
-    return last if fields["role"] in _JOINS.get(role, ()) else None
+class _Groups:
+    """The groups of a conversation, as they are found."""
+
+    def __init__(self) -> None:
+        self.listed: list[_Group] = []
+        self._by_key: dict[str, _Group] = {}
+
+    def add(self, index: int, entry: Json) -> None:
+        """Adds a message of theirs to the group that it goes on with, or begins one."""
+        group = self._find_noted(entry)
+        if group is None and not group_extras(entry) and self.listed:
+            group = self._find_last(entry)
+        if group is None:
+            group = self._by_key[group_key(entry)] = []
+            self.listed.append(group)
+        group.append((index, entry))
+
+    def _find_noted(self, entry: Json) -> _Group | None:
+        """The group that a message says it is of. Others may be in between, since clients put results behind their calls."""
+        key = group_key(entry)
+        group = self._by_key.get(key) if key else None
+        if group is None:
+            return None
+        is_noted = isinstance(group_extras(entry).get("of"), str)
+        return group if is_noted or group_extras(group[0][1]).get("of") == key else None
+
+    def _find_last(self, entry: Json) -> _Group | None:
+        """The last group, if a message of others goes on with it."""
+        last = self.listed[-1]
+        if entry["role"] == ACTIVITY:
+            return last
+        if group_extras(last[0][1]):
+            return None
+        roles = [other["role"] for _, other in last if other["role"] != ACTIVITY]
+        return last if roles and entry["role"] in _JOINS.get(roles[-1], ()) else None
 
 
 def load_messages(
@@ -154,7 +166,7 @@ def load_messages(
 
 def dump_conversation(
     messages: Iterable[Message], *, extras: bool = True, parts: bool = True
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Messages → theirs. `extras`: with what the protocol has no field for; `parts`: results may be lists of parts."""
     group = Group(extras=extras, parts=parts)
     return [
@@ -169,6 +181,6 @@ def dump_messages(
     *,
     target: Origin | None = None,  # noqa: ARG001 nothing is signed for one peer and not for another
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Messages → theirs, which `load_messages` gives back as they were."""
     return dump_conversation(messages)

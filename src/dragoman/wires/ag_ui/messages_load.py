@@ -1,4 +1,9 @@
-"""A group of their messages → one of ours."""
+"""A group of their messages → one of ours.
+
+What we wrote ourselves carries extras: `at` is the index of a piece, `of` the id by which its group is known, `more` the pieces that the
+protocol has no form for, `message` the fields of the message that would be read otherwise. Clients also keep messages as a stream told
+them: those carry `start` and `m` (the id of our message) in their place.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.carried import changed
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.carried import apply_difference
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.message import (
@@ -20,23 +25,28 @@ from dragoman.message import (
     Role,
     ThinkingPart,
     ToolCallPart,
+    ToolResultPart,
 )
 from dragoman.wires.ag_ui.content import load_content
-from dragoman.wires.ag_ui.quirks import OWN, native_of, others, unpacked
+from dragoman.wires.ag_ui.quirks import OWN, app_metadata, load_extras, load_native
 from dragoman.wires.ag_ui.tools import load_call, load_result
 
 __all__ = [
     "ACTIVITY",
     "ROLES",
-    "changed_signature",
-    "held_by",
-    "index_of",
-    "key_of",
+    "group_extras",
+    "group_key",
     "load_group",
+    "load_index",
     "load_piece",
     "load_thinking",
+    "restore_signature",
 ]
 
+Placed = tuple[int | None, Content]
+"""A piece, and its index where that is carried."""
+ACTIVITY = "activity"
+"""Kind of the mark of what a client shows beside the messages."""
 ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
     "developer": Role.SYSTEM,
@@ -44,230 +54,219 @@ ROLES: Mapping[str, Role] = {
     "assistant": Role.MODEL,
     "tool": Role.USER,
     "reasoning": Role.MODEL,
-    "activity": Role.USER,
+    ACTIVITY: Role.USER,
 }
 """Their roles → ours."""
-ACTIVITY = "activity"
-"""Kind of the mark of what a client shows beside the messages."""
+_BESIDE = ("reasoning", ACTIVITY)
+"""Roles of messages that what is ours as a whole is seldom read from."""
 _MESSAGE_FIELDS = frozenset(Message.__struct_fields__)
-Placed = tuple[int | None, Content]
-"""A piece, and its place where that is carried."""
 
 
 def load_group(
-    entries: Sequence[tuple[int, Mapping[str, Any]]],
+    entries: Sequence[tuple[int, JsonMap]],
     origin: Origin | None,
     names: MutableMapping[str, str],
     problems: list[Problem] | None = None,
 ) -> list[Message]:
-    """The messages of a group, each with its place in the list → the one that they are; none where nothing can be read. `names` takes
+    """The messages of a group, each with its index in the list → the one that they are; none where nothing can be read. `names` takes
     those of calls, by id.
 
     Raises:
         HistoryError: one cannot be read, and no problems are noted.
     """
     pieces: list[Placed] = []
-    more: list[Placed] = []
-    first: Mapping[str, Any] | None = None
-    form: dict[str, Any] = {}
+    unwritten: list[Placed] = []
+    head: JsonMap | None = None
+    form: Json = {}
     for index, entry in entries:
-        held = unpacked(entry.get("metadata"))
+        extras = load_extras(entry.get("metadata"))
         try:
-            read = _pieces(entry, held, names, form, is_first=first is None)
+            read = _load_pieces(entry, extras, names, form, is_first=head is None)
         except HistoryError as error:
             noted(error, problems, index, "toolCalls" if entry.get("toolCalls") else "content")
             continue
-        first = (
-            entry
-            if first is None or (first["role"] in ("reasoning", ACTIVITY) and not _held(first))
-            else first
-        )
+        head = _choose_head(head, entry)
         pieces += read
-        more += _unwritten(held.get("more"))
+        unwritten += _load_unwritten(extras.get("more"))
         names.update({call.id: call.name for _, call in read if isinstance(call, ToolCallPart)})
-    if first is None:
+    if head is None:
         return []
-    held = held_by(entries[0][1])
-    made = _message(first, _ordered([*pieces, *more]), form, origin if not held else None)
-    if held:
-        given = held.get("m")
-        made = made.replace(id=given if isinstance(given, str) else key_of(entries[0][1]) or None)
-    return [_carried(made, held.get("message") or _begun(held.get("start")))]
+    first = entries[0][1]
+    extras = group_extras(first)
+    message = _load_message(head, _sort_pieces([*pieces, *unwritten]), form)
+    if not extras:
+        return [message.replace(origin=origin if message.role is Role.MODEL else None)]
+    id_ = extras.get("m")
+    message = message.replace(id=id_ if isinstance(id_, str) else group_key(first) or None)
+    return [_apply_extras(message, extras)]
 
 
-def held_by(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _choose_head(head: JsonMap | None, entry: JsonMap) -> JsonMap:
+    """The message of a group that has the fields of ours as a whole: its first, but no reasoning of others."""
+    is_beside = head is not None and head["role"] in _BESIDE
+    if head is None or (is_beside and not load_extras(head.get("metadata"))):
+        return entry
+    return head
+
+
+def group_extras(entry: JsonMap) -> Json:
     """The extras of a message; those of its first call, where a stream began it with that."""
-    held = unpacked(entry.get("metadata"))
+    extras = load_extras(entry.get("metadata"))
     calls = if_objects(entry.get("toolCalls"))
-    if held or not calls:
-        return held
-    return {
-        key: value
-        for key, value in unpacked(calls[0].get("metadata")).items()
-        if key in ("of", "start", "m")
-    }
+    if extras or not calls:
+        return extras
+    of_call = load_extras(calls[0].get("metadata"))
+    return {name: of_call[name] for name in ("of", "start", "m") if name in of_call}
 
 
-def key_of(entry: Mapping[str, Any]) -> str:
-    """By which the group of a message is known."""
-    return of if isinstance(of := held_by(entry).get("of"), str) else if_text(entry.get("id"))
+def group_key(entry: JsonMap) -> str:
+    """The id by which the group of a message is known."""
+    key = group_extras(entry).get("of")
+    return key if isinstance(key, str) else if_text(entry.get("id"))
 
 
-def _begun(start: Any) -> dict[str, Any]:
-    """What a stream carried of the start of a message → what is carried of the message."""
-    fields = dict(if_object(start))
-    if "message_id" in fields:
-        fields["id"] = fields["message_id"]
-    return fields
-
-
-def _held(entry: Mapping[str, Any]) -> bool:
-    return bool(unpacked(entry.get("metadata")))
-
-
-def _message(
-    entry: Mapping[str, Any], content: tuple[Content, ...], form: dict[str, Any], origin: Any
-) -> Message:
-    role = ROLES[entry["role"]]
-    metadata: dict[str, Any] = {}
+def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> Message:
+    role = entry["role"]
+    metadata: Json = {}
     native: Native = None
-    if entry["role"] not in ("tool", "reasoning", ACTIVITY):
-        metadata = others(entry.get("metadata"))
-        own = rest(entry, "id", "role", "content", "toolCalls", "metadata")
-        form = {**form, **({"role": "developer"} if entry["role"] == "developer" else {})}
-        native = OWN.note(own, form)
-    return Message(
-        role,
-        content,
-        id=if_text(entry.get("id")) or None,
-        origin=origin if role is Role.MODEL else None,
-        metadata=metadata,
-        native=native,
-    )
+    # results and reasoning keep their fields in their pieces, not in the message
+    if role not in ("tool", *_BESIDE):
+        metadata = app_metadata(entry.get("metadata"))
+        native_fields = rest(entry, "id", "role", "content", "toolCalls", "metadata")
+        form = {**form, **({"role": role} if role == "developer" else {})}
+        native = OWN.note(native_fields, form)
+    id_ = if_text(entry.get("id")) or None
+    return Message(ROLES[role], content, id=id_, metadata=metadata, native=native)
 
 
-def _pieces(
-    entry: Mapping[str, Any],
-    held: Mapping[str, Any],
+def _apply_extras(message: Message, extras: JsonMap) -> Message:
+    """A message with what was carried of it; itself where that cannot be read."""
+    fields = if_object(extras.get("message"))
+    if not extras.get("message"):
+        start = if_object(extras.get("start"))
+        fields = {**start, **({"id": start["message_id"]} if "message_id" in start else {})}
+    fields = {name: value for name, value in fields.items() if name in _MESSAGE_FIELDS}
+    if not fields:
+        return message
+    # the content may be large, and is seldom carried: keep it out of what is converted
+    bare = message.replace(content=())
+    read = apply_difference(bare, fields, Message)
+    if "content" in fields and read is not bare:
+        return read
+    return read.replace(content=message.content)
+
+
+# pieces
+
+
+def _load_pieces(
+    entry: JsonMap,
+    extras: JsonMap,
     names: Mapping[str, str],
-    form: dict[str, Any],
+    form: Json,
     *,
     is_first: bool,
 ) -> list[Placed]:
     """What one message says."""
-    role, at = entry["role"], index_of(held)
+    role, index = entry["role"], load_index(extras)
     if role == "tool":
-        result = load_result(entry, held, names)
-        return [(at, result if is_first or held else _with_id(result, entry))]
+        result = load_result(entry, extras, names)
+        return [(index, result if is_first or extras else _add_id(result, entry))]
     if role == "reasoning":
-        return [(at, load_thinking(entry, held))]
+        return [(index, load_thinking(entry, extras))]
     if role == ACTIVITY:
-        return [(at, MarkPart(ACTIVITY, OWN.note(_activity(entry), mark=True)))]
+        return [(index, _load_activity(entry))]
     pieces = load_content(entry.get("content"), form)
-    if pieces:
-        pieces[0] = changed(pieces[0], held.get("part"), Content) if len(pieces) == 1 else pieces[0]
-    calls = entry.get("toolCalls")
-    if calls is not None and len(if_objects(calls)) != len(if_list(calls)):
-        raise HistoryError("the toolCalls of an AG-UI message are a list of objects")
-    placed: list[Placed] = [
-        (at if not place else None, piece) for place, piece in enumerate(pieces)
-    ]
+    if len(pieces) == 1:
+        pieces = [apply_difference(pieces[0], extras.get("part"), Content)]
+    calls = _list_calls(entry)
+    placed = [(None if position else index, piece) for position, piece in enumerate(pieces)]
     if role != "assistant":
         return placed
     return placed + [
-        (index_of(unpacked(call.get("metadata"))), load_call(call)) for call in if_objects(calls)
+        (load_index(load_extras(call.get("metadata"))), load_call(call)) for call in calls
     ]
 
 
-def _activity(entry: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = others(entry.get("metadata"))
-    return {**rest(entry, "role", "metadata"), **({"metadata": metadata} if metadata else {})}
+def _list_calls(entry: JsonMap) -> list[Json]:
+    calls = if_list(entry.get("toolCalls"))
+    if len(if_objects(calls)) != len(calls):
+        raise HistoryError("the toolCalls of an AG-UI message are a list of objects")
+    return calls
 
 
-def load_thinking(entry: Mapping[str, Any], held: Mapping[str, Any]) -> ThinkingPart:
-    """A reasoning message → thinking."""
-    signed = held.get("signed")
+def _load_activity(entry: JsonMap) -> MarkPart:
+    fields = rest(entry, "role", "metadata")
+    if metadata := app_metadata(entry.get("metadata")):
+        fields["metadata"] = metadata
+    return MarkPart(ACTIVITY, OWN.note(fields, mark=True))
+
+
+def load_thinking(entry: JsonMap, extras: JsonMap) -> ThinkingPart:
+    """Reads a reasoning message."""
+    signed = extras.get("signed")
     neutral = ["role", "content"]
-    neutral += ["id"] if held else []
+    neutral += ["id"] if extras else []
     neutral += ["encryptedValue"] if isinstance(signed, list) else []
-    read = ThinkingPart(if_text(entry.get("content")), native_of(entry, *neutral))
-    read = changed(read, held.get("part"), ThinkingPart)
-    return changed_signature(read, signed, entry.get("encryptedValue"))
+    read = ThinkingPart(if_text(entry.get("content")), load_native(entry, *neutral))
+    read = apply_difference(read, extras.get("part"), ThinkingPart)
+    return restore_signature(read, signed, entry.get("encryptedValue"))
 
 
-def changed_signature(piece: ThinkingPart, signed: Any, value: Any) -> ThinkingPart:
+def restore_signature(piece: ThinkingPart, signed: Any, signature: Any) -> ThinkingPart:
     """Thinking with its signature where it was. `signed`: wire and field."""
     path = if_list(signed)
-    if (
-        len(path) != 2
-        or not isinstance(value, str)
-        or not all(isinstance(name, str) for name in path)
-    ):
+    if len(path) != 2 or not all(isinstance(name, str) for name in (*path, signature)):
         return piece
     wire, field = path
     native = dict(piece.native or {})
     fields = if_object(native.get(wire))
-    native[wire] = {name: value if name == field else each for name, each in fields.items()}
+    native[wire] = {**fields, **({field: signature} if field in fields else {})}
     return msgspec.structs.replace(piece, native=native)
 
 
 def load_piece(read: Content | None, carried: Any) -> Content | None:
     """What was read of a part, with what was carried of it; `None`: nothing was read, and what was carried is no part."""
     if read is not None:
-        return changed(read, carried, Content)
+        return apply_difference(read, carried, Content)
     try:
         return msgspec.convert(carried, Content)
     except (ValueError, TypeError):
         return None
 
 
-def _with_id(result: Any, entry: Mapping[str, Any]) -> Any:
+def _add_id(result: ToolResultPart, entry: JsonMap) -> ToolResultPart:
     """A result that is a message of its own there and not here, with its id."""
     if not (id_ := if_text(entry.get("id"))):
         return result
-    own = {**OWN.fields(result.native), "id": id_}
-    return msgspec.structs.replace(result, native=OWN.note(own, OWN.form(result.native)))
+    native = {**OWN.fields(result.native), "id": id_}
+    return msgspec.structs.replace(result, native=OWN.note(native, OWN.form(result.native)))
 
 
-def index_of(held: Mapping[str, Any]) -> int | None:
+def load_index(extras: JsonMap) -> int | None:
     """The index of a part that its extras say; `None`: they say none."""
-    at = held.get("at")
-    return at if isinstance(at, int) and not isinstance(at, bool) and at >= 0 else None
+    index = extras.get("at")
+    is_index = isinstance(index, int) and not isinstance(index, bool) and index >= 0
+    return index if is_index else None
 
 
-def _unwritten(more: Any) -> list[Placed]:
-    """Pieces that the protocol has no form for, with their places."""
-    read: list[Placed] = []
-    for each in if_list(more):
-        pair = if_list(each)
-        index = index_of({"at": pair[0]}) if len(pair) == 2 else None
+def _load_unwritten(more: Any) -> list[Placed]:
+    """Pieces that the protocol has no form for, with their indexes."""
+    placed: list[Placed] = []
+    for pair in map(if_list, if_list(more)):
+        index = load_index({"at": pair[0]}) if len(pair) == 2 else None
         piece = None if index is None else load_piece(None, pair[1])
         if piece is not None:
-            read.append((index, piece))
-    return read
+            placed.append((index, piece))
+    return placed
 
 
-def _ordered(pieces: Sequence[Placed]) -> tuple[Content, ...]:
-    """The pieces by their places; one without a place stands behind the one before it."""
+def _sort_pieces(pieces: Sequence[Placed]) -> tuple[Content, ...]:
+    """The pieces by their indexes; one without an index is behind the one before it."""
     placed: list[tuple[int, Content]] = []
     last = -1
-    for at, piece in pieces:
-        last = last + 1 if at is None else at
+    for index, piece in pieces:
+        last = last + 1 if index is None else index
         placed.append((last, piece))
-    return tuple([piece for _, piece in sorted(placed, key=_first)])
-
-
-def _first(pair: tuple[int, Content]) -> int:
-    return pair[0]
-
-
-def _carried(message: Message, fields: Any) -> Message:
-    """A message with what was carried of it; itself where that cannot be read."""
-    known = {name: value for name, value in if_object(fields).items() if name in _MESSAGE_FIELDS}
-    if not known:
-        return message
-    bare = message.replace(content=())  # which may be large, and is carried seldom
-    read = changed(bare, known, Message)
-    return (
-        read if "content" in known and read is not bare else read.replace(content=message.content)
-    )
+    placed.sort(key=lambda pair: pair[0])
+    return tuple([piece for _, piece in placed])

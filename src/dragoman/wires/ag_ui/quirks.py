@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, optional_field, rest
 from dragoman.codec.native import Own
 from dragoman.message import Native
 
@@ -26,14 +26,14 @@ __all__ = [
     "VERSION",
     "Quirks",
     "is_current",
-    "metadata_of",
-    "native_of",
-    "others",
-    "packed",
-    "renamed",
-    "renamed_message",
-    "unpacked",
-    "with_extras",
+    "dump_metadata",
+    "load_native",
+    "app_metadata",
+    "dump_extras",
+    "rename_fields",
+    "rename_message",
+    "load_extras",
+    "add_extras",
 ]
 
 NAME = "ag_ui"
@@ -77,6 +77,7 @@ class Quirks(msgspec.Struct, frozen=True):
 
 def is_current(version: Any) -> bool:
     """Whether a peer that declares this version reads all of 1.0."""
+    # peers send what they like: no digit may be another script's, and no number endless
     head, dot, tail = version.partition(".") if isinstance(version, str) else ("", "", "")
     return (
         bool(dot)
@@ -88,12 +89,12 @@ def is_current(version: Any) -> bool:
     )
 
 
-def packed(fields: Mapping[str, Any]) -> dict[str, Any]:
+def dump_extras(fields: JsonMap) -> Json:
     """The metadata that carries these fields; empty where there are none."""
     return {OURS: json_bytes.encode(fields).decode()} if fields else {}
 
 
-def unpacked(metadata: Any) -> dict[str, Any]:
+def load_extras(metadata: Any) -> Json:
     """The fields that metadata carries; empty where nothing of ours is there, or nothing that can be read."""
     text = if_object(metadata).get(OURS)
     if not isinstance(text, str):
@@ -104,34 +105,32 @@ def unpacked(metadata: Any) -> dict[str, Any]:
         return {}
 
 
-def metadata_of(metadata: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
     """The field `metadata` of an object that has both; none where both are empty."""
-    both = {**metadata, **packed(fields)}
-    return {"metadata": both} if both else {}
+    both = {**metadata, **dump_extras(fields)}
+    return optional_field("metadata", both)
 
 
-def with_extras(fields: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+def add_extras(fields: JsonMap, extras: JsonMap) -> Json:
     """An object with these extras in its metadata."""
-    metadata = metadata_of(if_object(fields.get("metadata")), extras)
+    metadata = dump_metadata(if_object(fields.get("metadata")), extras)
     return {**rest(fields, "metadata"), **metadata}
 
 
-def native_of(
-    fields: Mapping[str, Any], *neutral: str, form: Mapping[str, Any] | None = None
-) -> Native:
+def load_native(fields: JsonMap, *neutral: str, form: JsonMap | None = None) -> Native:
     """The fields of an object that are not `neutral`, and the application's metadata."""
     own = rest(fields, "metadata", *neutral)
-    if metadata := others(fields.get("metadata")):
+    if metadata := app_metadata(fields.get("metadata")):
         own["metadata"] = metadata
     return OWN.note(own, form)
 
 
-def others(metadata: Any) -> dict[str, Any]:
+def app_metadata(metadata: Any) -> Json:
     """The part of metadata that is the application's."""
     return {key: value for key, value in if_object(metadata).items() if key not in RESERVED}
 
 
-def renamed(fields: Mapping[str, Any], names: Mapping[str, str] = _OF_REQUEST) -> dict[str, Any]:
+def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Json:
     """An object with the protocol's names, where these are not there already. By default those of a request and of an answer in it."""
     return {
         names.get(name, name) if names.get(name) not in fields else name: value
@@ -139,23 +138,25 @@ def renamed(fields: Mapping[str, Any], names: Mapping[str, str] = _OF_REQUEST) -
     }
 
 
-def renamed_message(fields: dict[str, Any]) -> dict[str, Any]:
+def rename_message(fields: Json) -> Json:
     """A message with the protocol's names; itself where it has them."""
     if not fields.keys().isdisjoint(_OF_MESSAGE):
-        fields = renamed(fields, _OF_MESSAGE)
+        fields = rename_fields(fields, _OF_MESSAGE)
     for name, change in (("toolCalls", _call), ("content", _part)):
         listed = if_list(fields.get(name))
-        changed = [change(if_object(each)) if isinstance(each, dict) else each for each in listed]
-        if changed != listed:
-            fields = {**fields, name: changed}
+        apply_difference = [
+            change(if_object(each)) if isinstance(each, dict) else each for each in listed
+        ]
+        if apply_difference != listed:
+            fields = {**fields, name: apply_difference}
     return fields
 
 
-def _call(fields: dict[str, Any]) -> dict[str, Any]:
-    return fields if "encrypted_value" not in fields else renamed(fields, _OF_MESSAGE)
+def _call(fields: Json) -> Json:
+    return fields if "encrypted_value" not in fields else rename_fields(fields, _OF_MESSAGE)
 
 
-def _part(fields: dict[str, Any]) -> dict[str, Any]:
+def _part(fields: Json) -> Json:
     if "mime_type" in (source := if_object(fields.get("source"))):
-        fields = {**fields, "source": renamed(source, _OF_PART)}
-    return renamed(fields, _OF_PART) if "mime_type" in fields else fields
+        fields = {**fields, "source": rename_fields(source, _OF_PART)}
+    return rename_fields(fields, _OF_PART) if "mime_type" in fields else fields

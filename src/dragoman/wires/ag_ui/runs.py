@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.carried import difference, with_carried
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.carried import apply_carried, find_difference
+from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -14,7 +14,7 @@ from dragoman.message import Origin
 from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.interrupts import dump_resume, load_resume
 from dragoman.wires.ag_ui.messages import dump_conversation, load_conversation
-from dragoman.wires.ag_ui.quirks import OURS, OWN, VERSION, packed, renamed, unpacked
+from dragoman.wires.ag_ui.quirks import OURS, OWN, VERSION, dump_extras, load_extras, rename_fields
 from dragoman.wires.ag_ui.tools import dump_tools, load_tools
 
 __all__ = ["dump_run", "load_run", "routes"]
@@ -30,36 +30,32 @@ routes = (
 """Where a server has what."""
 _CARRIED = ("thread_id", "run_id", "context", "state", "settings", "metadata")
 """What is carried of a request. Whose conversation it is, and what goes to a provider unread, is not for a client to say."""
+_TYPES: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys(["threadId", "runId", "parentRunId", "protocolVersion"], (str, "text")),
+    **dict.fromkeys(["messages", "tools", "context", "resume"], (list, "list")),
+}
+"""Field → the type that it has, and the word for that."""
 _READ = ("threadId", "runId", "messages", "state", "tools", "context", "forwardedProps", "resume")
 
 
 def load_run(
-    body: Mapping[str, Any],
+    body: JsonMap,
     *,
     path: str = "",  # noqa: ARG001 the protocol's
     headers: Mapping[str, str] = {},  # noqa: ARG001 the protocol's
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """What a client asks. `forwardedProps` is `metadata["forwarded_props"]`; `parentRunId` and `protocolVersion` stand in `native`.
+    """Reads what a client asks. `forwardedProps` is `metadata["forwarded_props"]`; `parentRunId` and `protocolVersion` are in `native`.
 
     Raises:
         HistoryError: the body is no `RunAgentInput`.
     """
-    given: Any = body
-    if not isinstance(given, dict):
-        raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
-    bounded(body if problems is None else rest(body, "messages"))
-    fields = {name: value for name, value in renamed(body).items() if value is not None}
-    for name in ("threadId", "runId", "parentRunId", "protocolVersion"):
-        if name in fields and not isinstance(fields[name], str):
-            raise HistoryError(f"{name} of a RunAgentInput is a text; send it as one")
-    for name in ("messages", "tools", "context", "resume"):
-        if name in fields and not isinstance(fields[name], list):
-            raise HistoryError(f"{name} of a RunAgentInput is a list; send it as one")
+    fields = _load_fields(body, problems)
     forwarded = fields.get("forwardedProps")
-    held = unpacked(forwarded)
-    left = rest(if_object(forwarded), OURS) if OURS in if_object(forwarded) else forwarded
+    carried = load_extras(forwarded)
+    if isinstance(forwarded, dict):
+        forwarded = rest(if_object(forwarded), OURS) or None
     request = RunRequest(
         tuple(load_conversation(fields.get("messages", []), origin, problems)),
         thread_id=if_text(fields.get("threadId")) or None,
@@ -68,17 +64,29 @@ def load_run(
         context=tuple(if_list(fields.get("context"))),
         state=fields.get("state"),
         resume=load_resume(fields.get("resume")),
-        metadata={} if left in (None, {}) else {"forwarded_props": left},
+        metadata={} if forwarded is None else {"forwarded_props": forwarded},
         native=OWN.note(rest(fields, *_READ)),
     )
-    return with_carried(request, held, _CARRIED)
+    return apply_carried(request, carried, _CARRIED)
 
 
-def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:  # noqa: ARG001 nothing is lost
-    """The inverse. What the protocol has no field for stands in `forwardedProps`, under the key `dragoman`."""
-    metadata = request.metadata
-    forwarded = metadata.get("forwarded_props")
-    body: dict[str, Any] = {
+def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
+    """The fields of a body that say something, under today's names."""
+    if not isinstance(body, dict):
+        raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
+    given = if_object(body)
+    bounded(given if problems is None else rest(given, "messages"))
+    fields = {name: value for name, value in rename_fields(given).items() if value is not None}
+    for name, (field_type, noun) in _TYPES.items():
+        if name in fields and not isinstance(fields[name], field_type):
+            raise HistoryError(f"{name} of a RunAgentInput is a {noun}; send it as one")
+    return fields
+
+
+def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:  # noqa: ARG001 nothing is lost
+    """Writes what a client asks. What the protocol has no field for is in `forwardedProps`, under the key `dragoman`."""
+    forwarded = request.metadata.get("forwarded_props")
+    body: Json = {
         "threadId": request.thread_id or request.run_id or "thread",
         "runId": request.run_id or "run",
         "messages": dump_conversation(request.messages),
@@ -86,12 +94,19 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[s
         "context": list(request.context),
         "state": {} if request.state is None else request.state,
         "forwardedProps": {} if forwarded is None else forwarded,
-        **({"resume": dump_resume(request.resume)} if request.resume else {}),
     }
-    own = OWN.fields(request.native)
-    body = {**own, **body, "protocolVersion": own.get("protocolVersion", VERSION)}
+    if request.resume:
+        body["resume"] = dump_resume(request.resume)
+    native_fields = OWN.fields(request.native)
+    body = {
+        **native_fields,
+        **body,
+        "protocolVersion": native_fields.get("protocolVersion", VERSION),
+    }
+    # messages carry what is theirs; reading them again would cost as much as writing them
     read = load_run({**body, "messages": []})
-    more = {name: value for name, value in difference(request, read).items() if name in _CARRIED}
-    if more and isinstance(body["forwardedProps"], dict):
-        body["forwardedProps"] = {**body["forwardedProps"], **packed(more)}
+    difference = find_difference(request.replace(messages=()), read)
+    carried = {name: difference[name] for name in _CARRIED if name in difference}
+    if carried and isinstance(body["forwardedProps"], dict):
+        body["forwardedProps"] = {**body["forwardedProps"], **dump_extras(carried)}
     return body

@@ -6,15 +6,24 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.carried import changed, difference
-from dragoman.codec.json_values import if_list, if_object, if_text, merged, text_or_json
+from dragoman.codec.carried import apply_difference, find_difference
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    if_list,
+    if_object,
+    if_text,
+    merged,
+    optional_field,
+    text_or_json,
+)
 from dragoman.codec.media import as_text
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.ag_ui.content import dump_block, load_content
-from dragoman.wires.ag_ui.quirks import OWN, native_of, unpacked, with_extras
+from dragoman.wires.ag_ui.quirks import OWN, add_extras, load_extras, load_native
 
 __all__ = [
     "dump_call",
@@ -25,6 +34,7 @@ __all__ = [
     "load_output",
     "load_result",
     "load_tools",
+    "part_extras",
     "text_of",
 ]
 
@@ -33,123 +43,122 @@ _JSON = "json"
 
 
 def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
-    """The field `tools` → the tools that the client runs.
+    """Reads the field `tools`: the tools that the client runs.
 
     Raises:
         HistoryError: one has no name.
     """
-    listed = [if_object(tool) for tool in if_list(tools)]
-    for place, tool in enumerate(listed):
+    entries = [if_object(tool) for tool in if_list(tools)]
+    for index, tool in enumerate(entries):
         if not if_text(tool.get("name")):
             raise HistoryError(
-                f"tools[{place}] of a RunAgentInput is an object with a name, a text"
+                f"tools[{index}] of a RunAgentInput is an object with a name, a text"
             )
-    return tuple([_tool(tool) for tool in listed])
+    return tuple([_load_tool(tool) for tool in entries])
 
 
-def _tool(tool: Mapping[str, Any]) -> ToolSpec:
-    read = ToolSpec(
+def _load_tool(tool: JsonMap) -> ToolSpec:
+    spec = ToolSpec(
         tool["name"],
         if_text(tool.get("description")),
         if_object(tool.get("parameters")),
-        native_of(tool, "name", "description", "parameters"),
+        load_native(tool, "name", "description", "parameters"),
     )
-    return changed(read, unpacked(tool.get("metadata")), ToolSpec)
+    return apply_difference(spec, load_extras(tool.get("metadata")), ToolSpec)
 
 
-def dump_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
-    """The inverse."""
-    dumped: list[dict[str, Any]] = []
-    for spec in tools:
-        tool = {
-            "name": spec.name,
-            "description": spec.description,
-            "parameters": dict(spec.input_schema),
-        }
-        tool = merged(tool, OWN.fields(spec.native))
-        dumped.append(with_extras(tool, difference(spec, _tool(tool))))
-    return dumped
+def dump_tools(tools: Iterable[ToolSpec]) -> list[Json]:
+    """Writes the field `tools`."""
+    return [_dump_tool(spec) for spec in tools]
 
 
-def load_call(call: Mapping[str, Any]) -> ToolCallPart:
-    """An element of `toolCalls` → the call.
+def _dump_tool(spec: ToolSpec) -> Json:
+    tool = {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": dict(spec.input_schema),
+    }
+    tool = merged(tool, OWN.fields(spec.native))
+    return add_extras(tool, find_difference(spec, _load_tool(tool)))
+
+
+def load_call(call: JsonMap) -> ToolCallPart:
+    """Reads an element of `toolCalls`.
 
     Raises:
         HistoryError: it names no function.
     """
     function = if_object(call.get("function"))
-    name, text = function.get("name"), function.get("arguments")
+    name, arguments = function.get("name"), function.get("arguments")
     if not isinstance(name, str):
         raise HistoryError("a tool call of AG-UI has a function with a name")
-    native = native_of(call, "id", "type", "function")
-    read = ToolCallPart(if_text(call.get("id")), name, native=native)
-    read = parse_call(read, "" if text is None else text_or_json(text))
-    return changed(read, unpacked(call.get("metadata")).get("part"), ToolCallPart)
+    native = load_native(call, "id", "type", "function")
+    begun = ToolCallPart(if_text(call.get("id")), name, native=native)
+    read = parse_call(begun, "" if arguments is None else text_or_json(arguments))
+    return apply_difference(read, load_extras(call.get("metadata")).get("part"), ToolCallPart)
 
 
-def dump_call(
-    piece: ToolCallPart, id_: str, at: Mapping[str, Any], *, extras: bool = True
-) -> dict[str, Any]:
-    """The inverse. `id_`: under which the protocol knows the call; `at`: extras that say where it stands."""
+def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool = True) -> Json:
+    """Writes an element of `toolCalls`. `id_`: under which the protocol knows the call; `position`: extras that say where it is."""
     function = {"name": piece.name, "arguments": text_of(piece)}
     call = merged({"id": id_, "type": "function", "function": function}, OWN.fields(piece.native))
     if not extras:
-        return with_extras(call, {})
-    more = difference(piece, load_call(call))
-    return with_extras(call, {**at, **({"part": more} if more else {})})
+        return add_extras(call, {})
+    difference = find_difference(piece, load_call(call))
+    return add_extras(call, {**position, **part_extras(difference)})
+
+
+def part_extras(difference: JsonMap) -> Json:
+    """The extras that say what of a part would be read otherwise; empty if nothing would."""
+    return optional_field("part", difference)
 
 
 def text_of(call: ToolCallPart) -> str:
-    """A call's arguments as text: what came of them where they are cut or no JSON, else a JSON object."""
+    """A call's arguments as text: a JSON object, or what came of them if they are cut or no JSON."""
     return arguments_json(call) if call.state == "complete" else call.raw or ""
 
 
-def load_output(content: Any, held: Mapping[str, Any], form: dict[str, Any]) -> Any:
-    """The content of a result → what the tool returned. `held`: its extras.
+def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
+    """What a tool returned, of the content of its result.
 
     Raises:
         HistoryError: it is neither a text nor a list of parts.
     """
     if isinstance(content, list):
         return tuple(load_content(content, form))
-    text = (
-        if_text(content) if content is None or isinstance(content, str) else text_or_json(content)
-    )
-    if held.get(_JSON) is True:
-        try:
-            return json_bytes.decode(text)
-        except ValueError:
-            return text
-    return text
+    text = "" if content is None else text_or_json(content)
+    if extras.get(_JSON) is not True:
+        return text
+    try:
+        return json_bytes.decode(text)
+    except ValueError:
+        return text
 
 
 def dump_output(
     piece: ToolResultPart, *, parts: bool = True, extras: bool = True
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Any, Json]:
     """What a tool returned → the content of a result, and what the extras say of it. `parts`: the peer reads a list of them."""
-    if piece.is_content:
-        if parts:
-            return [dump_block(part, extras=extras) for part in piece.result], {}
-        texts = [
-            part.text if isinstance(part, TextPart) else as_text(part) for part in piece.result
-        ]
-        return "\n".join(texts), {}
     if isinstance(piece.result, str):
         return piece.result, {}
-    return json_bytes.encode(piece.result).decode(), {_JSON: True}
+    if not piece.is_content:
+        return json_bytes.encode(piece.result).decode(), {_JSON: True}
+    if parts:
+        return [dump_block(part, extras=extras) for part in piece.result], {}
+    texts = [part.text if isinstance(part, TextPart) else as_text(part) for part in piece.result]
+    return "\n".join(texts), {}
 
 
-def load_result(
-    message: Mapping[str, Any], held: Mapping[str, Any], names: Mapping[str, str]
-) -> ToolResultPart:
-    """A tool's message → the result. `names`: of the calls before it, by id.
+def load_result(message: JsonMap, extras: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
+    """Reads a tool's message. `names`: of the calls before it, by id.
 
     Raises:
         HistoryError: its content is neither a text nor a list of parts.
     """
-    form: dict[str, Any] = {}
-    output, error = load_output(message.get("content"), held, form), message.get("error")
+    form: Json = {}
+    output, error = load_output(message.get("content"), extras, form), message.get("error")
     neutral = ["id", "role", "toolCallId", "content"]
+    # an error that repeats the output says nothing of its own
     if not isinstance(error, str) or error in ("", output):
         neutral.append("error")
     id_ = if_text(message.get("toolCallId"))
@@ -158,32 +167,34 @@ def load_result(
         names.get(id_, ""),
         error if error and output in ("", None) else output,
         bool(error),
-        native=native_of(message, *neutral, form=form),
+        native=load_native(message, *neutral, form=form),
     )
-    return changed(read, held.get("part"), ToolResultPart)
+    return apply_difference(read, extras.get("part"), ToolResultPart)
 
 
 def dump_result(
     piece: ToolResultPart,
     id_: str,
     call_id: str,
-    at: Mapping[str, Any],
+    position: JsonMap,
     names: Mapping[str, str],
     *,
     parts: bool = True,
     extras: bool = True,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The inverse: the message without its extras, and those. `call_id`: under which the protocol knows the call."""
-    content, held = dump_output(piece, parts=parts, extras=extras)
+) -> tuple[Json, Json]:
+    """Writes a tool's message. Returns it without its extras, and those. `call_id`: under which the protocol knows the call."""
+    content, form = dump_output(piece, parts=parts, extras=extras)
     message = {"id": id_, "role": "tool", "toolCallId": call_id, "content": content}
-    own = OWN.fields(piece.native)
+    native_fields = OWN.fields(piece.native)
     if piece.is_error:
-        shown = (
-            content
-            if isinstance(content, str)
-            else "\n".join(t for b in content if (t := if_text(b.get("text"))))
-        )
-        message["error"] = if_text(own.get("error")) or shown or "error"
-    message = merged(message, own)
-    more = difference(piece, load_result(message, held, names))
-    return message, {**at, **held, **({"part": more} if more else {})}
+        message["error"] = if_text(native_fields.get("error")) or _error_text(content) or "error"
+    message = merged(message, native_fields)
+    difference = find_difference(piece, load_result(message, form, names))
+    return message, {**position, **form, **part_extras(difference)}
+
+
+def _error_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    texts = [if_text(block.get("text")) for block in content]
+    return "\n".join(filter(None, texts))

@@ -125,10 +125,11 @@ class Encoder(PartEncoder):
             return
         self._is_begun = True
         answers = [message for message in self._before if message.role is Role.MODEL]
-        names = (answers[-1].turn, answers[-1].id) if answers else ()
+        names = [answers[-1].turn, answers[-1].id] if answers else []
+        # A run goes on with the last answer if calls of that are answered now, or if its messages have that turn's name.
         self._goes_on = turn_after(self._before) is not None or (turn is not None and turn in names)
         if turn is None and self._goes_on:
-            turn = answers[-1].turn or answers[-1].id
+            turn = names[0] or names[1]
         self.write({"type": "start", "messageId": turn} if turn else {"type": "start"})
         if self._goes_on:
             self.write(*self._again)
@@ -136,16 +137,11 @@ class Encoder(PartEncoder):
     # steps: messages
 
     def _message_started(self, event: MessageStarted) -> None:
-        is_model = event.role is Role.MODEL
-        # A user's message is one of results if something was said before it. The first one of a run is its prompt.
-        may_be_results = event.role is Role.USER and (
-            self._has_answer or self.waits or self._is_begun
-        )
-        if event.candidate or not (is_model or may_be_results):
+        if event.candidate or not self._is_of_turn(event.role):
             return
         self._message_ids.add(event.message_id)
         self._events.append(event)
-        if not is_model:
+        if event.role is not Role.MODEL:
             self._results.add(event.message_id)
             return
         self.begin_stream(event.turn or event.message_id)
@@ -153,6 +149,12 @@ class Encoder(PartEncoder):
         self._has_answer, self._step = True, event.message_id
         if is_next_step and not self._is_reset:
             self.write({"type": "start-step"})
+
+    def _is_of_turn(self, role: Role) -> bool:
+        """True for the model's messages, and for a user's that has results: before anything was said it is the run's prompt."""
+        if role is Role.USER:
+            return self._has_answer or self.waits or self._is_begun
+        return role is Role.MODEL
 
     def _message_finished(self, event: MessageFinished) -> None:
         if event.message_id in self._results:

@@ -12,7 +12,7 @@ from dragoman import formats
 from dragoman.errors import HistoryError
 from dragoman.history import alignment, matching, pieces, projection, put
 from dragoman.message import Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.testing.mutation import Sample, mutated
+from dragoman.testing.mutation import Sample, mutate
 
 STORED = [
     Message.system("Be brief."),
@@ -32,7 +32,7 @@ def attack(name: str, number: int) -> int:
     sample = Sample.of(formats.get(name).dump_messages(STORED))
     merged = 0
     for _ in range(number):
-        payload = mutated(chance, sample)
+        payload = mutate(chance, sample)
         try:
             changes = put(STORED, name, payload)
         except HistoryError:
@@ -111,11 +111,11 @@ class Counting:
         self.work = 0
         for module, name, size in (
             (pieces, "neutral", lambda *_: 1),
-            (matching, "aligned", lambda these, those: len(these) + len(those)),
-            (projection, "aligned", lambda these, those: len(these) + len(those)),
+            (matching, "align", lambda these, those: len(these) + len(those)),
+            (projection, "align", lambda these, those: len(these) + len(those)),
             (alignment, "_anchors", lambda these, those, **_: len(these) + len(those)),
             (alignment, "_longest_common", lambda these, those: len(these) * len(those)),
-            (matching, "projected", lambda _, start, end, __: end - start),
+            (matching, "project", lambda _, start, end, __: end - start),
         ):
             monkeypatch.setattr(module, name, self.counted(getattr(module, name), size))
 
@@ -152,7 +152,7 @@ def test_a_conversation_that_is_sent_again_is_dumped_by_nobody(
     payload = formats.get("openai_chat").dump_messages(more(stored))
     counting = Counting(monkeypatch)
     calls: list[object] = []
-    monkeypatch.setattr(matching, "projected", lambda *given: calls.append(given) or [])
+    monkeypatch.setattr(matching, "project", lambda *given: calls.append(given) or [])
     assert len(put(stored, "openai_chat", payload).added) == 1
     assert not calls
     assert counting.work <= 5 * len(stored)
