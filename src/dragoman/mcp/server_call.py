@@ -189,42 +189,53 @@ async def run_call(
             if waiting is None:
                 return error_result(str(error))
             problem = str(error)
-        except DragomanError as error:
-            return error_result(str(error))
         except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything
-            _LOG.exception("%s failed", params.name)
-            return error_result(
-                f"{params.name} failed: {type(error).__name__} in the server's own code; its log says more"
-            )
+            return _failure_result(params.name, error)
         assert waiting is not None
-        capabilities = context.session.client_capabilities
-        questions = {
-            interrupt.id: question(interrupt, capabilities, problem)
-            for interrupt in waiting.pending
-        }
-        possible = {key: interrupt for key, interrupt in questions.items() if interrupt is not None}
-        if len(possible) < len(questions):
+        questions = _questions(waiting, context, problem)
+        if questions is None:
             return _unanswered_result(waiting)
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            requests = {key: ElicitRequest(params=interrupt) for key, interrupt in possible.items()}
+            # The client keeps what waits, and calls again with the answers: perhaps another process.
+            requests = {key: ElicitRequest(params=wanted) for key, wanted in questions.items()}
             return InputRequiredResult(input_requests={**requests}, request_state=waiting.to_json())
         try:
-            responses = {
-                key: await _elicit(context, interrupt) for key, interrupt in possible.items()
-            }
+            responses = {key: await _elicit(context, wanted) for key, wanted in questions.items()}
         except MCPError as error:
             _LOG.info("%s: the client cannot ask its user: %s", params.name, error)
             return _unanswered_result(waiting)
         problem = None
-    return (
-        _unanswered_result(waiting)
-        if waiting is not None
-        else error_result(f"{params.name} gave no result")
+    if waiting is None:
+        return error_result(f"{params.name} gave no result")
+    return _unanswered_result(waiting)
+
+
+def _failure_result(name: str, error: Exception) -> CallToolResult:
+    """Returns the result of a call that failed. Only errors of dragoman's own are shown to the client."""
+    if isinstance(error, DragomanError):
+        return error_result(str(error))
+    _LOG.error("%s failed", name, exc_info=error)
+    return error_result(
+        f"{name} failed: {type(error).__name__} in the server's own code; its log says more"
     )
 
 
+def _questions(
+    waiting: Waiting, context: Context, problem: str | None
+) -> dict[str, ElicitRequestFormParams | ElicitRequestURLParams] | None:
+    """Returns what the client is to ask its user, by the interrupts' ids, or None if it cannot ask some of it."""
+    capabilities = context.session.client_capabilities
+    questions: dict[str, ElicitRequestFormParams | ElicitRequestURLParams] = {}
+    for interrupt in waiting.pending:
+        wanted = question(interrupt, capabilities, problem)
+        if wanted is None:
+            return None
+        questions[interrupt.id] = wanted
+    return questions
+
+
 async def _ran(run: Run[Any], progress: Progress) -> tuple[Run[Any], ChatResult[Any]]:
-    """Runs it to its end."""
+    """Runs a run to its end, and tells the client how far it is."""
     async with run:
         async for event in run:
             await progress.feed(event)

@@ -8,6 +8,7 @@ from dragoman.runtime import lazy
 
 if TYPE_CHECKING:
     from dragoman.memory.memory import Memory
+    from dragoman.memory.memory_store import open_store
     from dragoman.memory.store import (
         Batch,
         MessageQuery,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
         Store,
         ThreadChange,
         ThreadQuery,
-        open_store,
     )
     from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 

@@ -11,6 +11,7 @@ import msgspec
 from dragoman.arguments import expect, expect_each, wrong
 from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
 from dragoman.memory.changing import check_owner, clone_of, cloned, owned
+from dragoman.memory.memory_store import open_store
 from dragoman.memory.settings import (
     checked_id,
     checked_metadata,
@@ -26,14 +27,13 @@ from dragoman.memory.store import (
     Store,
     ThreadChange,
     ThreadQuery,
-    open_store,
     page_of,
     with_neighbours,
 )
 from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 from dragoman.memory.window import Loaded, ThreadReading, newest
 from dragoman.message import Message
-from dragoman.model.chat_model import new_id, now
+from dragoman.runtime import new_id, now
 
 __all__ = ["Memory"]
 

@@ -7,17 +7,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 
 import msgspec
 
-from dragoman.errors import HistoryError
+from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.changing import fits, made, owned, words_of
 from dragoman.memory.packing import Packed, digest_of, microseconds, packed, unpacked
-from dragoman.memory.store import Batch, MessageQuery, ThreadQuery
+from dragoman.memory.store import Batch, MessageQuery, Store, ThreadQuery
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path, shows
 from dragoman.message import Message
+from dragoman.sql.address import check_address
 
-__all__ = ["MemoryStore"]
+__all__ = ["open_store", "MemoryStore"]
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -259,3 +261,21 @@ def _place(kept: _Kept, spans: tuple[Span, ...], message_id: str) -> int | None:
         ),
         None,
     )
+
+
+def open_store(url: str) -> Store:
+    """A store: `memory:` (gone with the process), `sqlite:///path`, or `postgresql://user:password@host/database`. Its tables are made or
+    brought up to date with the first use.
+
+    Raises:
+        SettingsError: the URL is of another kind, its folder is not there, or a package is missing.
+    """
+    if url == "memory:":
+        return MemoryStore()
+    check_address(url, "message store", "message store")
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite" and not (folder := Path(rest.removeprefix("/")).parent).is_dir():
+        raise SettingsError(f"the folder of the message store is not there: make {folder}")
+    from dragoman.memory.sql_store import SqlStore
+
+    return SqlStore(url)

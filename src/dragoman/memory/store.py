@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from dragoman.errors import SettingsError
 from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 from dragoman.message import Message
-from dragoman.sql.address import check_address
 
 __all__ = [
     "Batch",
@@ -22,7 +19,6 @@ __all__ = [
     "Store",
     "ThreadChange",
     "ThreadQuery",
-    "open_store",
     "page_of",
     "with_neighbours",
 ]
@@ -187,23 +183,3 @@ async def with_neighbours(
     before = msgspec.structs.replace(own, before=place, newest_first=True, limit=wanted.before)
     after = msgspec.structs.replace(own, after=place, limit=wanted.after)
     return [*await store.messages(before), *found, *await store.messages(after)]
-
-
-def open_store(url: str) -> Store:
-    """A store: `memory:` (gone with the process), `sqlite:///path`, or `postgresql://user:password@host/database`. Its tables are made or
-    brought up to date with the first use.
-
-    Raises:
-        SettingsError: the URL is of another kind, its folder is not there, or a package is missing.
-    """
-    if url == "memory:":
-        from dragoman.memory.memory_store import MemoryStore
-
-        return MemoryStore()
-    check_address(url, "message store", "message store")
-    scheme, _, rest = url.partition("://")
-    if scheme == "sqlite" and not (folder := Path(rest.removeprefix("/")).parent).is_dir():
-        raise SettingsError(f"the folder of the message store is not there: make {folder}")
-    from dragoman.memory.sql_store import SqlStore
-
-    return SqlStore(url)

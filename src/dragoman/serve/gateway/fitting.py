@@ -83,9 +83,8 @@ def _settle(
         before is after for before, after in zip(pieces, message.content, strict=True)
     ):
         return message
-    whose = Origin(
-        origin.provider, origin.endpoint, origin.model
-    )  # whatever became of what stands before
+    # Without the digest of what stands before: the client may have changed that.
+    whose = Origin(origin.provider, origin.endpoint, origin.model)
     return message.replace(content=(*thinking, *pieces), origin=whose)
 
 
@@ -207,12 +206,14 @@ class Fitting:
     ) -> ModelRequest:
         """Returns the request for a provider of another API. What the model's messages hold of the client's API stays in them: no
         wire writes it."""
-        if request.messages is self._messages:  # no middleware has changed it
+        # No middleware has changed the messages.
+        if request.messages is self._messages:
             request = request.replace(messages=self._recalled)
+        # Some providers refuse a tool choice without tools.
         if not request.tools and request.settings.tool_choice in (
             "auto",
             "none",
-        ):  # some take no choice among none
+        ):
             request = request.replace(
                 settings=msgspec.structs.replace(request.settings, tool_choice=None)
             )

@@ -106,9 +106,8 @@ def load_gateway(
         from dragoman.serve.seals.sealer import Sealer
 
         seals = file.secrets("seal_keys")
-        file.make(
-            ("seal_keys",), lambda: Sealer(seals)
-        )  # what is wrong with them is said of their line
+        # Made here only so that an error names the line of the keys.
+        file.make(("seal_keys",), lambda: Sealer(seals))
         arguments["seal_key"] = seals
     if "models" not in top:
         raise file.wrong(

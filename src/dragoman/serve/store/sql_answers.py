@@ -34,7 +34,7 @@ from dragoman.serve.store.answers import TaskPage, TaskQuery
 from dragoman.serve.store.records import Answered, DecodedAnswers
 from dragoman.serve.store.sql_tables import MIGRATIONS, answers, keys, push_configs
 from dragoman.sql.database import Database
-from dragoman.sql.engine import DIALECTS
+from dragoman.sql.engine import DIALECTS, SqlDialect
 
 __all__ = ["SqlAnswers", "read_tasks"]
 
@@ -50,20 +50,36 @@ _TRIES = 3
 """How often a conversation is read again of which something was replaced meanwhile."""
 
 _SAME = (answers.c.owner == bindparam("of_owner"), answers.c.answer_id == bindparam("of_id"))
-_KEYS_OF_ANSWER = (
-    select(answers.c.number, keys.c.key)
-    .select_from(answers.outerjoin(keys, keys.c.number == answers.c.number))
-    .where(*_SAME)
+_TAKE_KEYS = (
+    delete(keys)
+    .where(keys.c.number == select(answers.c.number).where(*_SAME).scalar_subquery())
+    .returning(keys.c.key)
 )
-_DELETE_ANSWER = delete(answers).where(*_SAME)
 _GREATEST = select(func.coalesce(func.max(answers.c.number), 0)).scalar_subquery()
-_INSERT = {
-    name: dialect.insert(answers).on_conflict_do_nothing().returning(answers.c.number)
-    for name, dialect in DIALECTS.items()
-}
-_INSERT["sqlite"] = _INSERT["sqlite"].values(number=func.max(_GREATEST + 1, bindparam("least")))
-"""With a number that no answer has had. SQLite would give that of the latest one again once it was deleted, and processes know answers
-that they have read by their numbers. The time goes on when the greatest number does not."""
+
+
+def _insert(dialect: SqlDialect, *, replaces: bool) -> Any:
+    """Returns the statement that writes an answer, and gives its number; `replaces`: in the place of
+    an earlier state of it, else only if there is none."""
+    statement = dialect.insert(answers).returning(answers.c.number)
+    if dialect is DIALECTS["sqlite"]:
+        # A number that no answer has had: SQLite would give that of the latest one again once it was
+        # deleted, and processes know answers that they have read by their numbers. The time goes on
+        # when the greatest number does not.
+        statement = statement.values(number=func.max(_GREATEST + 1, bindparam("least")))
+    if not replaces:
+        return statement.on_conflict_do_nothing()
+    same = [answers.c.owner, answers.c.answer_id]
+    written = {
+        column.name: statement.excluded[column.name]
+        for column in answers.c
+        if column not in set(same)
+    }
+    return statement.on_conflict_do_update(index_elements=same, set_=written)
+
+
+_INSERT = {name: _insert(dialect, replaces=False) for name, dialect in DIALECTS.items()}
+_REPLACE = {name: _insert(dialect, replaces=True) for name, dialect in DIALECTS.items()}
 _INSERT_KEYS = insert(keys)
 
 
@@ -128,7 +144,8 @@ class SqlAnswers:
         count, time = 0, _microseconds(before)
         while gone := await self._database.write(lambda connection: _prune(connection, time)):
             count += gone
-        is_old = push_configs.c.created_at < time  # a younger one's task may be about to begin
+        # The task of a younger address may be about to begin.
+        is_old = push_configs.c.created_at < time
         await self._database.write(lambda connection: _forget_push(connection, is_old))
         return count
 
@@ -178,7 +195,8 @@ class SqlAnswers:
 
 def _note_failure(writing: asyncio.Future[None]) -> None:
     if not writing.cancelled():
-        writing.exception()  # else the loop reports it where nobody waits any more
+        # Retrieved, else the event loop reports it once nobody waits any more.
+        writing.exception()
 
 
 def _save(
@@ -196,18 +214,15 @@ def _save(
     if dialect == "sqlite":
         values["least"] = time_ns() // 1000
     number: int | None = None
-    rows: Sequence[Any] = ()
+    old_keys: Sequence[str] = ()
     # What begins, and what no run makes, is hardly ever there: it is written without looking first.
     if answered.state == "in_progress" or answered.run_id is None:
         number = connection.execute(_INSERT[dialect], values).scalar()
     if number is None:
         same = {"of_owner": answered.owner, "of_id": answered.id}
-        rows = connection.execute(_KEYS_OF_ANSWER, same).all()
-        if rows:
-            connection.execute(_DELETE_ANSWER, same)
-        number = connection.execute(_INSERT[dialect], values).scalar_one()
+        old_keys = connection.execute(_TAKE_KEYS, same).scalars().all()
+        number = connection.execute(_REPLACE[dialect], values).scalar_one()
     sendable = [_key(key) for key in wanted_keys if _sendable(key) == key]
-    old_keys = [key for _, key in rows if key is not None]
     if all_keys := dict.fromkeys([*old_keys, *sendable]):
         key_rows = [{"owner": answered.owner, "key": key, "number": number} for key in all_keys]
         connection.execute(_INSERT_KEYS, key_rows)

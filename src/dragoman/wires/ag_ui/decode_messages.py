@@ -7,12 +7,13 @@ tools have messages of their own: `owner` is the id of such a run, empty for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
+from typing import cast
 
 import msgspec
 
 from dragoman.codec.ids import DistinctIds
+from dragoman.codec.json_values import JsonMap
 from dragoman.codec.run_decoder import OpenPart, RunDecoder
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText
@@ -52,7 +53,7 @@ class ReadPart(OpenPart):
         super().__init__(message_id, index, begun)
         self.base = begun if base is None else base
         self.message = message
-        self.extras: Mapping[str, Any] = {}
+        self.extras: JsonMap = {}
         """Of its end."""
         self.sealed: str | None = None
         """Its signature, which may follow its end."""
@@ -106,7 +107,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         self.open.clear()
 
     def message(
-        self, id_: str, role: Role, owner: str, metadata: Mapping[str, Any], native: Native = None
+        self, id_: str, role: Role, owner: str, metadata: JsonMap, native: Native = None
     ) -> ReadMessage:
         """The message that is open under an id, else a new one."""
         current, message = self.current.get(owner), self._entries.get(id_)

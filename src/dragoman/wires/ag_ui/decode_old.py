@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
+from dragoman.codec.json_values import Json, JsonMap, if_object, if_text, rest, text_or_json
 from dragoman.wires.ag_ui.decode_seed import SeedEvents
 from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family
 
 __all__ = ["OldEvents"]
 
-Object = dict[str, Any]
 _FIELDS: Mapping[str, str] = {
     "message_id": "messageId",
     "tool_call_id": "toolCallId",
@@ -70,7 +69,7 @@ class OldEvents:
         """Whether chunks have opened what is not closed, or calls wait for their arguments."""
         return bool(self._lanes) or self._seed.is_open
 
-    def read(self, event: Mapping[str, Any]) -> list[Object]:
+    def read(self, event: JsonMap) -> list[Json]:
         """One object → those that it stands for."""
         fields = dict(event)
         kind = fields.get("type")
@@ -84,19 +83,18 @@ class OldEvents:
             self._name_thought(kind, fields)
         kind = fields["type"] = _TYPES.get(kind, kind)
         if kind == "RUN_ERROR" and not isinstance(fields.get("message"), str):
-            error = fields.get("error")
-            fields["message"] = if_text(if_object(error).get("message")) or if_text(error)
+            fields["message"] = _error_text(fields.get("error"))
         if (seed := self._seed.read(fields, is_old=is_old)) is not None:
             return [*self._close_lanes(list(self._lanes)), *seed]
-        keeps_calls = kind in _KEEPS_OPEN or kind.startswith("STEP_")
-        before = [] if keeps_calls else self._seed.close()
-        return [*before, *self._read_new(kind, fields)]
+        if kind in _KEEPS_OPEN or kind.startswith("STEP_"):
+            return self._read_new(kind, fields)
+        return [*self._seed.close(), *self._read_new(kind, fields)]
 
-    def close(self) -> list[Object]:
+    def close(self) -> list[Json]:
         """What is still to be told where the stream ends."""
         return self._seed.close()
 
-    def _name_thought(self, kind: str, fields: Object) -> None:
+    def _name_thought(self, kind: str, fields: Json) -> None:
         """Thinking of old has no id: one is made for each span."""
         if kind == "THINKING_START" or not self._thinking:
             self._thoughts += 1
@@ -105,7 +103,7 @@ class OldEvents:
         if kind == "THINKING_END":
             self._thinking = ""
 
-    def _read_new(self, kind: str, fields: Object) -> list[Object]:
+    def _read_new(self, kind: str, fields: Json) -> list[Json]:
         """One object of today's shape."""
         if kind in _CHUNKS:
             return self._read_chunk(_CHUNKS[kind], fields)
@@ -114,21 +112,21 @@ class OldEvents:
             closing = list(self._lanes) if kind in _CLOSES_ALL else [_owner_of(fields)]
         return [*self._close_lanes(closing), *_split_call(fields)]
 
-    def _close_lanes(self, owners: list[str]) -> list[Object]:
-        ends: list[Object] = []
+    def _close_lanes(self, owners: list[str]) -> list[Json]:
+        ends: list[Json] = []
         for owner in owners:
             if owner in self._lanes:
                 ends += _end(*self._lanes.pop(owner), owner)
         return ends
 
-    def _read_chunk(self, family: Family, fields: Object) -> list[Object]:
+    def _read_chunk(self, family: Family, fields: Json) -> list[Json]:
         owner = _owner_of(fields)
         lane = self._lanes.get(owner)
         id_ = if_text(fields.get(family.key))
         if not id_ and lane is not None and lane[0] is family:
             id_ = lane[1]
         common = {"subagentRunId": owner} if owner else {}
-        out: list[Object] = []
+        out: list[Json] = []
         if lane != (family, id_):
             out += self._close_lanes([owner])
             if len(self._lanes) < _MOST_LANES:
@@ -141,19 +139,23 @@ class OldEvents:
         return out
 
 
-def _owner_of(fields: Mapping[str, Any]) -> str:
+def _error_text(error: Any) -> str:
+    return if_text(if_object(error).get("message")) or if_text(error)
+
+
+def _owner_of(fields: JsonMap) -> str:
     return if_text(fields.get("subagentRunId"))
 
 
-def _end(family: Family, id_: str, owner: str) -> list[Object]:
+def _end(family: Family, id_: str, owner: str) -> list[Json]:
     common = {"subagentRunId": owner} if owner else {}
-    ends: list[Object] = [{"type": family.end, family.key: id_, **common}]
+    ends: list[Json] = [{"type": family.end, family.key: id_, **common}]
     if family is REASONING:
         ends.append({"type": "REASONING_END", "messageId": id_, **common})
     return ends
 
 
-def _split_call(fields: Object) -> list[Object]:
+def _split_call(fields: Json) -> list[Json]:
     """A start of old that holds the arguments → a start, the arguments and an end; a result of old → today's."""
     kind = fields["type"]
     if kind == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:

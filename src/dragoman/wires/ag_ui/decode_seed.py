@@ -6,15 +6,21 @@ A chunk holds the text of its answer so far: what is new in it is told. Calls ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_object, if_objects, if_text, rest, text_or_json
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    if_object,
+    if_objects,
+    if_text,
+    rest,
+    text_or_json,
+)
 from dragoman.wires.a2a.compact import continuation, holds
 
 __all__ = ["SeedEvents"]
 
-Json = dict[str, Any]
 _TEXTS = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CHUNK", "TEXT_MESSAGE_END")
 _ROLES = ("user", "system", "developer")
 """Roles that are not the model's."""
@@ -183,5 +189,5 @@ def _content(id_: str, delta: str) -> list[Json]:
     return [{"type": "TEXT_MESSAGE_CONTENT", "messageId": id_, "delta": delta}] if delta else []
 
 
-def _id(call: Mapping[str, Any]) -> str:
+def _id(call: JsonMap) -> str:
     return if_text(call.get("toolCallId")) or if_text(call.get("id"))

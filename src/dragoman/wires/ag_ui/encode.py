@@ -6,12 +6,11 @@ closed before the run ends, and what fits nowhere is carried as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, rest
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import StreamCutError
 from dragoman.event import (
@@ -27,7 +26,6 @@ from dragoman.event import (
 )
 from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.encode_messages import MessagesEncoder
-from dragoman.wires.ag_ui.encode_parts import Object
 from dragoman.wires.ag_ui.events import (
     dump_event,
     dump_failed,
@@ -51,7 +49,7 @@ _MADE = {"made": True}
 class Encoder(MessagesEncoder):
     """Events → Server-Sent Events, whose lines end in LF alone, and without a mark at the end: the official client takes neither."""
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
+    def __init__(self, envelope: JsonMap) -> None:
         """`envelope`: `thread_id`, `run_id` and `request` of the run, `version` of the protocol that the peer declares, and
         `extras`: whether what the protocol has no field for is sent."""
         current = is_current(envelope.get("version", ""))
@@ -96,7 +94,7 @@ class Encoder(MessagesEncoder):
             self._opened = self._ids()
             self.write({**dump_started(*self._opened), **self.meta({"v": 1, **_MADE})})
 
-    def _write_event(self, event: Event, fields: Object, extras: Mapping[str, Any] = {}) -> None:
+    def _write_event(self, event: Event, fields: Json, extras: JsonMap = {}) -> None:
         """An object, with what would be read otherwise."""
         metadata = self.meta({**extras, **unread(event, fields)}, if_object(fields.get("metadata")))
         self.write({**rest(fields, "metadata"), **metadata})
@@ -124,7 +122,7 @@ class Encoder(MessagesEncoder):
             self.carry(event)
             return
         id_ = self._subagent_ids.take(event.run_id or _SUBAGENT)
-        fields: Object = {
+        fields: Json = {
             "name": _SUBAGENT,
             **OWN.fields(event.native),
             "type": "SUBAGENT_STARTED",
@@ -146,7 +144,7 @@ class Encoder(MessagesEncoder):
     def _subagent_finished(self, event: RunFinished, id_: str) -> None:
         self.end_parts(self.messages_of(id_))
         del self.subagents[event.run_id]
-        outcome: Object = {"type": "success"}
+        outcome: Json = {"type": "success"}
         if event.pending:
             ids = [interrupt.id for interrupt in event.pending]
             outcome = {"type": "suspended", "interruptIds": ids}
@@ -155,7 +153,7 @@ class Encoder(MessagesEncoder):
             fields["result"] = event.result
         self._write_event(event, fields)
 
-    def _finish(self, event: RunFinished, extras: Mapping[str, Any]) -> None:
+    def _finish(self, event: RunFinished, extras: JsonMap) -> None:
         assert self._opened is not None
         self._end_all()
         call_ids = {
@@ -181,7 +179,7 @@ class Encoder(MessagesEncoder):
         fields = {**failed, "type": "SUBAGENT_ERROR", "subagentRunId": id_}
         self.write({**fields, **self.meta(extras)})
 
-    def _fail(self, failed: Object, extras: Mapping[str, Any]) -> None:
+    def _fail(self, failed: Json, extras: JsonMap) -> None:
         self._end_all()
         self.write({**failed, **self.meta(extras)})
 
@@ -234,11 +232,11 @@ class Encoder(MessagesEncoder):
     }
 
 
-def _owner_field(owner: str | None) -> Object:
+def _owner_field(owner: str | None) -> Json:
     return {} if owner is None else {"subagentRunId": owner}
 
 
-def _error_fields(event: RunError) -> Object:
+def _error_fields(event: RunError) -> Json:
     return {"run_id": event.run_id, **({"native": event.native} if event.native else {})}
 
 
@@ -247,7 +245,7 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
     """What `encoder` takes of a request. `id`: of the run, where the request has none."""
     if request is None:
         return {"run_id": id, "thread_id": id}

@@ -6,10 +6,8 @@ comes first, what waits is carried as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman.codec.carried import is_equal
+from dragoman.codec.json_values import Json, JsonMap
 from dragoman.codec.run_encoder import RunEncoder, split_frame
 from dragoman.errors import HistoryError
 from dragoman.event import (
@@ -24,7 +22,7 @@ from dragoman.event import (
 )
 from dragoman.message import Role, ToolResultPart
 from dragoman.request import RunRequest
-from dragoman.wires.ag_ui.encode_parts import Object, WrittenMessage, WrittenPart
+from dragoman.wires.ag_ui.encode_parts import WrittenMessage, WrittenPart
 from dragoman.wires.ag_ui.messages import dump_conversation
 from dragoman.wires.ag_ui.messages_dump import Group
 from dragoman.wires.ag_ui.quirks import CARRIED, Quirks, dump_metadata
@@ -53,7 +51,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.messages: dict[str, WrittenMessage] = {}
         """Messages of the run that stand, by id."""
 
-    def meta(self, extras: Mapping[str, Any], metadata: Mapping[str, Any] = {}) -> Object:
+    def meta(self, extras: JsonMap, metadata: JsonMap = {}) -> Json:
         """The field `metadata`, where there is something for it."""
         return dump_metadata(metadata, extras if self.quirks.extras else {})
 
@@ -179,7 +177,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         metadata = self.meta({"dropped": dropped})
         self.write({"type": "MESSAGES_SNAPSHOT", "messages": standing, **metadata})
 
-    def _list_standing(self) -> list[Object]:
+    def _list_standing(self) -> list[Json]:
         """All messages that stand: those of the request, and what was told and not taken back."""
         before = dump_conversation(self._request_messages, extras=self.quirks.extras)
         told = [

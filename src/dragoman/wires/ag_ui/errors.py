@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from dragoman import errors
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import JsonMap, if_object, if_text
 from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
 
@@ -56,7 +55,7 @@ def code_of(error: DragomanError) -> str:
     return of_class(_CODES, error, "error")
 
 
-def error_of(event: Mapping[str, Any]) -> DragomanError:
+def error_of(event: JsonMap) -> DragomanError:
     """RUN_ERROR, SUBAGENT_ERROR or the body of a refusal → the exception. A code that is nobody's of ours leads the words."""
     fields = {**event, **if_object(event.get("error"))}
     words, code = if_text(fields.get("message")), if_text(fields.get("code"))

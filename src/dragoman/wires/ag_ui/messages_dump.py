@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.codec.carried import find_difference, is_equal
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import if_object, merged, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, merged, rest
 from dragoman.codec.native import signatures
 from dragoman.message import (
     Content,
@@ -37,7 +37,6 @@ from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
 __all__ = ["Group", "GroupIds", "dump_group", "dump_thinking", "split_signature"]
 
-Object = dict[str, Any]
 _SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 _SPEAKING = frozenset([*_SPEAKERS.values(), "developer"])
 """Roles of messages that have the fields of ours as a whole."""
@@ -112,18 +111,18 @@ class _GroupWriter:
         self.message = message
         self.group = group
         self.ids = GroupIds(message.id or f"message-{position}", group)
-        self.entries: list[tuple[Object, Object]] = []
+        self.entries: list[tuple[Json, Json]] = []
         """Messages of theirs without their extras, and those."""
         self._names: dict[str, str] = {}
         """Names of the calls of this message."""
-        self._speaker: Object | None = None
+        self._speaker: Json | None = None
         """The message of theirs that calls are in."""
         self._blocks: list[tuple[int, Any]] = []
         """What a user said since the last result."""
         self._unwritten: list[list[Any]] = []
         self._next = 0
 
-    def write(self) -> list[Object]:
+    def write(self) -> list[Json]:
         """The messages of theirs."""
         writers, message = self.WRITERS[self.message.role], self.message
         for index, piece in enumerate(message.content):
@@ -143,13 +142,13 @@ class _GroupWriter:
         developer = OWN.form(self.message.native).get("role") == "developer"
         return "developer" if developer and role is Role.SYSTEM else _SPEAKERS[role]
 
-    def _add(self, entry: Object, extras: Object) -> Object:
+    def _add(self, entry: Json, extras: Json) -> Json:
         if entry["id"] != self.ids.key or entry["role"] in ("tool", "reasoning", ACTIVITY):
             extras = {"of": self.ids.key, **extras}
         self.entries.append((entry, extras))
         return entry
 
-    def _place(self, index: int) -> Object:
+    def _place(self, index: int) -> Json:
         """Extras that say where a piece is, if that is not behind the one before it."""
         place = {} if index == self._next else {"at": index}
         self._next = index + 1
@@ -161,7 +160,7 @@ class _GroupWriter:
         """A text is a message of its own."""
         more = find_difference(piece, TextPart(piece.text))
         extras = {**self._place(index), **({"part": more} if more else {})}
-        entry: Object = {"id": self.ids.take(index), "role": self._role()}
+        entry: Json = {"id": self.ids.take(index), "role": self._role()}
         self._speaker = self._add(entry, extras)
         self._speaker["content"] = piece.text
         return True
@@ -222,7 +221,7 @@ class _GroupWriter:
 
     # the group
 
-    def _finish(self) -> list[Object]:
+    def _finish(self) -> list[Json]:
         """The group with the fields of the message as a whole, and with what would be read otherwise."""
         entry, extras = self.entries[0]
         speaker = next((each for each, _ in self.entries if each["role"] in _SPEAKING), None)
@@ -240,7 +239,7 @@ class _GroupWriter:
                 extras["message"] = more
         return self._dump()
 
-    def _dump(self) -> list[Object]:
+    def _dump(self) -> list[Json]:
         return [
             add_extras(entry, extras if self.group.extras else {}) for entry, extras in self.entries
         ]
@@ -263,20 +262,20 @@ class _GroupWriter:
     """Role → type of a piece → what writes it; the protocol has no form for others."""
 
 
-def dump_group(message: Message, position: int, group: Group) -> list[Object]:
+def dump_group(message: Message, position: int, group: Group) -> list[Json]:
     """A message → theirs. `position`: in the conversation, for one without an id."""
     return _GroupWriter(message, position, group).write()
 
 
-def dump_thinking(piece: ThinkingPart, id_: str, place: Mapping[str, Any]) -> tuple[Object, Object]:
+def dump_thinking(piece: ThinkingPart, id_: str, place: JsonMap) -> tuple[Json, Json]:
     """Thinking → a reasoning message without its extras, and those."""
     own = rest(OWN.fields(piece.native), "id")
-    entry: Object = {"id": id_, "role": "reasoning", "content": piece.text}
+    entry: Json = {"id": id_, "role": "reasoning", "content": piece.text}
     unsigned, signed, signature = (piece, None, None) if own else split_signature(piece)
     entry = merged(entry, own)
     if signature is not None:
         entry["encryptedValue"] = signature
-    extras: Object = {"signed": signed} if signed else {}
+    extras: Json = {"signed": signed} if signed else {}
     more = find_difference(unsigned, load_thinking(entry, {"of": "", **extras, "part": None}))
     if signed and not more:
         more = find_difference(unsigned, ThinkingPart(piece.text))
@@ -301,7 +300,7 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
     return msgspec.structs.replace(piece, native=native), [wire, field], signature
 
 
-def _unread(message: Message, read: Message) -> Object:
+def _unread(message: Message, read: Message) -> Json:
     """The fields of a message that would be read otherwise."""
     more = rest(find_difference(message, read), "metadata")
     if not is_equal(message.own_metadata, read.own_metadata):
