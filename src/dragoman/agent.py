@@ -18,7 +18,6 @@ from dragoman.logs import log_from_environment
 from dragoman.memory.memory import Memory
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Key
-from dragoman.model.chat_model import new_id, now
 from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
@@ -41,6 +40,7 @@ from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpe
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.run_builder import RunDefaults, build_run, pending_of
+from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
 from dragoman.tools.definition import PlainFunction

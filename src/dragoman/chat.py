@@ -14,11 +14,11 @@ from dragoman.arguments import expect, expect_each
 from dragoman.interrupt import Interrupt
 from dragoman.memory.conversation import load_thread
 from dragoman.message import Message
-from dragoman.model.chat_model import new_id
 from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.prompt import refuse_output_type
 from dragoman.result import ChatResult
 from dragoman.run import Run
+from dragoman.runtime import new_id
 
 __all__ = ["Chat"]
 

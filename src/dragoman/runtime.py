@@ -1,18 +1,24 @@
-"""The process that dragoman runs in: names that load late, its event loop, its installation, its machine."""
+"""The process that dragoman runs in: names that load late, its event loop, its installation, its machine; new ids and the time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
+from os import urandom
 from typing import TYPE_CHECKING, Any
 
-from dragoman.errors import SettingsError
+from dragoman.errors import (
+    SettingsError,
+)
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 __all__ = [
+    "new_id",
+    "now",
     "LOOPBACK",
     "extra_hint",
     "is_loopback",
@@ -98,3 +104,13 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
     except ValueError:
         return host.lower() == "localhost" or host.lower().endswith(".localhost")
+
+
+def new_id() -> str:
+    """A fresh id for a message, a call or a run."""
+    return urandom(16).hex()
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)

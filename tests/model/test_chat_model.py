@@ -43,11 +43,12 @@ from dragoman.event import (
 from dragoman.message import FinishReason, MarkPart, Origin, Role, Usage
 from dragoman.model import ChatModel
 from dragoman.model.access import Access
-from dragoman.model.chat_model import answer_chunks, new_id, now
+from dragoman.model.chat_model import answer_chunks
 from dragoman.model.strings import ModelString, default_model, needed, resolve
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
+from dragoman.runtime import new_id, now
 from dragoman.transport import Exchange, Player
 from support.model import PROVIDER
 

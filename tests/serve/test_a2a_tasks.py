@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Message
 from dragoman.serve.apis import a2a_tasks
-from dragoman.serve.store.answers import open_answers
+from dragoman.serve.store.memory_answers import open_answers
 from dragoman.serve.store.records import Answered
 from support.asgi import exchange
 from support.protocols import PAID, posted, reply, served_agent

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dragoman import testing
-from dragoman.serve.store.answers import NoAnswers, open_answers
-from dragoman.serve.store.memory_answers import MemoryAnswers
+from dragoman.serve.store.answers import NoAnswers
+from dragoman.serve.store.memory_answers import MemoryAnswers, open_answers
 
 pytestmark = pytest.mark.mend("4.6")
 NAMES = [check.name for check in testing.ANSWER_STORE_CHECKS]

@@ -15,8 +15,8 @@ from dragoman.errors import ContextLengthError, SettingsError
 from dragoman.message import ThinkingPart, ToolResultPart
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.serve.store import records, sql_answers
-from dragoman.serve.store.answers import AnswerStore, open_answers
-from dragoman.serve.store.memory_answers import MemoryAnswers
+from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.memory_answers import MemoryAnswers, open_answers
 from dragoman.serve.store.records import Answered, DecodedAnswers, conversation_key, latest_keys
 from support import postgres
 

@@ -14,12 +14,12 @@ from sqlalchemy import Connection
 
 from dragoman import Agent, Message, serve
 from dragoman.errors import StoreError
-from dragoman.model.chat_model import now
 from dragoman.request import ModelRequest
+from dragoman.runtime import now
 from dragoman.serve import ServerLimits
 from dragoman.serve.store import sql_answers
-from dragoman.serve.store.answers import AnswerStore, open_answers
-from dragoman.serve.store.memory_answers import MemoryAnswers
+from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.memory_answers import MemoryAnswers, open_answers
 from dragoman.serve.store.records import Answered
 from dragoman.sql import engine
 from dragoman.testing import ScriptedModel

@@ -21,7 +21,8 @@ from sqlalchemy import event, text
 from dragoman import Message
 from dragoman.interrupt import Interrupt
 from dragoman.request import ModelRequest
-from dragoman.serve.store.answers import AnswerStore, TaskQuery, open_answers
+from dragoman.serve.store.answers import AnswerStore, TaskQuery
+from dragoman.serve.store.memory_answers import open_answers
 from dragoman.serve.store.records import Answered, DecodedAnswers
 from dragoman.serve.store.sql_answers import read_tasks
 from dragoman.serve.store.sql_tables import MIGRATIONS, metadata

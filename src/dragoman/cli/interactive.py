@@ -20,9 +20,9 @@ from dragoman.cli.terminal import echo, plain, report
 from dragoman.cli.threads import Begun, begun_thread, last_words
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message
-from dragoman.model.chat_model import new_id
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.keys import find_key
+from dragoman.runtime import new_id
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent

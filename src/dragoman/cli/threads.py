@@ -79,7 +79,7 @@ async def begun_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Be
         HistoryError: none is kept.
     """
     from dragoman.memory.conversation import load_thread
-    from dragoman.model.chat_model import new_id
+    from dragoman.runtime import new_id
 
     memory = agent.memory
     if memory is None:

@@ -6,13 +6,13 @@ Whoever reads puts them in the place of what was read (`changed`). A value that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import Json, JsonMap, if_object
 from dragoman.request import RunRequest
 
 __all__ = ["apply_difference", "find_difference", "is_equal", "apply_carried"]
@@ -30,7 +30,7 @@ def is_equal(value: Any, other: Any) -> bool:
     return _stored(value) == _stored(other)
 
 
-def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> dict[str, Any]:
+def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
     """The fields of `value` that differ from what was `read`, as JSON has them; all of them, and the name of its type, where
     `read` is of another type."""
     if type(value) is not type(read):
@@ -54,9 +54,7 @@ def apply_difference(read: S, fields: Any, kind: Any) -> S:
         return read
 
 
-def apply_carried(
-    request: RunRequest, held: Mapping[str, Any], names: Collection[str]
-) -> RunRequest:
+def apply_carried(request: RunRequest, held: JsonMap, names: Collection[str]) -> RunRequest:
     """A request with those of its fields that were carried. `names`: fields that may be; fields that are none of a request's kind
     change nothing."""
     fields = {name: value for name, value in held.items() if name in names}

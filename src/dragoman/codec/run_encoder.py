@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from dragoman import json_bytes
 from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import JsonMap
 from dragoman.event import Event, OpenText, PartDelta
 from dragoman.message import Content
 
@@ -75,7 +76,7 @@ class RunEncoder(ABC, Generic[P]):
         """What must be written before anything else; while there is some, no delta takes the short way."""
         self.over = False
         """Whether the run ended; what follows writes nothing."""
-        self._written: list[Mapping[str, Any]] = []
+        self._written: list[JsonMap] = []
         self._closed = False
 
     # what a wire gives
@@ -88,7 +89,7 @@ class RunEncoder(ABC, Generic[P]):
     def end_stream(self) -> None:
         """Writes the end of a run that no event ended."""
 
-    def frame(self, data: Mapping[str, Any]) -> bytes:
+    def frame(self, data: JsonMap) -> bytes:
         """An object as bytes."""
         return event_bytes(_encode(data))
 
@@ -98,6 +99,7 @@ class RunEncoder(ABC, Generic[P]):
         if part is None or part.frame is None or self.pending:
             return None
         delta = event.delta
+        # an empty delta says nothing, and bytes have no place in a text
         if not delta or not isinstance(delta, str):
             return None
         part.deltas.append(delta)
@@ -134,7 +136,7 @@ class RunEncoder(ABC, Generic[P]):
 
     # what a wire's steps use
 
-    def write(self, *objects: Mapping[str, Any]) -> None:
+    def write(self, *objects: JsonMap) -> None:
         """Adds objects to the stream."""
         self._written.extend(objects)
 
@@ -153,5 +155,5 @@ class RunEncoder(ABC, Generic[P]):
         objects, self._written = self._written, []
         return objects
 
-    def _framed(self, objects: Sequence[Mapping[str, Any]]) -> bytes:
+    def _framed(self, objects: Sequence[JsonMap]) -> bytes:
         return b"".join([self.frame(data) for data in objects])

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dragoman.mcp.toolset import mcp  # not when first asked for: the package has its name
+# Imported at once: the function has the name of the package, so a lazy import would find the package.
+from dragoman.mcp.toolset import mcp
 from dragoman.runtime import extra_hint, lazy
 
 if TYPE_CHECKING:

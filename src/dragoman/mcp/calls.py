@@ -70,9 +70,8 @@ class ServerCall:
                 return result
         finally:
             await self._end()
-        raise AssertionError(
-            "a call that is cancelled has a question"
-        )  # unreachable: `_end` raises it
+        # Unreachable: the scope is only cancelled with a question, which `_end` raises.
+        raise AssertionError("a call that is cancelled has a question")
 
     async def _result(
         self, session: ClientSession, name: str, arguments: dict[str, Any]
@@ -97,10 +96,11 @@ class ServerCall:
             except MCPError as error:
                 if again or result is None or error.code != types.INVALID_PARAMS:
                     raise
+                # The server has forgotten the call, so it has not gone on with it: begin anew.
                 result, responses = (
                     None,
                     None,
-                )  # the server knows no more of it, and so has not gone on: from the start
+                )
                 self._answers.start_again()
                 continue
             if isinstance(answer, types.CallToolResult):

@@ -90,9 +90,8 @@ class Connection:
             SignIn: somebody must sign in first.
             ToolError: the server cannot be started or reached, does not answer, or refuses.
         """
-        self._task = asyncio.create_task(
-            self._own(), context=Context()
-        )  # it outlives the call that needs it first
+        # An empty context: the task outlives the call that needs the session first.
+        self._task = asyncio.create_task(self._own(), context=Context())
         try:
             async with asyncio.timeout(self._options.connect_timeout):
                 await self._ready.wait()
@@ -195,7 +194,8 @@ class Connection:
             return
         try:
             async with client.listen(tools_list_changed=True) as changes:
-                self._tools = None  # it may have changed before this was open
+                # The list may have changed before this stream was open.
+                self._tools = None
                 async for _ in changes:
                     self._tools = None
         except Exception as error:  # noqa: BLE001 - without it the tools are asked for each time

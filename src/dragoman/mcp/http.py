@@ -144,7 +144,8 @@ class _Bounded(httpx2.AsyncByteStream):
                 if self._left < 0:
                     raise httpx2.StreamError("the answer is larger than max_result= allows")
                 yield data
-        except httpx2.TransportError as error:  # the library lets it end the session
+        except httpx2.TransportError as error:
+            # As it is, the library would let this error end the session.
             raise httpx2.StreamError(
                 f"the connection broke ({_words(error)}); it may have run or not"
             ) from error

@@ -120,7 +120,8 @@ class Requests:
         """Returns the result of a call. `repeats`: running it twice does no harm."""
 
         async def called(connection: Connection) -> Any:
-            if not connection.has_listed:  # the library wants to know a tool before it is called
+            # The library checks results against the tool's output schema, so it must have listed the tool.
+            if not connection.has_listed:
                 await _list_all_tools(connection)
             with connection.inputs.call(context) as call:
                 try:
@@ -204,9 +205,8 @@ class Requests:
                     raise ToolError(
                         f"{self._name} gave what is not of the protocol: {str(error)[:500]}"
                     ) from error
-                except (
-                    RuntimeError
-                ) as error:  # of the library: a result is not as its tool's output schema says
+                except RuntimeError as error:
+                    # The library raises it if a result breaks its tool's output schema.
                     raise ToolError(f"{self._name}: {str(error)[:500]}") from error
             again = False
 

@@ -84,10 +84,7 @@ class Progress:
 
     async def _of_message(self, event: Event) -> None:
         if isinstance(event, PartDelta):
-            if (event.message_id, event.index) in self._texts:
-                *lines, self._line = (self._line + cast("str", event.delta)).split("\n")
-                for line in filter(str.strip, lines):
-                    await self._count(line)
+            await self._add_text(event)
         elif isinstance(event, MessageStarted):
             if event.role is Role.MODEL:
                 self._speaks.add(event.message_id)
@@ -95,15 +92,28 @@ class Progress:
             if event.message_id in self._speaks and is_text(event) and not self._typed:
                 self._texts.add((event.message_id, event.index))
         elif isinstance(event, PartFinished):
-            if isinstance(event.part, ToolCallPart) and event.message_id in self._speaks:
-                if self._typed and event.part.name == RETURN_RESULT:
-                    return
-                self._names[event.part.id] = event.part.name
-                await self._count(f"calls {event.part.name}")
-            elif (event.message_id, event.index) in self._texts:
-                line, self._line = self._line, ""
-                if line.strip():
-                    await self._count(line)
+            await self._finish_part(event)
+
+    async def _add_text(self, event: PartDelta) -> None:
+        """Tells each line of a text once it is whole."""
+        if (event.message_id, event.index) not in self._texts:
+            return
+        *lines, self._line = (self._line + cast("str", event.delta)).split("\n")
+        for line in filter(str.strip, lines):
+            await self._count(line)
+
+    async def _finish_part(self, event: PartFinished) -> None:
+        """Tells a call, or the last line of a text."""
+        if isinstance(event.part, ToolCallPart) and event.message_id in self._speaks:
+            # A typed answer may be given by a call, which is no step of the work.
+            if self._typed and event.part.name == RETURN_RESULT:
+                return
+            self._names[event.part.id] = event.part.name
+            await self._count(f"calls {event.part.name}")
+        elif (event.message_id, event.index) in self._texts:
+            line, self._line = self._line, ""
+            if line.strip():
+                await self._count(line)
 
     async def _count(self, message: str) -> None:
         self._done += 1
@@ -189,42 +199,53 @@ async def run_call(
             if waiting is None:
                 return error_result(str(error))
             problem = str(error)
-        except DragomanError as error:
-            return error_result(str(error))
         except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything
-            _LOG.exception("%s failed", params.name)
-            return error_result(
-                f"{params.name} failed: {type(error).__name__} in the server's own code; its log says more"
-            )
+            return _failure_result(params.name, error)
         assert waiting is not None
-        capabilities = context.session.client_capabilities
-        questions = {
-            interrupt.id: question(interrupt, capabilities, problem)
-            for interrupt in waiting.pending
-        }
-        possible = {key: interrupt for key, interrupt in questions.items() if interrupt is not None}
-        if len(possible) < len(questions):
+        questions = _questions(waiting, context, problem)
+        if questions is None:
             return _unanswered_result(waiting)
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            requests = {key: ElicitRequest(params=interrupt) for key, interrupt in possible.items()}
+            # The client keeps what waits, and calls again with the answers: perhaps another process.
+            requests = {key: ElicitRequest(params=wanted) for key, wanted in questions.items()}
             return InputRequiredResult(input_requests={**requests}, request_state=waiting.to_json())
         try:
-            responses = {
-                key: await _elicit(context, interrupt) for key, interrupt in possible.items()
-            }
+            responses = {key: await _elicit(context, wanted) for key, wanted in questions.items()}
         except MCPError as error:
             _LOG.info("%s: the client cannot ask its user: %s", params.name, error)
             return _unanswered_result(waiting)
         problem = None
-    return (
-        _unanswered_result(waiting)
-        if waiting is not None
-        else error_result(f"{params.name} gave no result")
+    if waiting is None:
+        return error_result(f"{params.name} gave no result")
+    return _unanswered_result(waiting)
+
+
+def _failure_result(name: str, error: Exception) -> CallToolResult:
+    """Returns the result of a call that failed. Only errors of dragoman's own are shown to the client."""
+    if isinstance(error, DragomanError):
+        return error_result(str(error))
+    _LOG.error("%s failed", name, exc_info=error)
+    return error_result(
+        f"{name} failed: {type(error).__name__} in the server's own code; its log says more"
     )
 
 
+def _questions(
+    waiting: Waiting, context: Context, problem: str | None
+) -> dict[str, ElicitRequestFormParams | ElicitRequestURLParams] | None:
+    """Returns what the client is to ask its user, by the interrupts' ids, or None if it cannot ask some of it."""
+    capabilities = context.session.client_capabilities
+    questions: dict[str, ElicitRequestFormParams | ElicitRequestURLParams] = {}
+    for interrupt in waiting.pending:
+        wanted = question(interrupt, capabilities, problem)
+        if wanted is None:
+            return None
+        questions[interrupt.id] = wanted
+    return questions
+
+
 async def _ran(run: Run[Any], progress: Progress) -> tuple[Run[Any], ChatResult[Any]]:
-    """Runs it to its end."""
+    """Runs a run to its end, and tells the client how far it is."""
     async with run:
         async for event in run:
             await progress.feed(event)

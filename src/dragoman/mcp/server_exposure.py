@@ -35,7 +35,7 @@ from dragoman.mcp.server_content import (
     tool_result,
 )
 from dragoman.message import DataPart, FilePart, Message, TextPart, ToolCallPart, ToolResultPart
-from dragoman.model.chat_model import ChatModel, new_id
+from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import (
     DefaultStreamingOrchestrator,
     StreamingIterationResult,
@@ -46,6 +46,7 @@ from dragoman.prompt import RunOptions
 from dragoman.providers.provider import Provider
 from dragoman.result import ChatResult
 from dragoman.run import Run
+from dragoman.runtime import new_id
 from dragoman.tools import Tool, ToolContext
 from dragoman.tools.agent_tool import Handoff
 from dragoman.tools.outcome import as_json

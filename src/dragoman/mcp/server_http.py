@@ -37,7 +37,8 @@ def http_app(
     Raises:
         SettingsError: the token is empty.
     """
-    anybody = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard protects
+    # `HostGuard` below protects against DNS rebinding.
+    anybody = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = server.streamable_http_app(
         streamable_http_path=_PATH, host=host, transport_security=anybody
     )

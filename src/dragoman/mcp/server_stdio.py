@@ -27,14 +27,12 @@ async def serve_stdio(server: Server[Any]) -> None:
     standard input finds it empty.
     """
     with _input() as descriptor:
-        lines = _lines(
-            descriptor
-        )  # the library's own reader could not be cancelled while it waits for a line
+        # The library's own reader cannot be cancelled while it waits for a line.
+        lines = _lines(descriptor)
         try:
             async with stdio_server(stdin=cast("Any", lines)) as (received, written):
-                with redirect_stdout(
-                    sys.stderr
-                ):  # what is printed would stand in its buffer until output is the protocol's again
+                # Printed text would stay in the buffer and be written between messages of the protocol later.
+                with redirect_stdout(sys.stderr):
                     await server.run(received, written, server.create_initialization_options())
         finally:
             await lines.aclose()
@@ -65,12 +63,12 @@ async def _lines(descriptor: int) -> AsyncGenerator[str, None]:
             piece = os.read(descriptor, _PIECE)
             try:
                 asyncio.run_coroutine_threadsafe(pieces.put(piece), loop).result()
-            except (RuntimeError, asyncio.CancelledError):  # the loop has ended
+            except (RuntimeError, asyncio.CancelledError):
+                # the loop has ended
                 return
 
-    Thread(
-        target=read, name="mcp-stdin", daemon=True
-    ).start()  # a daemon: nothing can end a read that waits
+    # A daemon thread: nothing can end a read that waits.
+    Thread(target=read, name="mcp-stdin", daemon=True).start()
     pending: list[bytes] = []
     while piece := await pieces.get():
         *lines, last = piece.split(b"\n")

@@ -117,9 +117,8 @@ class SignInAuth(OAuthClientProvider):
     async def _handle_token_response(self, response: httpx2.Response) -> None:
         try:
             await super()._handle_token_response(response)
-        except (
-            OAuthFlowError
-        ) as error:  # nobody is asked again by the same connection, so that this is said
+        except OAuthFlowError as error:
+            # The same connection asks nobody again, so the next request tells this failure.
             self._failure = Failure("status", f"signing in failed: {error}")
             raise
 

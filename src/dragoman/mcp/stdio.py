@@ -48,7 +48,8 @@ async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerat
         env=dict(options.env),
         cwd=None if options.cwd is None else str(options.cwd),
     )
-    if sys.platform == "win32":  # no loop there waits for a pipe
+    # The event loop of Windows cannot wait for a pipe.
+    if sys.platform == "win32":
         async with stdio_client(parameters) as streams:
             yield streams
         return

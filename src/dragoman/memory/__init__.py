@@ -8,6 +8,7 @@ from dragoman.runtime import lazy
 
 if TYPE_CHECKING:
     from dragoman.memory.memory import Memory
+    from dragoman.memory.memory_store import open_store
     from dragoman.memory.store import (
         Batch,
         MessageQuery,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
         Store,
         ThreadChange,
         ThreadQuery,
-        open_store,
     )
     from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 
@@ -46,7 +46,7 @@ _MODULES = {
     "Thread": "thread",
     "ThreadChange": "store",
     "ThreadQuery": "store",
-    "open_store": "store",
+    "open_store": "memory_store",
 }
 
 __getattr__ = lazy("dragoman.memory", _MODULES)

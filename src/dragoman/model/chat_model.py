@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
-from os import urandom
+from datetime import datetime
 from typing import Any
 
 from dragoman.capability import Capability
@@ -36,22 +35,13 @@ from dragoman.model.strings import ModelString
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest
 from dragoman.result import ChatResult
+from dragoman.runtime import new_id, now
 from dragoman.transport.base import Transport
 
-__all__ = ["ChatModel", "answer_chunks", "new_id", "now"]
+__all__ = ["ChatModel", "answer_chunks"]
 
 _TYPED = frozenset({Capability.typed_output, Capability.typed_output_with_tools})
 _EITHER_WAY = frozenset({Capability.typed_output, Capability.tools})
-
-
-def new_id() -> str:
-    """A fresh id for a message, a call or a run."""
-    return urandom(16).hex()
-
-
-def now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
 
 
 class ChatModel:
@@ -226,8 +216,8 @@ class ChatModel:
         """The model of a model string: itself, or another."""
         if string in ("", self.string):
             return self
-        if (known := self.fallbacks.get(string)) is not None:
-            return known
+        if (fallback := self.fallbacks.get(string)) is not None:
+            return fallback
         if self._others is not None:
             return self._others(string)
         if string == self.name:

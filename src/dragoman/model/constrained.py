@@ -23,7 +23,6 @@ from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
 from dragoman.loss import Loss, Lost, refusal
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
-from dragoman.model.chat_model import new_id
 from dragoman.model.middleware import Next
 from dragoman.model.tool_prompt import (
     NO_TOOL,
@@ -36,6 +35,7 @@ from dragoman.model.tool_prompt import (
     split,
 )
 from dragoman.request import ModelRequest, Settings, ToolSpec
+from dragoman.runtime import new_id
 
 __all__ = ["MOST_CALLS", "JsonItems", "constrained_tools"]
 
@@ -156,8 +156,8 @@ async def _calls(
     reader = _CallReader(tool, exchange, steps)
     async with _open(following, question.replace(settings=limit)) as events:
         async for event in events:
-            for mine in reader.feed(event):
-                yield mine
+            for call_event in reader.feed(event):
+                yield call_event
 
 
 class _CallReader:

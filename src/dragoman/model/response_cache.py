@@ -21,9 +21,9 @@ from dragoman.model.cache_answer import (
     replayed,
 )
 from dragoman.model.cache_store import CacheStore, open_store
-from dragoman.model.chat_model import new_id, now
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest
+from dragoman.runtime import new_id, now
 
 __all__ = ["ResponseCache", "cache"]
 

@@ -35,7 +35,6 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.model.chat_model import new_id
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.held_back import closed_round, question_of
 from dragoman.orchestration.interrupts import WaitingCall
@@ -45,6 +44,7 @@ from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.repair import open_calls
 from dragoman.result import ChatResult
+from dragoman.runtime import new_id
 from dragoman.tools.agent_tool import Handoff, Transfer
 from dragoman.tools.context import begin_inner_run, relay_of
 from dragoman.tools.outcome import failed

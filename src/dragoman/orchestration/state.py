@@ -12,7 +12,6 @@ from dragoman.errors import DragomanError
 from dragoman.event import Event, PartStarted
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart
-from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
 from dragoman.orchestration.resume import ResumePlan
@@ -21,6 +20,7 @@ from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.result import ChatResult
+from dragoman.runtime import now
 from dragoman.tools import (
     BoundExecutor,
     Outbox,

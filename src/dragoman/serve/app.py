@@ -79,7 +79,7 @@ def app(
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.http.places import absent, places
     from dragoman.serve.operations import Probes, operations
-    from dragoman.serve.store.answers import open_answers
+    from dragoman.serve.store.memory_answers import open_answers
 
     _check(gateway, limits, webhooks)
     names, pages = (

@@ -181,10 +181,11 @@ def error_type(error: BaseException) -> str:
 
 def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -> Failed:
     """Returns a function that notes an exception on a span, and as an event of the conventions, with the severity of a warning."""
+    # OpenTelemetry keeps the logs API in a private module until it is final.
     from opentelemetry._logs import (
         SeverityNumber,
         get_logger,
-    )  # where OpenTelemetry keeps it until it is final
+    )
 
     logger = get_logger(scope, release, logger_provider)
 

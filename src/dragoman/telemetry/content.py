@@ -33,7 +33,8 @@ def json_text(value: Any) -> str:
     """Returns a value as JSON, as span attributes have it."""
     try:
         return msgspec.json.encode(value, enc_hook=str).decode()
-    except UnicodeEncodeError:  # half a character, which only an escape can hold
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which only an escape can hold.
         return json.dumps(msgspec.to_builtins(value, enc_hook=str))
 
 

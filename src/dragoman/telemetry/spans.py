@@ -83,9 +83,8 @@ class _Current:
         self._token = attach(self._context)
 
     def __exit__(self, error_type: type[BaseException] | None, *details: object) -> None:
-        if (
-            error_type is not GeneratorExit
-        ):  # with which a task is destroyed, and its context with it
+        # with which a task is destroyed, and its context with it
+        if error_type is not GeneratorExit:
             detach(self._token)
 
 

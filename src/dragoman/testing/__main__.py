@@ -30,9 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(arguments)
         sys.stdout.flush()
-    except (
-        BrokenPipeError
-    ):  # its reader has seen enough; nothing must be written at the end of the process either
+    except BrokenPipeError:
+        # The reader has seen enough. Nothing must be written at the end of the process either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code

@@ -107,7 +107,8 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
             CheckFailed: the behaviour is not there.
             Skipped: it need not be.
         """
-        __tracebackhide__ = True  # in pytest the message says it all
+        # Hides this frame in pytest: the message says it all.
+        __tracebackhide__ = True
         bench = self.bench(subject, **options)
         why = bench.lacks(self.needs, live=self.live)
         if why is not None:

@@ -102,7 +102,8 @@ class Recordings:
         for exchange in self._left:
             if self._key_of(exchange) == wanted:
                 self._left.remove(exchange)
-                if exchange.status in RETRIED_STATUSES:  # it is what the last attempt got
+                # The last attempt got this status, so it must not be retried now.
+                if exchange.status in RETRIED_STATUSES:
                     headers = {**exchange.headers, "x-should-retry": "false"}
                     exchange = msgspec.structs.replace(exchange, headers=headers)
                 return await Player([exchange]).send(request)

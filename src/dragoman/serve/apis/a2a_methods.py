@@ -128,7 +128,8 @@ async def _read_message(call: Call, params: dict[str, Any]) -> _Asked:
     pending: Sequence[Interrupt] = ()
     if request.thread_id is None:
         request = request.replace(thread_id=call.id)
-    else:  # it may wait for what was asked over another protocol, or in a task that the client does not name
+    else:
+        # The conversation may wait for an answer to another protocol, or to a task that the client does not name.
         thread = thread_id(resource_of(call), request.thread_id)
         last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
         pending = () if last is None else last.pending
@@ -220,7 +221,8 @@ async def cancel_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
         ended = msgspec.structs.replace(run, state="cancelled", pending=(), updated_at=call.now)
         newest = await answers.find(call.caller.id, [f"thread:{run.thread_id}"])
         await answers.save(ended, [f"task:{task_id}"])
-        if newest is not None and newest.id != run.id:  # the conversation went on, and stays there
+        # The conversation has gone on elsewhere; saving it again keeps it the latest.
+        if newest is not None and newest.id != run.id:
             await answers.save(newest)
         call.service.waiting.changed((call.caller.id, task_id))
     elif run.run_id is not None and await is_logged(call, run.run_id):

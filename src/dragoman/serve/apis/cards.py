@@ -71,7 +71,8 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
             raise SettingsError(
                 f"cards= is one card for {len(names)} agents; give each its own: {{NAME: AgentCard(…)}}"
             )
-        return dict.fromkeys([*names, ""], cards)  # a single agent answers to every name
+        # A single agent answers to every name.
+        return dict.fromkeys([*names, ""], cards)
     for name in cards:
         if name not in names:
             raise SettingsError(

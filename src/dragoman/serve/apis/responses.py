@@ -239,13 +239,13 @@ async def settled(call: Call, answered: Answered) -> Answered:
         )
     if not status.is_over and status.driven:
         return answered
-    kept = await call.service.answers.get(
-        answered.owner, answered.id
-    )  # who made it may have kept it just now
+    # who made it may have kept it just now
+    kept = await call.service.answers.get(answered.owner, answered.id)
     if kept is not None and kept.state != "in_progress":
         return kept
     found = await _from_log(call, answered, status)
-    if status.state in ("running", "interrupted"):  # nobody else will keep it
+    # nobody else will keep it
+    if status.state in ("running", "interrupted"):
         await keep_answer(call.service.answers, found, [], seconds=call.service.limits.keep_seconds)
     return found
 
@@ -350,14 +350,16 @@ async def _with_references(call: Call, *, passes_on: bool) -> Call:
         if name not in known:
             answered = await call.service.answers.find(call.caller.id, [_item_key(name)])
             if answered is not None and answered.shared and answered.wire == call.wire.name:
-                known |= _items_of(answered)  # a later answer's, where ids come again
+                # a later answer's, where ids come again
+                known |= _items_of(answered)
         if (item := known.get(name)) is None:
             if passes_on:
                 continue
             raise InvalidRequestError(
                 f"input[{place}]: there is no item {name!r:.80} here; send the item itself, as clients do where store is false"
             ).at(field=f"input[{place}]")
-        if id(item) in taken:  # two answers may have items of one id
+        # two answers may have items of one id
+        if id(item) in taken:
             raise InvalidRequestError(
                 f"input[{place}]: the item {name!r:.80} is there twice; leave one out"
             ).at(field=f"input[{place}]")

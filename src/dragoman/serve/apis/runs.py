@@ -181,7 +181,8 @@ async def begin_run(
                 reading=turn.reading,
             )
     except DragomanError:
-        await record.forget()  # the client is answered that nothing was begun
+        # the client is answered that nothing was begun
+        await record.forget()
         raise
     deadline.begin(run_id)
     record.wake_task()

@@ -13,9 +13,9 @@ import anyio
 from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
-from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
+from dragoman.runtime import new_id, now
 from dragoman.serve.core.webhooks import Webhooks
 from dragoman.serve.http.callers import Authenticate, Caller
 from dragoman.serve.http.connection import Gate

@@ -46,7 +46,8 @@ from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 from dragoman.wires.serving import serving
 
 if TYPE_CHECKING:
-    from dragoman.serve.seals.sealer import Sealer  # cryptography, which few need
+    # cryptography, which few need
+    from dragoman.serve.seals.sealer import Sealer
     from dragoman.serve.seals.sealing import Sealing
 
 __all__ = ["Gateway"]
@@ -276,7 +277,8 @@ class Gateway:
         """True if clients of a wire may get something that they cannot bring back."""
         behind = [providers.get(pattern.provider) for pattern in self._patterns]
         for models in self._models.values():
-            with suppress(SettingsError):  # of a model that makes vectors alone
+            # A model that only makes vectors has no chat.
+            with suppress(SettingsError):
                 behind += models.chat().providers
         if len({provider.name for provider in behind}) != 1 or behind[0].wire != wire:
             return True
@@ -304,7 +306,8 @@ class Gateway:
         request, losses = limit_candidates(request, wire)
         settings = request.settings.over(self._settings)
         if self._most is not None:
-            requested = settings.max_tokens or 0  # below 1 there is no limit with some providers
+            # A number below 1 means no limit to some providers.
+            requested = settings.max_tokens or 0
             settings = msgspec.structs.replace(
                 settings, max_tokens=min(self._most, requested if requested > 0 else self._most)
             )
@@ -372,7 +375,8 @@ async def _show_final(
             if seen := [shown for event in events for shown in view.feed(event)]:
                 yield seen
                 if type(seen[-1]) is RunError:
-                    return  # what a fallback would ask now could not be shown any more
+                    # The client has seen this error; a fallback's answer could not be shown after it.
+                    return
     if remaining := view.close():
         yield remaining
 

@@ -23,7 +23,8 @@ Offered: TypeAlias = Mapping[str, ModelChoice] | Sequence[str]
 strings, also with a `*`, which clients ask for as they are."""
 
 _FIXED_HOST = re.compile(r"https?://[^/*@?#]+/[^?#]*\*")
-_LONGEST = 200  # characters of a model's name
+# characters of a model's name
+_LONGEST = 200
 
 
 class Pattern(msgspec.Struct, frozen=True):

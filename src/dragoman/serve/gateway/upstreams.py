@@ -17,13 +17,13 @@ from dragoman.arguments import expect
 from dragoman.errors import AuthenticationError, DragomanError, SettingsError
 from dragoman.logs import logger
 from dragoman.model.access import Access, Key
-from dragoman.model.chat_model import new_id, now
 from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.listing import list_models
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
 from dragoman.providers import Provider
 from dragoman.result import ModelInfo
+from dragoman.runtime import new_id, now
 from dragoman.serve.gateway.offers import Pattern
 from dragoman.transport import Transport
 
@@ -152,7 +152,8 @@ def _by_name(what: str, values: Mapping[str, T]) -> dict[str, T]:
         try:
             own_name = providers.get(name).name
         except SettingsError:
-            own_name = name  # of a record that only the gateway's models know
+            # The name of a record that is not registered.
+            own_name = name
         named[own_name] = value
     return named
 
@@ -188,10 +189,11 @@ class Listings:
             return
         defaults = (provider.chat_model, "chat"), (provider.embeddings_model, "embeddings")
         usual = [ModelInfo(name, provider.name, (kind,)) for name, kind in defaults if name]
+        # Others who ask meanwhile get the list of before, and no second request is sent.
         self._lists[provider.name] = (
             self._clock() + _AGAIN,
             before or usual,
-        )  # for who asks meanwhile
+        )
         try:
             with anyio.fail_after(_WAIT):
                 models = await list_models(self._upstreams.access(provider))

@@ -63,7 +63,8 @@ def fits_pattern(name: str, pattern: str) -> bool:
     start, end = len(first), len(name) - len(last)
     if start > end or not name.startswith(first) or not name.endswith(last):
         return False
-    for piece in middle:  # the leftmost place leaves most room for what follows
+    # The leftmost match leaves most room for the pieces that follow.
+    for piece in middle:
         start = name.find(piece, start, end)
         if start < 0:
             return False
@@ -189,7 +190,8 @@ def _by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authenticate:
         match: Caller | None = None
         for key in presented:
             digest = _digest(key)
-            for expected, caller in digests:  # all of them, always: how long it takes tells nothing
+            # Always compare with all keys, so that the time tells nothing.
+            for expected, caller in digests:
                 if compare_digest(digest, expected):
                     match = match or caller
         return match
@@ -293,9 +295,8 @@ def keys_in(text: str, *, where: str) -> list[Key]:
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        secret, name, *models = (
-            [*words, ""] if len(words) == 1 else words
-        )  # the name may be left out
+        # the name may be left out
+        secret, name, *models = [*words, ""] if len(words) == 1 else words
         try:
             keys.append(Key(secret, name, models=tuple(models) or None))
         except SettingsError as error:

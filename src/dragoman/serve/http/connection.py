@@ -181,7 +181,8 @@ class Connection:
         self._writing_since = self._loop.time()
         try:
             await self._send(message)
-        except OSError:  # so a server may say that the client is gone
+        except OSError:
+            # Some servers raise OSError when the client is gone.
             self._is_gone = True
             self._scope.cancel()
         self._last, self._writing_since = self._loop.time(), None

@@ -33,7 +33,8 @@ _UNITS = {"input": "input_tokens", "output": "output_tokens", "cache_read": "cac
 _LEAST = 500
 """Statuses from here on are the server's fault."""
 _MOST_CHARACTERS = 2000
-_SECRET = re.compile(rf"{KEYS}|(?<=://)[^/@\s]+@")  # or a password in an address
+# or a password in an address
+_SECRET = re.compile(rf"{KEYS}|(?<=://)[^/@\s]+@")
 _MOST_CAUSES = 4
 
 
@@ -134,7 +135,8 @@ def _cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:
 
     try:
         cost = call_cost(origin, usage, None, native)
-    except SettingsError:  # prices are not installed
+    except SettingsError:
+        # The package with the prices is not installed.
         return None
     return None if cost is None else float(cost)
 

@@ -153,7 +153,8 @@ class Sealing:
             and wire_of(origin.prefix or "") == self._wire
             and not self._is_from_a_gateway(content)
         ):
-            return []  # the client has it all in its own fields
+            # The client's format keeps all of it in its own fields.
+            return []
         message = Message(Role.MODEL, content, origin=origin, native=native)
         packed = pack(message) if is_needed(message) else None
         token = None if packed is None else self._sealer.seal(packed, self._owner)
@@ -271,12 +272,14 @@ def _open_message(taken: _Taken, sealer: Sealer | None, owner: str) -> Message |
     """Returns the message as its provider made it, or None if no token of it opens."""
     if sealer is None:
         return None
-    for token in reversed(taken.tokens):  # the last is of the gateway that is next to the client
+    # The last token is from the gateway next to the client.
+    for token in reversed(taken.tokens):
         sealed = _unseal(sealer, token, owner)
         if sealed is not None and (whole := restore(taken.message, sealed)) is not None:
             return whole
     if taken.tokens:
-        return None  # somebody changed what the calls' tokens do not know of
+        # The message was changed where the tokens of calls would not notice.
+        return None
     parts = [_unseal(sealer, token, owner) for token in taken.calls]
     readable = [sealed for sealed in parts if sealed is not None]
     return (

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from dragoman.arguments import wrong
 from dragoman.serve.store.records import Answered, Stage
-from dragoman.sql.address import check_address
 
-__all__ = ["AnswerStore", "NoAnswers", "TaskPage", "TaskQuery", "open_answers"]
+__all__ = ["AnswerStore", "NoAnswers", "TaskPage", "TaskQuery"]
 
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,32 +141,3 @@ class NoAnswers:
 
     async def close(self) -> None:
         """See `AnswerStore`."""
-
-
-def open_answers(store: str | AnswerStore | None) -> AnswerStore:
-    """Opens the store of a URL: `memory:`, `sqlite:///file` or `postgresql://…`. A store is returned as it is; for `None` a store
-    that keeps nothing.
-
-    Raises:
-        SettingsError: the URL is of another kind, or a package is missing.
-        TypeError: it is no store.
-    """
-    if store is None:
-        return NoAnswers()
-    if not isinstance(store, str):
-        if not callable(getattr(store, "chain", None)):
-            raise wrong(
-                "store",
-                store,
-                "the URL of a database, or a store of answers",
-                'give "memory:" or "sqlite:///FILE"',
-            )
-        return store
-    if store == "memory:":
-        from dragoman.serve.store.memory_answers import MemoryAnswers
-
-        return MemoryAnswers()
-    check_address(store, "store of answers", "store of answers")
-    from dragoman.serve.store.sql_answers import SqlAnswers
-
-    return SqlAnswers(store)

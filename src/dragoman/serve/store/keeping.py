@@ -89,7 +89,8 @@ async def _save(
             await store.save(answered, keys)
     except StoreError:
         raise
-    except Exception as failure:  # a store of the user's raises what it likes
+    except Exception as failure:
+        # A store of the user may raise anything.
         raise StoreError(f"the store of answers failed: {_of(failure)}") from failure
 
 

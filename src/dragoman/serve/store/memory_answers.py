@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from dragoman.arguments import wrong
 from dragoman.serve.http.limits import check_conversation
-from dragoman.serve.store.answers import TaskPage, TaskQuery
+from dragoman.serve.store.answers import AnswerStore, NoAnswers, TaskPage, TaskQuery
 from dragoman.serve.store.records import Answered, DecodedAnswers, Stage
+from dragoman.sql.address import check_address
 
-__all__ = ["MemoryAnswers"]
+__all__ = ["open_answers", "MemoryAnswers"]
 
 _MOST_ANSWERS = 10_000
 _MOST_BYTES = 256 * 1024 * 1024
@@ -140,9 +142,8 @@ class MemoryAnswers:
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
         """See `AnswerStore`."""
         self._push.setdefault((owner, task_id), {})[config["id"]] = dict(config)
-        while (
-            len(self._push) > 2 * self._most
-        ):  # they go with their tasks, of which there are no more than that
+        # Addresses go with their tasks, of which there are at most half as many.
+        while len(self._push) > 2 * self._most:
             self._push.popitem(last=False)
 
     async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
@@ -161,9 +162,8 @@ class MemoryAnswers:
         count = self._count
         for owner, share in list(self._shares.items()):
             needed: set[str | None] = set()
-            for answer, stored in reversed(
-                list(share.answers.items())
-            ):  # what goes on comes after what it goes on from
+            # Newest first: an answer comes before the one that it goes on from.
+            for answer, stored in reversed(list(share.answers.items())):
                 if stored.created_at >= before or answer in needed:
                     needed.add(stored.parent)
                 else:
@@ -224,3 +224,30 @@ def _is_wanted(stored: _Kept, wanted: TaskQuery) -> bool:
         and (wanted.stages is None or stored.stage in wanted.stages)
         and (wanted.since is None or stored.updated_at >= wanted.since)
     )
+
+
+def open_answers(store: str | AnswerStore | None) -> AnswerStore:
+    """Opens the store of a URL: `memory:`, `sqlite:///file` or `postgresql://…`. A store is returned as it is; for `None` a store
+    that keeps nothing.
+
+    Raises:
+        SettingsError: the URL is of another kind, or a package is missing.
+        TypeError: it is no store.
+    """
+    if store is None:
+        return NoAnswers()
+    if not isinstance(store, str):
+        if not callable(getattr(store, "chain", None)):
+            raise wrong(
+                "store",
+                store,
+                "the URL of a database, or a store of answers",
+                'give "memory:" or "sqlite:///FILE"',
+            )
+        return store
+    if store == "memory:":
+        return MemoryAnswers()
+    check_address(store, "store of answers", "store of answers")
+    from dragoman.serve.store.sql_answers import SqlAnswers
+
+    return SqlAnswers(store)

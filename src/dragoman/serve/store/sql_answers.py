@@ -144,7 +144,8 @@ class SqlAnswers:
         count, time = 0, _microseconds(before)
         while gone := await self._database.write(lambda connection: _prune(connection, time)):
             count += gone
-        is_old = push_configs.c.created_at < time  # a younger one's task may be about to begin
+        # The task of a younger address may be about to begin.
+        is_old = push_configs.c.created_at < time
         await self._database.write(lambda connection: _forget_push(connection, is_old))
         return count
 
@@ -194,7 +195,8 @@ class SqlAnswers:
 
 def _note_failure(writing: asyncio.Future[None]) -> None:
     if not writing.cancelled():
-        writing.exception()  # else the loop reports it where nobody waits any more
+        # Retrieved, else the event loop reports it once nobody waits any more.
+        writing.exception()
 
 
 def _save(

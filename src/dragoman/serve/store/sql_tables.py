@@ -24,7 +24,8 @@ metadata = MetaData()
 MIGRATIONS = Migrations(
     "dragoman.serve.store:migrations", "0003", "dragoman_serve_version", metadata
 )
-_ID = BigInteger().with_variant(Integer, "sqlite")  # which alone counts by itself there
+# In SQLite only an INTEGER key counts by itself.
+_ID = BigInteger().with_variant(Integer, "sqlite")
 
 push_configs = Table(
     "dragoman_push_configs",

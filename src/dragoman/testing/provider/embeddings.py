@@ -124,9 +124,8 @@ async def embeds_with_dimensions(bench: ProviderBench) -> None:
     async with bench.agent(vectors=lambda text: _vector(text, 4)) as agent:
         result = await agent.embed_documents(_TEXTS, dimensions=4)
     same(result.dimensions, 4, "the length of the vectors")
-    arrived = {request.dimensions for request in bench.server.embedded} - {
-        None
-    }  # Ollama's newer servers know it, llama.cpp cuts
+    # Ollama's newer servers know it, llama.cpp cuts
+    arrived = {request.dimensions for request in bench.server.embedded} - {None}
     same(arrived, {4}, "the length that arrived")
 
 

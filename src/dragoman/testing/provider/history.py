@@ -39,9 +39,8 @@ async def conversations_go_on(bench: ProviderBench) -> None:
     )
     if bench.scripted:
         texts = [(message.role.value, message.text) for message in bench.received().messages]
-        if (
-            len(texts) > 1
-        ):  # a wire may link to a response that is stored, and send only what follows
+        # A wire may link to a stored response and send only what follows.
+        if len(texts) > 1:
             same(
                 texts[0][1],
                 "My name is Ada. Remember it.",

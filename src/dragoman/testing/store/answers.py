@@ -248,7 +248,8 @@ async def notifications_of_a_task_are_kept_by_their_ids(bench: AnswerStoreBench)
 async def old_answers_are_forgotten_unless_a_later_one_goes_on(bench: AnswerStoreBench) -> None:
     """`prune` counts what it forgets and leaves what a later answer goes on from."""
     async with bench.open() as shelf:
-        past = -40 * 365 * 24 * 3600  # older than anything else that the store may hold
+        # Older than anything else that the store may hold.
+        past = -40 * 365 * 24 * 3600
         await shelf.save("old", seconds=past)
         await shelf.save("kept", seconds=past)
         await shelf.save("new", parent="kept")

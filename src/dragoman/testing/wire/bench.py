@@ -223,7 +223,8 @@ def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
                 open_parts[id_, index][1].append(delta)
             case PartFinished(message_id=id_, index=index, part=part):
                 if (id_, index) in closed_parts and isinstance(part, ThinkingPart):
-                    continue  # an amended signature
+                    # an amended signature
+                    continue
                 if (id_, index) not in open_parts:
                     return f"part {index} of the message {id_!r} is finished and was not open"
                 opened, deltas = open_parts.pop((id_, index))

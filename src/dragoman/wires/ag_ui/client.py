@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
 from dragoman.codec.agent_turns import agent_turns
-from dragoman.codec.json_values import merged
+from dragoman.codec.json_values import Json, merged
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, RunInfo, RunRequest, Settings, ToolSpec
@@ -29,7 +29,7 @@ def dump_request(
     target: Origin | None = None,
     quirks: Any = None,  # noqa: ARG001 there is none
     losses: list[Loss] | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """A request → a `RunAgentInput`. Options are further fields of it."""
     turns = agent_turns(request.messages, OWN, target)
     run = request.run or _NO_RUN

@@ -5,10 +5,18 @@ order in which they began, and nothing is moved past a snapshot of all messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    if_list,
+    if_object,
+    if_text,
+    optional_field,
+    rest,
+)
 from dragoman.errors import DecodeError
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
 from dragoman.wires.ag_ui.decode_old import OldEvents
@@ -16,7 +24,6 @@ from dragoman.wires.ag_ui.events import FAMILIES, REASONING, Family
 
 __all__ = ["compact"]
 
-Object = dict[str, Any]
 _STATES = ("STATE_SNAPSHOT", "STATE_DELTA")
 _MESSAGES = "MESSAGES_SNAPSHOT"
 _BORDERS = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", _MESSAGES)
@@ -27,26 +34,26 @@ class _Stream:
     """A text or a call whose end is still to come."""
 
     def __init__(self, family: Family, id_: str) -> None:
-        self._start: Object | None = None
+        self._start: Json | None = None
         self._deltas: list[str] = []
-        self._metadata: Object = {}
+        self._metadata: Json = {}
         """Of what came after the start."""
-        self._end: Object | None = None
+        self._end: Json | None = None
         self._head = {"type": family.content, family.key: id_}
         self._family = family
 
-    def add(self, kind: str, fields: Object) -> bool:
+    def add(self, event_type: str, fields: Json) -> bool:
         """One more object of it. Returns whether that ends it."""
-        if kind == self._family.content:
+        if event_type == self._family.content:
             self._deltas.append(if_text(fields.get("delta")))
             self._metadata |= if_object(fields.get("metadata"))
-        elif kind == self._family.start:
+        elif event_type == self._family.start:
             self._begin(fields)
         else:
             self._end = fields
         return self._end is not None
 
-    def _begin(self, fields: Object) -> None:
+    def _begin(self, fields: Json) -> None:
         """A start; one that comes again changes the first."""
         more = if_object(fields.get("metadata"))
         if self._deltas:
@@ -54,11 +61,11 @@ class _Stream:
             more = {}
         before = if_object(self._start.get("metadata")) if self._start else {}
         metadata = {**before, **more}
-        self._start = {**rest(fields, "metadata"), **({"metadata": metadata} if metadata else {})}
+        self._start = {**rest(fields, "metadata"), **optional_field("metadata", metadata)}
 
-    def written(self) -> list[Object]:
+    def dump(self) -> list[Json]:
         """All of it, made one."""
-        content: Object | None = None
+        content: Json | None = None
         if self._deltas:
             content = {**self._head, "delta": "".join(self._deltas)}
             if self._metadata:
@@ -66,47 +73,76 @@ class _Stream:
         return [fields for fields in (self._start, content, self._end) if fields]
 
 
-def compact(objects: Iterable[Mapping[str, Any]]) -> list[Object]:
+def compact(objects: Iterable[JsonMap]) -> list[Json]:
     """The objects of a stream → fewer that say the same. Chunks and old names are read; nothing that is given is changed."""
-    older = OldEvents()
-    out: list[Object | _Stream] = []
-    streams: dict[tuple[Family, str], _Stream] = {}
-    states: list[Object] = []
-    for fields in (read for event in objects for read in older.read(event)):
-        kind = if_text(fields.get("type"))
-        family = FAMILIES.get(kind)
+    old, compactor = OldEvents(), _Compactor()
+    for event in objects:
+        for fields in old.read(event):
+            compactor.add(fields)
+    return compactor.close()
+
+
+class _Compactor:
+    """Takes the objects of a stream, one by one."""
+
+    def __init__(self) -> None:
+        self._out: list[Json | _Stream] = []
+        self._streams: dict[tuple[Family, str], _Stream] = {}
+        """Texts and calls that are open, by family and id."""
+        self._states: list[Json] = []
+        """What changed the state since the last border."""
+
+    def add(self, fields: Json) -> None:
+        """The next object."""
+        event_type = if_text(fields.get("type"))
+        family = FAMILIES.get(event_type)
         if family is not None and family is not REASONING:
-            key = (family, if_text(fields.get(family.key)))
-            if key not in streams:
-                out.append(streams.setdefault(key, _Stream(*key)))
-            if streams[key].add(kind, fields):
-                del streams[key]
-        elif kind in _STATES:
-            states.append(fields)
+            self._add_to_stream(family, event_type, fields)
+        elif event_type in _STATES:
+            self._states.append(fields)
         else:
-            if kind in _BORDERS:
-                streams.clear()  # what goes on, goes on behind it
-            if kind in _BORDERS and kind != _MESSAGES:
-                out += _join_states(states)
-                states = []
-            out.append(fields)
-    out += _join_states(states)
-    written = [each.written() if isinstance(each, _Stream) else [each] for each in out]
-    return [fields for several in written for fields in several]
+            if event_type in _BORDERS:
+                # what goes on behind a border is written behind it
+                self._streams.clear()
+            if event_type in _BORDERS and event_type != _MESSAGES:
+                self._end_states()
+            self._out.append(fields)
+
+    def _add_to_stream(self, family: Family, event_type: str, fields: Json) -> None:
+        key = (family, if_text(fields.get(family.key)))
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._streams[key] = _Stream(*key)
+            # its place is where it begins, however late its end comes
+            self._out.append(stream)
+        if stream.add(event_type, fields):
+            del self._streams[key]
+
+    def _end_states(self) -> None:
+        self._out += _join_states(self._states)
+        self._states = []
+
+    def close(self) -> list[Json]:
+        """All objects."""
+        self._end_states()
+        out: list[Json] = []
+        for item in self._out:
+            out += item.dump() if isinstance(item, _Stream) else [item]
+        return out
 
 
-def _join_states(events: Sequence[Object]) -> list[Object]:
+def _join_states(events: Sequence[Json]) -> list[Json]:
     """The events of one run's state → one; changes alone, without the whole that they change, stay as they are."""
     snapshots = [index for index, event in enumerate(events) if event["type"] == "STATE_SNAPSHOT"]
     if not snapshots:
         return list(events)
     last = snapshots[-1]
     patches = [event.get("delta") for event in events[last + 1 :]]
-    snapshot: Object = {
+    snapshot: Json = {
         "type": "STATE_SNAPSHOT",
         "snapshot": _apply_patches(events[last].get("snapshot"), patches),
     }
-    metadata: Object = {}
+    metadata: Json = {}
     for event in events:
         metadata |= if_object(event.get("metadata"))
     return [{**snapshot, "metadata": metadata} if metadata else snapshot]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, if_objects, if_text, merged, rest
 from dragoman.codec.media import decoded
 from dragoman.errors import HistoryError
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
@@ -31,7 +31,7 @@ _NAME = "filename"
 _UNTYPED = "application/octet-stream"
 
 
-def load_content(content: Any, form: dict[str, Any]) -> list[Content]:
+def load_content(content: Any, form: Json) -> list[Content]:
     """Reads the field `content`. `form` takes how it was written.
 
     Raises:
@@ -53,20 +53,19 @@ def _is_plain(piece: Block | None) -> bool:
     return type(piece) is TextPart and piece.native is None
 
 
-def dump_content(
-    pieces: Sequence[Block], form: Mapping[str, Any] = {}, *, extras: bool = True
-) -> Any:
+def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = True) -> Any:
     """Writes the field `content`: one plain text is a text, all else a list."""
     is_list = form.get("content") == "list"
     if not pieces:
         return [] if is_list else ""
     first = pieces[0]
+    # older peers read texts alone, so one plain text is sent as such
     if len(pieces) == 1 and not is_list and type(first) is TextPart and not first.native:
         return first.text
     return [dump_block(piece, extras=extras) for piece in pieces]
 
 
-def load_block(block: Mapping[str, Any]) -> Block | None:
+def load_block(block: JsonMap) -> Block | None:
     """Reads a part; `None`: a text that is empty.
 
     Raises:
@@ -78,7 +77,7 @@ def load_block(block: Mapping[str, Any]) -> Block | None:
     return apply_difference(piece, load_extras(block.get("metadata")), Block)
 
 
-def dump_block(piece: Block, *, extras: bool = True) -> dict[str, Any]:
+def dump_block(piece: Block, *, extras: bool = True) -> Json:
     """Writes a part. `extras`: with what the protocol has no field for."""
     block = _write(piece)
     read = _read(block)
@@ -86,26 +85,26 @@ def dump_block(piece: Block, *, extras: bool = True) -> dict[str, Any]:
     return add_extras(block, difference)
 
 
-def _read(block: Mapping[str, Any]) -> Block | None:
-    kind = block.get("type")
-    if kind == "text":
+def _read(block: JsonMap) -> Block | None:
+    block_type = block.get("type")
+    if block_type == "text":
         text = if_text(block.get("text"))
         return TextPart(text, load_native(block, "type", "text")) if text else None
-    if kind == "binary":
+    if block_type == "binary":
         return _read_binary(block)
-    if not isinstance(kind, str) or kind not in _MEDIA:
+    if not isinstance(block_type, str) or block_type not in _MEDIA:
         raise HistoryError(
-            f"AG-UI has no part of type {kind!r:.100}; it has text, image, audio, video and document"
+            f"AG-UI has no part of type {block_type!r:.100}; it has text, image, audio, video and document"
         )
-    return _read_media(kind, block)
+    return _read_media(block_type, block)
 
 
-def _read_media(kind: str, block: Mapping[str, Any]) -> Media:
+def _read_media(block_type: str, block: JsonMap) -> Media:
     source = if_object(block.get("source"))
     mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
     metadata = app_metadata(block.get("metadata"))
     name = if_text(metadata.get(_NAME)) or None
-    unread: Mapping[str, Any] | None = rest(source, "type", "value", "mimeType") or None
+    unread: JsonMap | None = rest(source, "type", "value", "mimeType") or None
     data = decoded(value) if source.get("type") == "data" else None
     if data is not None:
         part: Media = DataPart(data, mime_type or _UNTYPED, name)
@@ -117,13 +116,11 @@ def _read_media(kind: str, block: Mapping[str, Any]) -> Media:
         part = LinkPart(f"data:{mime_type or ''};base64,{value}", mime_type, name)
         unread = source
     native = _media_native(block, name, unread)
-    form = {} if kind == _kind_of(part) else {"type": kind}
+    form = {} if block_type == _media_type(part) else {"type": block_type}
     return replace(part, native=OWN.note(native, form))
 
 
-def _media_native(
-    block: Mapping[str, Any], name: str | None, source: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> Json:
     """The fields of a part of media that are not neutral. `source`: those of its source, if there are some."""
     native = rest(block, "type", "metadata", "source", *([_NAME] if name else []))
     metadata = app_metadata(block.get("metadata"))
@@ -136,7 +133,7 @@ def _media_native(
     return native
 
 
-def _read_binary(block: Mapping[str, Any]) -> Block:
+def _read_binary(block: JsonMap) -> Block:
     """A part of versions before 1.0: bytes, a URL or a file's id."""
     mime_type, name = if_text(block.get("mimeType")) or None, if_text(block.get("filename")) or None
     text = block.get("data")
@@ -149,21 +146,21 @@ def _read_binary(block: Mapping[str, Any]) -> Block:
     raise HistoryError("a binary part of AG-UI has data in base64, a url or an id")
 
 
-def _write(piece: Block) -> dict[str, Any]:
-    own = OWN.fields(piece.native)
+def _write(piece: Block) -> Json:
+    native_fields = OWN.fields(piece.native)
     if isinstance(piece, TextPart):
-        return merged({"type": "text", "text": piece.text}, own)
+        return merged({"type": "text", "text": piece.text}, native_fields)
     source = _write_source(piece)
     if piece.mime_type is not None:
         source["mimeType"] = piece.mime_type
-    kind = OWN.form(piece.native).get("type", _kind_of(piece))
-    block = {"type": kind, "source": source}
+    block_type = OWN.form(piece.native).get("type", _media_type(piece))
+    block = {"type": block_type, "source": source}
     if piece.name:
         block["metadata"] = {_NAME: piece.name}
-    return merged(block, own)
+    return merged(block, native_fields)
 
 
-def _write_source(piece: Media) -> dict[str, Any]:
+def _write_source(piece: Media) -> Json:
     if isinstance(piece, DataPart):
         return {"type": "data", "value": b64encode(piece.data).decode()}
     if isinstance(piece, LinkPart):
@@ -171,6 +168,6 @@ def _write_source(piece: Media) -> dict[str, Any]:
     return {"type": "file", "value": piece.id}
 
 
-def _kind_of(part: Media) -> str:
-    kind = (part.mime_type or "").partition("/")[0]
-    return kind if kind in _KINDS else "document"
+def _media_type(part: Media) -> str:
+    block_type = (part.mime_type or "").partition("/")[0]
+    return block_type if block_type in _KINDS else "document"

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import body_bytes, if_object, if_text
-from dragoman.codec.run_decoder import Fields
+from dragoman.codec.json_values import Json, body_bytes, if_object, if_text
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
     Event,
@@ -69,6 +68,7 @@ class Decoder(PartsDecoder):
 
     def ordinary(self, payload: bytes) -> bool:
         """Content of what is open, the shortest way."""
+        # most other payloads are told apart without parsing them
         if b'"delta"' not in payload or self._has_ended or self._older.is_within_chunks:
             return False
         try:
@@ -86,12 +86,12 @@ class Decoder(PartsDecoder):
         self._events.append(PartDelta(part.message_id, part.index, content.delta))
         return True
 
-    def take(self, event: Fields) -> None:
+    def take(self, event: Json) -> None:
         """See `ResponseDecoder.take`. An object of old may stand for several."""
         for fields in self._older.read(event):
             self.read_object(*self.kind_of(fields))
 
-    def kind_of(self, event: Fields) -> tuple[str, Fields]:
+    def kind_of(self, event: Json) -> tuple[str, Json]:
         """See `RunDecoder.kind_of`."""
         kind = event.get("type")
         if isinstance(kind, str):
@@ -100,7 +100,7 @@ class Decoder(PartsDecoder):
             raise error_of(event)
         raise DecodeError("an event of AG-UI has a type, and this one has none")
 
-    def admit(self, kind: str, fields: Fields) -> bool:  # noqa: ARG002 the shell's
+    def admit(self, kind: str, fields: Json) -> bool:  # noqa: ARG002 the shell's
         """See `RunDecoder.admit`."""
         if not self._has_begun and kind not in _BEGINNINGS:
             raise DecodeError(f"a stream of AG-UI begins with RUN_STARTED, not {kind}")
@@ -132,16 +132,16 @@ class Decoder(PartsDecoder):
 
     # the run
 
-    def _load(self, fields: Fields) -> Event | None:
+    def _load(self, fields: Json) -> Event | None:
         """An object that is an event of its own → the event; `None`: no event of ours stands behind it, or it says nothing."""
         return None if self.extras(fields).get("made") else load_event(fields, self.calls)
 
-    def _event(self, fields: Fields) -> None:
+    def _event(self, fields: Json) -> None:
         event = self._load(fields)
         if event is not None:
             self._events.append(event)
 
-    def _run_started(self, fields: Fields) -> None:
+    def _run_started(self, fields: Json) -> None:
         self._has_begun, self._has_ended = True, False
         self.forget()
         self.is_own = load_extras(fields.get("metadata")).get("v") == 1
@@ -150,7 +150,7 @@ class Decoder(PartsDecoder):
             self._started_id = event.run_id
             self._events.append(event)
 
-    def _run_finished(self, fields: Fields) -> None:
+    def _run_finished(self, fields: Json) -> None:
         self.finish_all()
         self.add_unstreamed()
         self._has_ended = True
@@ -159,7 +159,7 @@ class Decoder(PartsDecoder):
             run_id = event.run_id if self.is_own else event.run_id or self._started_id
             self._events.append(msgspec.structs.replace(event, run_id=run_id))
 
-    def _run_error(self, fields: Fields) -> None:
+    def _run_error(self, fields: Json) -> None:
         error = error_of(fields)
         self._has_ended = True
         if not self.is_own:
@@ -171,7 +171,7 @@ class Decoder(PartsDecoder):
         else:
             self._own_error(fields)
 
-    def _own_error(self, fields: Fields) -> None:
+    def _own_error(self, fields: Json) -> None:
         carried = if_object(self.extras(fields).get("error"))
         run_id, native = carried.get("run_id"), if_object(carried.get("native"))
         run_id = run_id if isinstance(run_id, str) else None
@@ -179,7 +179,7 @@ class Decoder(PartsDecoder):
 
     # runs within tools
 
-    def _subagent_started(self, fields: Fields) -> None:
+    def _subagent_started(self, fields: Json) -> None:
         event = load_event(fields, self.calls)
         assert isinstance(event, RunStarted)
         self.runs[if_text(fields.get("subagentRunId"))] = event.run_id
@@ -187,13 +187,13 @@ class Decoder(PartsDecoder):
             event = msgspec.structs.replace(event, parent_run_id=self._started_id or None)
         self._events.append(event)
 
-    def _subagent_finished(self, fields: Fields) -> None:
+    def _subagent_finished(self, fields: Json) -> None:
         owner = if_text(fields.get("subagentRunId"))
         self.finish(owner)
         self.finish_aside(owner)
         self._event(fields)
 
-    def _subagent_error(self, fields: Fields) -> None:
+    def _subagent_error(self, fields: Json) -> None:
         if self.is_own:
             self._own_error(fields)
         else:
@@ -202,7 +202,7 @@ class Decoder(PartsDecoder):
 
     # messages that stand, and events that are carried
 
-    def _messages_snapshot(self, fields: Fields) -> None:
+    def _messages_snapshot(self, fields: Json) -> None:
         if not self.is_own:
             self.list_messages(fields.get("messages"))
             return
@@ -210,7 +210,7 @@ class Decoder(PartsDecoder):
         if isinstance(id_ := dropped.get("message_id"), str):
             self._events.append(MessageDropped(id_, if_text(dropped.get("reason"))))
 
-    def _custom(self, fields: Fields) -> None:
+    def _custom(self, fields: Json) -> None:
         if not self.is_own or fields.get("name") != CARRIED:
             self._event(fields)
             return

@@ -7,12 +7,13 @@ tools have messages of their own: `owner` is the id of such a run, empty for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
+from typing import cast
 
 import msgspec
 
 from dragoman.codec.ids import DistinctIds
+from dragoman.codec.json_values import JsonMap
 from dragoman.codec.run_decoder import OpenPart, RunDecoder
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText
@@ -52,7 +53,7 @@ class ReadPart(OpenPart):
         super().__init__(message_id, index, begun)
         self.base = begun if base is None else base
         self.message = message
-        self.extras: Mapping[str, Any] = {}
+        self.extras: JsonMap = {}
         """Of its end."""
         self.sealed: str | None = None
         """Its signature, which may follow its end."""
@@ -66,6 +67,7 @@ class ReadPart(OpenPart):
             whole = super().whole(cut=cut)
         if self.sealed is None or not isinstance(whole, ThinkingPart):
             return whole
+        # the peer's field holds what a provider signed: put it where that provider had it
         if "signed" in self.extras:
             return restore_signature(whole, self.extras["signed"], self.sealed)
         fields = {**OWN.fields(whole.native), "encryptedValue": self.sealed}
@@ -106,13 +108,14 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         self.open.clear()
 
     def message(
-        self, id_: str, role: Role, owner: str, metadata: Mapping[str, Any], native: Native = None
+        self, id_: str, role: Role, owner: str, metadata: JsonMap, native: Native = None
     ) -> ReadMessage:
         """The message that is open under an id, else a new one."""
         current, message = self.current.get(owner), self._entries.get(id_)
         open_messages = (current, *self.aside)
         if message is not None and message.role is role and message in open_messages:
             return message
+        # reasoning comes before the message that it belongs to, under an id of its own
         if current is not None and not current.spoke and current.role is role is Role.MODEL:
             self._entries[id_] = current  # so far it has nothing but thinking
             current.entries.append(id_)

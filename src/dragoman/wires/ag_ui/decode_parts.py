@@ -7,14 +7,13 @@ the order of the objects tells the messages (`decode_messages`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import if_text, rest
-from dragoman.codec.run_decoder import Fields
+from dragoman.codec.json_values import Json, JsonMap, if_text, optional_field, rest
 from dragoman.errors import DecodeError
 from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted
 from dragoman.message import Content, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
@@ -53,13 +52,14 @@ class PartsDecoder(MessagesDecoder):
         self.runs.clear()
         self._message_ids.clear()
 
-    def extras(self, fields: Fields) -> dict[str, Any]:
+    def extras(self, fields: Json) -> Json:
         """What an object of our own stream carries; nothing in one of others."""
         return load_extras(fields.get("metadata")) if self.is_own else {}
 
-    def _start(self, fields: Fields) -> None:
+    def _start(self, fields: Json) -> None:
         family = FAMILIES[fields["type"]]
         id_ = if_text(fields.get(family.key))
+        # the extras of others could say anything, so they are not even looked at
         start = self._start_own if self.is_own else self._start_foreign
         part = start(family, id_, fields)
         if isinstance(part.begun, ToolCallPart):
@@ -69,7 +69,7 @@ class PartsDecoder(MessagesDecoder):
             raise DecodeError(f"{family.start} opens {id_!r}, which is open already")
         self.start_part(key, part)
 
-    def _start_own(self, family: Family, id_: str, fields: Fields) -> ReadPart:
+    def _start_own(self, family: Family, id_: str, fields: Json) -> ReadPart:
         extras = self.extras(fields)
         entry = if_text(fields.get("parentMessageId")) if family is CALL else id_
         message_id = self._message_of(entry, extras, fields, Role.MODEL)
@@ -77,7 +77,7 @@ class PartsDecoder(MessagesDecoder):
         begun = apply_difference(base, extras.get("part"), type(base))
         return ReadPart(message_id, load_index(extras) or 0, begun, base)
 
-    def _message_of(self, entry: str, extras: Mapping[str, Any], fields: Fields, role: Role) -> str:
+    def _message_of(self, entry: str, extras: JsonMap, fields: Json, role: Role) -> str:
         """The id of our message that a message of theirs is of. Tells its start, if the object carries that."""
         first, message_id = extras.get("of"), extras.get("m")
         if not isinstance(message_id, str):
@@ -92,24 +92,24 @@ class PartsDecoder(MessagesDecoder):
             self._events.append(apply_difference(start, extras["start"], MessageStarted))
         return message_id
 
-    def _start_foreign(self, family: Family, id_: str, fields: Fields) -> ReadPart:
+    def _start_foreign(self, family: Family, id_: str, fields: Json) -> ReadPart:
         owner = if_text(fields.get("subagentRunId"))
-        own = rest(fields, *_COMMON, "metadata", *_OF_START)
+        native_fields = rest(fields, *_COMMON, "metadata", *_OF_START)
         metadata = app_metadata(fields.get("metadata"))
         part = _base_of(family, id_, fields)
         if family is TEXT:
             role = if_text(fields.get("role"))
             form = {"role": role} if role == "developer" else None
-            ours = ROLES.get(role, Role.MODEL)
-            message = self.message(id_, ours, owner, metadata, OWN.note(own, form))
+            our_role = ROLES.get(role, Role.MODEL)
+            message = self.message(id_, our_role, owner, metadata, OWN.note(native_fields, form))
             message.spoke = True
             message.spoken.add(id_)
         else:
-            own |= {"id": id_} if family is REASONING else {}
-            own |= {"metadata": metadata} if metadata else {}
-            part = replace(part, native=OWN.note(own))
-            place = self._place_call if family is CALL else self._place_thinking
-            message = place(id_, owner, if_text(fields.get("parentMessageId")))
+            native_fields |= {"id": id_} if family is REASONING else {}
+            native_fields |= optional_field("metadata", metadata)
+            part = replace(part, native=OWN.note(native_fields))
+            find_message = self._place_call if family is CALL else self._place_thinking
+            message = find_message(id_, owner, if_text(fields.get("parentMessageId")))
         message.parts.append((family.name, id_))
         message.next += 1
         return ReadPart(message.id, message.next - 1, part, message=message)
@@ -133,19 +133,19 @@ class PartsDecoder(MessagesDecoder):
             message.spoken.add(parent)
         return message
 
-    def _open_part(self, fields: Fields) -> tuple[Family, ReadPart]:
+    def _open_part(self, fields: Json) -> tuple[Family, ReadPart]:
         family = FAMILIES[fields["type"]]
         part = self.open.get((family.name, if_text(fields.get(family.key))))
         if part is None or part.is_ended:
             raise DecodeError(f"{fields['type']} names nothing that is open")
         return family, part
 
-    def _content(self, fields: Fields) -> None:
+    def _content(self, fields: Json) -> None:
         _, part = self._open_part(fields)
         if not self.extras(fields).get("made"):
             self.add_delta(part, if_text(fields.get("delta")))
 
-    def _end(self, fields: Fields) -> None:
+    def _end(self, fields: Json) -> None:
         family, part = self._open_part(fields)
         key = (family.name, if_text(fields.get(family.key)))
         part.extras = self.extras(fields)
@@ -158,18 +158,19 @@ class PartsDecoder(MessagesDecoder):
             self.close_part(part)
         self.finish_ended(part.message)
 
-    def _seal(self, fields: Fields) -> None:
+    def _seal(self, fields: Json) -> None:
         part = self.open.get((REASONING.name, if_text(fields.get("entityId"))))
         value = fields.get("encryptedValue")
         if part is not None and isinstance(value, str):
             part.sealed = value
 
-    def _reasoning_end(self, fields: Fields) -> None:
+    def _reasoning_end(self, fields: Json) -> None:
         part = self.open.pop((REASONING.name, if_text(fields.get("messageId"))), None)
+        # some servers end the span alone; in our own stream such a part was cut
         if part is not None and (part.is_ended or not self.is_own):
             self.close_part(part)
 
-    def _result(self, fields: Fields) -> None:
+    def _result(self, fields: Json) -> None:
         extras, id_ = self.extras(fields), if_text(fields.get("messageId"))
         neutral = rest(fields, *_COMMON, "messageId", *(["metadata"] if self.is_own else []))
         result = load_result(neutral, extras, self._names)
@@ -184,7 +185,7 @@ class PartsDecoder(MessagesDecoder):
         ]
 
     def _place_result(
-        self, id_: str, fields: Fields, result: ToolResultPart
+        self, id_: str, fields: Json, result: ToolResultPart
     ) -> tuple[str, int, ToolResultPart]:
         """The message and the index of a result, and the result with the id that it has there, if it does not begin a message."""
         owner = if_text(fields.get("subagentRunId"))
@@ -193,8 +194,8 @@ class PartsDecoder(MessagesDecoder):
             self.leave(owner)
             message = self.message(id_, Role.USER, owner, {})
         elif id_:
-            own = {**OWN.fields(result.native), "id": id_}
-            result = replace(result, native=OWN.note(own, OWN.form(result.native)))
+            native_fields = {**OWN.fields(result.native), "id": id_}
+            result = replace(result, native=OWN.note(native_fields, OWN.form(result.native)))
         message.spoken.add(id_)
         message.calls.add(result.id)
         message.next += 1
@@ -210,7 +211,7 @@ class PartsDecoder(MessagesDecoder):
     }
 
 
-def _base_of(family: Family, id_: str, fields: Fields) -> Content:
+def _base_of(family: Family, id_: str, fields: Json) -> Content:
     """What a start says of its part."""
     if family is CALL:
         return ToolCallPart(id_, if_text(fields.get("toolCallName")))

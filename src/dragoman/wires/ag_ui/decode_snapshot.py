@@ -5,15 +5,13 @@ Few servers list reasoning, some give what they streamed another id there, and s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-from dragoman.codec.json_values import if_objects, if_text
+from dragoman.codec.json_values import JsonMap, if_objects, if_text
 from dragoman.message import Role
 
 __all__ = ["Snapshot", "ReadMessage"]
 
-Entry = Mapping[str, Any]
 _OF_RUN = ("assistant", "tool", "reasoning")
 
 
@@ -76,33 +74,38 @@ class Snapshot:
             return True
         return any(_answer_text(entry) in message.texts for entry in self._answer)
 
-    def find_unstreamed(self, streamed: Iterable[ReadMessage]) -> list[Entry]:
+    def find_unstreamed(self, streamed: Iterable[ReadMessage]) -> list[JsonMap]:
         """What the list has behind all that was streamed."""
         messages = list(streamed)
         ids = {id_ for message in messages for id_ in (*message.entries, *message.spoken) if id_}
         calls = {id_ for message in messages for id_ in message.calls}
         texts = {text for message in messages for text in message.texts}
-        last = -1
-        for index, entry in enumerate(self._answer):
+
+        def is_streamed(entry: JsonMap) -> bool:
+            # servers give what they streamed another id in the list: calls and texts tell it too
             entry_calls = (*_call_ids(entry), if_text(entry.get("toolCallId")))
-            is_known = if_text(entry.get("id")) in ids or not calls.isdisjoint(entry_calls)
-            if is_known or _answer_text(entry) in texts:
-                last = index
-        if last < 0:
+            if if_text(entry.get("id")) in ids or not calls.isdisjoint(entry_calls):
+                return True
+            return _answer_text(entry) in texts
+
+        unstreamed = self._find_behind(is_streamed)
+        if unstreamed is None:
             # nothing of the answer was streamed: what precedes the last result may be the client's
-            last = self._find_last_result()
-        return [entry for entry in self._answer[last + 1 :] if entry.get("role") in _OF_RUN]
+            unstreamed = self._find_behind(lambda entry: entry.get("role") == "tool")
+        answer = self._answer if unstreamed is None else unstreamed
+        return [entry for entry in answer if entry.get("role") in _OF_RUN]
 
-    def _find_last_result(self) -> int:
-        results = [index for index, entry in enumerate(self._answer) if entry.get("role") == "tool"]
-        return results[-1] if results else -1
+    def _find_behind(self, is_match: Callable[[JsonMap], bool]) -> Sequence[JsonMap] | None:
+        """What the answer has behind the last entry of a kind; `None`: it has none of that kind."""
+        matches = [index for index, entry in enumerate(self._answer) if is_match(entry)]
+        return self._answer[matches[-1] + 1 :] if matches else None
 
 
-def _call_ids(entry: Entry) -> list[str]:
+def _call_ids(entry: JsonMap) -> list[str]:
     return [id_ for call in if_objects(entry.get("toolCalls")) if (id_ := if_text(call.get("id")))]
 
 
-def _answer_text(entry: Entry) -> str | None:
+def _answer_text(entry: JsonMap) -> str | None:
     """What the agent says in an entry; `None`: nothing."""
     text = if_text(entry.get("content")) if entry.get("role") == "assistant" else ""
     return text or None

@@ -6,12 +6,11 @@ closed before the run ends, and what fits nowhere is carried as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, optional_field, rest
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import StreamCutError
 from dragoman.event import (
@@ -27,7 +26,6 @@ from dragoman.event import (
 )
 from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.encode_messages import MessagesEncoder
-from dragoman.wires.ag_ui.encode_parts import Object
 from dragoman.wires.ag_ui.events import (
     dump_event,
     dump_failed,
@@ -51,7 +49,7 @@ _MADE = {"made": True}
 class Encoder(MessagesEncoder):
     """Events → Server-Sent Events, whose lines end in LF alone, and without a mark at the end: the official client takes neither."""
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
+    def __init__(self, envelope: JsonMap) -> None:
         """`envelope`: `thread_id`, `run_id` and `request` of the run, `version` of the protocol that the peer declares, and
         `extras`: whether what the protocol has no field for is sent."""
         current = is_current(envelope.get("version", ""))
@@ -72,6 +70,7 @@ class Encoder(MessagesEncoder):
             return False
         if not isinstance(event, RunStarted):
             self._open_run()
+        # what waits comes behind the start of the run, and before the event
         self.settle(event)
         return True
 
@@ -96,7 +95,7 @@ class Encoder(MessagesEncoder):
             self._opened = self._ids()
             self.write({**dump_started(*self._opened), **self.meta({"v": 1, **_MADE})})
 
-    def _write_event(self, event: Event, fields: Object, extras: Mapping[str, Any] = {}) -> None:
+    def _write_event(self, event: Event, fields: Json, extras: JsonMap = {}) -> None:
         """An object, with what would be read otherwise."""
         metadata = self.meta({**extras, **unread(event, fields)}, if_object(fields.get("metadata")))
         self.write({**rest(fields, "metadata"), **metadata})
@@ -108,6 +107,7 @@ class Encoder(MessagesEncoder):
         self.over = False
         self._started = event
         self._opened = (
+            # the ids are those that the client asked for; where the event has others, it carries them
             self._thread_id or event.thread_id or event.run_id or "thread",
             self._run_id or event.run_id or "run",
         )
@@ -120,11 +120,12 @@ class Encoder(MessagesEncoder):
         parent = event.parent_run_id
         is_known = self._started is not None and parent is not None
         parents = (self._started and self._started.run_id, *self.subagents)
+        # a run that nobody here started has no end that could close it
         if not is_known or parent not in parents or event.run_id in self.subagents:
             self.carry(event)
             return
         id_ = self._subagent_ids.take(event.run_id or _SUBAGENT)
-        fields: Object = {
+        fields: Json = {
             "name": _SUBAGENT,
             **OWN.fields(event.native),
             "type": "SUBAGENT_STARTED",
@@ -146,7 +147,7 @@ class Encoder(MessagesEncoder):
     def _subagent_finished(self, event: RunFinished, id_: str) -> None:
         self.end_parts(self.messages_of(id_))
         del self.subagents[event.run_id]
-        outcome: Object = {"type": "success"}
+        outcome: Json = {"type": "success"}
         if event.pending:
             ids = [interrupt.id for interrupt in event.pending]
             outcome = {"type": "suspended", "interruptIds": ids}
@@ -155,7 +156,7 @@ class Encoder(MessagesEncoder):
             fields["result"] = event.result
         self._write_event(event, fields)
 
-    def _finish(self, event: RunFinished, extras: Mapping[str, Any]) -> None:
+    def _finish(self, event: RunFinished, extras: JsonMap) -> None:
         assert self._opened is not None
         self._end_all()
         call_ids = {
@@ -181,13 +182,14 @@ class Encoder(MessagesEncoder):
         fields = {**failed, "type": "SUBAGENT_ERROR", "subagentRunId": id_}
         self.write({**fields, **self.meta(extras)})
 
-    def _fail(self, failed: Object, extras: Mapping[str, Any]) -> None:
+    def _fail(self, failed: Json, extras: JsonMap) -> None:
         self._end_all()
         self.write({**failed, **self.meta(extras)})
 
     def _end_all(self) -> None:
         """Closes what is open: the run ends."""
         self.over = True
+        # the protocol allows no end of a run within which anything is open
         self.release()
         self.end_parts(list(self.messages.values()))
         made = self.meta(_MADE)
@@ -234,12 +236,12 @@ class Encoder(MessagesEncoder):
     }
 
 
-def _owner_field(owner: str | None) -> Object:
-    return {} if owner is None else {"subagentRunId": owner}
+def _owner_field(owner: str | None) -> Json:
+    return optional_field("subagentRunId", owner)
 
 
-def _error_fields(event: RunError) -> Object:
-    return {"run_id": event.run_id, **({"native": event.native} if event.native else {})}
+def _error_fields(event: RunError) -> Json:
+    return {"run_id": event.run_id, **optional_field("native", event.native)}
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -247,7 +249,7 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
     """What `encoder` takes of a request. `id`: of the run, where the request has none."""
     if request is None:
         return {"run_id": id, "thread_id": id}

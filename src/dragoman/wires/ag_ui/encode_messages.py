@@ -6,10 +6,8 @@ comes first, what waits is carried as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman.codec.carried import is_equal
+from dragoman.codec.json_values import Json, JsonMap
 from dragoman.codec.run_encoder import RunEncoder, split_frame
 from dragoman.errors import HistoryError
 from dragoman.event import (
@@ -24,7 +22,7 @@ from dragoman.event import (
 )
 from dragoman.message import Role, ToolResultPart
 from dragoman.request import RunRequest
-from dragoman.wires.ag_ui.encode_parts import Object, WrittenMessage, WrittenPart
+from dragoman.wires.ag_ui.encode_parts import WrittenMessage, WrittenPart
 from dragoman.wires.ag_ui.messages import dump_conversation
 from dragoman.wires.ag_ui.messages_dump import Group
 from dragoman.wires.ag_ui.quirks import CARRIED, Quirks, dump_metadata
@@ -46,6 +44,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self._client_ids: set[str] = set()
         """Ids of messages that the client said itself."""
         for message in self._request_messages:
+            # ids that the client has must not come twice, in whatever the run says
             self.group.meet(message)
             if message.id is not None and message.role is not Role.MODEL:
                 self._client_ids.add(message.id)
@@ -53,7 +52,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.messages: dict[str, WrittenMessage] = {}
         """Messages of the run that stand, by id."""
 
-    def meta(self, extras: Mapping[str, Any], metadata: Mapping[str, Any] = {}) -> Object:
+    def meta(self, extras: JsonMap, metadata: JsonMap = {}) -> Json:
         """The field `metadata`, where there is something for it."""
         return dump_metadata(metadata, extras if self.quirks.extras else {})
 
@@ -103,6 +102,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.carry(event)
 
     def _message_started(self, event: MessageStarted) -> None:
+        # the run's events begin with what the client said: it has that already
         if event.message_id in self._client_ids and event.role is not Role.MODEL:
             self._skipped.add(event.message_id)
             return
@@ -111,6 +111,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.end_parts([earlier])
         owner = self.owner_of(event.run_id)
         self.messages[event.message_id] = WrittenMessage(event, owner, self.group)
+        # the protocol knows one answer; the others are for decoders of ours
         if event.candidate:
             self.carry(event)
         else:
@@ -172,6 +173,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         if not message.is_written:
             self.carry(event)
             return
+        # the protocol takes back nothing: it replaces all messages
         standing = self._list_standing()
         if self.quirks.extras and not any(entry["role"] == "reasoning" for entry in standing):
             standing += message.dump_void(self.meta)
@@ -179,7 +181,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         metadata = self.meta({"dropped": dropped})
         self.write({"type": "MESSAGES_SNAPSHOT", "messages": standing, **metadata})
 
-    def _list_standing(self) -> list[Object]:
+    def _list_standing(self) -> list[Json]:
         """All messages that stand: those of the request, and what was told and not taken back."""
         before = dump_conversation(self._request_messages, extras=self.quirks.extras)
         told = [

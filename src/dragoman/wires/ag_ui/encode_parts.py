@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
 
 import msgspec
 
 from dragoman.codec.carried import find_difference, is_equal
-from dragoman.codec.json_values import rest
+from dragoman.codec.json_values import Json, optional_field, rest
 from dragoman.codec.run_encoder import OpenPart
 from dragoman.event import MessageStarted, OpenText, PartStarted
 from dragoman.fold import close_part
@@ -24,10 +23,9 @@ from dragoman.wires.ag_ui.messages_dump import Group, GroupIds, split_signature
 from dragoman.wires.ag_ui.quirks import RESERVED
 from dragoman.wires.ag_ui.tools import dump_output, load_result, text_of
 
-__all__ = ["WrittenMessage", "Object", "WrittenPart"]
+__all__ = ["WrittenMessage", "WrittenPart"]
 
-Object = dict[str, Any]
-Meta = Callable[..., Object]
+Meta = Callable[..., Json]
 """Extras, and the application's metadata → the field `metadata`."""
 _ROLES: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 _TAKES: Mapping[Role, tuple[type, ...]] = {
@@ -44,7 +42,7 @@ class WrittenPart(OpenPart):
     __slots__ = ("_base", "_owner", "extras", "family", "id", "metadata", "parent", "piece", "role")
 
     def __init__(
-        self, family: Family, id_: str, base: Content, begun: Content, extras: Object, owner: Object
+        self, family: Family, id_: str, base: Content, begun: Content, extras: Json, owner: Json
     ) -> None:
         """`base`: what would be read of its start; `begun`: what it is; `extras`: where it is."""
         super().__init__(begun)
@@ -53,7 +51,7 @@ class WrittenPart(OpenPart):
         self.role = "reasoning" if family is REASONING else "assistant"
         self.parent: str | None = None
         """Of a call: id of the message of theirs that it is in."""
-        self.metadata: Object = {}
+        self.metadata: Json = {}
         self.extras = extras
         self.piece: Content | None = None
         """What it was at its end."""
@@ -62,22 +60,23 @@ class WrittenPart(OpenPart):
         if more := find_difference(begun, base):
             self.extras["part"] = more
 
-    def start(self, meta: Meta, start: MessageStarted | None) -> list[Object]:
+    def start(self, meta: Meta, start: MessageStarted | None) -> list[Json]:
         """What tells of its start, and of that of its message where it is given."""
         if start is not None:
             self.metadata, self.extras["start"] = _dump_start_extras(start, Role.MODEL, self._owner)
-        fields: Object = {"type": self.family.start, self.family.key: self.id}
+        fields: Json = {"type": self.family.start, self.family.key: self.id}
         if isinstance(self.begun, ToolCallPart):
             fields["toolCallName"] = self.begun.name
             fields["parentMessageId"] = self.parent
         else:
             fields["role"] = self.role
         fields |= {**self._owner, **meta(self.extras, self.metadata)}
+        # reasoning is enclosed in a span of its own
         if self.family is REASONING:
             return [{"type": "REASONING_START", "messageId": self.id, **self._owner}, fields]
         return [fields]
 
-    def content(self, delta: str) -> Object:
+    def content(self, delta: str) -> Json:
         """What tells of a delta."""
         return {
             "type": self.family.content,
@@ -86,10 +85,11 @@ class WrittenPart(OpenPart):
             "delta": delta,
         }
 
-    def finish(self, piece: Content, meta: Meta) -> list[Object]:
+    def finish(self, piece: Content, meta: Meta) -> list[Json]:
         """What tells of its end, and of what no delta told."""
         self.piece = piece
-        out: list[Object] = []
+        out: list[Json] = []
+        # no delta told the arguments, and an end cannot
         if isinstance(piece, ToolCallPart) and not self.deltas and (text := text_of(piece)):
             out.append({**self.content(text), **meta({"made": True})})
         extras, signature = self._end_extras(piece)
@@ -97,7 +97,7 @@ class WrittenPart(OpenPart):
             self.extras = extras
         return [*out, *self._end(meta(extras), signature)]
 
-    def _end_extras(self, piece: Content) -> tuple[Object, str | None]:
+    def _end_extras(self, piece: Content) -> tuple[Json, str | None]:
         """The extras of an end, empty where it is read as it is; and the signature, which has a field of its own."""
         unsigned, signed, signature = piece, None, None
         if isinstance(piece, ThinkingPart):
@@ -106,17 +106,18 @@ class WrittenPart(OpenPart):
             return {}, None
         read = close_part(self._base, self.deltas)
         more = msgspec.to_builtins(unsigned) if read is None else find_difference(unsigned, read)
+        # clients overwrite the metadata of the start by that of the end: repeat where the part is
         extras = {**rest(self.extras, "part"), "part": more}
         if signed:
             extras["signed"] = signed
         return extras, signature
 
-    def cut(self, meta: Meta) -> list[Object]:
+    def cut(self, meta: Meta) -> list[Json]:
         """What closes it where no event did."""
         self.piece = close_part(self.begun, self.deltas, cut=True)
         return self._end(meta({**self.extras, "made": True}), None)
 
-    def _end(self, metadata: Object, signature: str | None) -> list[Object]:
+    def _end(self, metadata: Json, signature: str | None) -> list[Json]:
         end = {"type": self.family.end, self.family.key: self.id, **self._owner, **metadata}
         if self.family is not REASONING:
             return [end]
@@ -133,7 +134,7 @@ class WrittenPart(OpenPart):
             )
         return [*out, {"type": "REASONING_END", "messageId": self.id, **self._owner}]
 
-    def dump_entry(self, meta: Meta) -> Object:
+    def dump_entry(self, meta: Meta) -> Json:
         """As an element of a list of messages; of a call: as an element of `toolCalls`."""
         metadata = meta(self.extras, self.metadata)
         if self.family is CALL:
@@ -156,11 +157,11 @@ class WrittenMessage:
         self.id = event.message_id
         self.owner = owner
         self._event = event
-        self._owner: Object = {} if owner is None else {"subagentRunId": owner}
+        self._owner: Json = optional_field("subagentRunId", owner)
         self._group = group
         self._speaker: str | None = None
         """Id of the message of theirs that calls are in."""
-        self._written: list[WrittenPart | Object] = []
+        self._written: list[WrittenPart | Json] = []
         """Parts and results, in order."""
 
     @property
@@ -189,7 +190,7 @@ class WrittenMessage:
         return part
 
     def _start_call(self, index: int, call: ToolCallPart) -> WrittenPart:
-        extras: Object = {}
+        extras: Json = {}
         if self._speaker is None:
             self._speaker, extras = self._place(index)
         elif self._key != self.id:
@@ -210,10 +211,10 @@ class WrittenMessage:
     def _key(self) -> str:
         return self._ids.key
 
-    def _place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Object]:
+    def _place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Json]:
         """The id of the next message of theirs, and the extras that say where it is."""
         key = self._key
-        extras: Object = {"at": index} if index else {}
+        extras: Json = optional_field("at", index)
         if key != self.id:
             extras["m"] = self.id
         id_ = self._ids.take(index, is_thinking=is_thinking)
@@ -221,24 +222,24 @@ class WrittenMessage:
 
     def result(
         self, index: int, result: ToolResultPart, start: MessageStarted | None, meta: Meta
-    ) -> Object:
+    ) -> Json:
         """What tells of a result, and of the start of its message where it is given."""
         id_, place = self._place(index)
         self._speaker = None
         call_id = self._group.answered(result.id)
         content, form = dump_output(result, parts=self._group.parts, extras=self._group.extras)
-        fields: Object = {"toolCallId": call_id, "content": content, "role": "tool"}
+        fields: Json = {"toolCallId": call_id, "content": content, "role": "tool"}
         extras = {"of": self._key, **place, **form}
         if more := find_difference(result, load_result(fields, form, self._group.names)):
             extras["part"] = more
-        metadata: Object = {}
+        metadata: Json = {}
         if start is not None:
             metadata, extras["start"] = _dump_start_extras(start, Role.USER, self._owner)
         common = {**fields, **self._owner, **meta(extras, metadata)}
         self._written.append({**common, "id": id_})
         return {"type": "TOOL_CALL_RESULT", "messageId": id_, **common}
 
-    def dump_void(self, meta: Meta) -> list[Object]:
+    def dump_void(self, meta: Meta) -> list[Json]:
         """What makes a client forget its reasoning, where it is retracted: clients keep their own unless they are sent some."""
         thoughts = [
             part
@@ -250,10 +251,10 @@ class WrittenMessage:
             for part in thoughts[:1]
         ]
 
-    def dump_entries(self, meta: Meta) -> list[Object]:
+    def dump_entries(self, meta: Meta) -> list[Json]:
         """The messages of theirs, as far as they were written. Calls are in the message of the text before them, or in one of their own."""
-        entries: list[Object] = []
-        speakers: dict[str | None, Object] = {}
+        entries: list[Json] = []
+        speakers: dict[str | None, Json] = {}
         for part in self._written:
             if not isinstance(part, WrittenPart):
                 entries.append(part)
@@ -269,7 +270,7 @@ class WrittenMessage:
         return entries
 
 
-def _dump_start_extras(event: MessageStarted, role: Role, owner: Object) -> tuple[Object, Object]:
+def _dump_start_extras(event: MessageStarted, role: Role, owner: Json) -> tuple[Json, Json]:
     """The start of a message → the application's metadata, and what else of it would be read otherwise."""
     metadata = {key: value for key, value in event.metadata.items() if key not in RESERVED}
     run_id = event.run_id if owner else None

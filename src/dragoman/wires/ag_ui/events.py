@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    optional_field,
+    rest,
+)
 from dragoman.codec.response import dump_entries, load_entries
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -63,12 +72,11 @@ REASONING = Family(
     "messageId",
 )
 FAMILIES: Mapping[str, Family] = {
-    kind: family
+    event_type: family
     for family in (TEXT, CALL, REASONING)
-    for kind in (family.start, family.content, family.end)
+    for event_type in (family.start, family.content, family.end)
 }
 """Type of an object → the family that it is of."""
-Fields = Mapping[str, Any]
 Calls = Mapping[str, ToolCallPart]
 """Calls by the ids under which the protocol knows them."""
 _EVENT = "event"
@@ -79,11 +87,11 @@ _AS_CUSTOM: Mapping[str, str] = {
     "ACTIVITY_DELTA": "activity_delta",
 }
 """Types of theirs that are custom events here → by which name."""
-_Reader = Callable[[Fields, Calls], Event | None]
+_Reader = Callable[[JsonMap, Calls], Event | None]
 _COMMON = ("type", "timestamp", "rawEvent")
 
 
-def load_event(fields: Fields, calls: Calls) -> Event | None:
+def load_event(fields: JsonMap, calls: Calls) -> Event | None:
     """An object whose type is one of `READ` → the event; `None`: it says nothing.
 
     Raises:
@@ -95,23 +103,23 @@ def load_event(fields: Fields, calls: Calls) -> Event | None:
     return apply_difference(read, load_extras(fields.get("metadata")).get(_EVENT), type(read))
 
 
-def unread(event: Event, fields: Fields) -> dict[str, Any]:
+def unread(event: Event, fields: JsonMap) -> Json:
     """The extras of an object that is written for an event: what would be read otherwise."""
     read = READ[fields["type"]](fields, {})
     more = {} if read is None else find_difference(event, read)
-    return {_EVENT: more} if more else {}
+    return optional_field(_EVENT, more)
 
 
 # written
 
 
-def dump_event(event: Event) -> dict[str, Any]:
+def dump_event(event: Event) -> Json:
     """A step, a state or a custom event → its object, without its extras and without the run that it is of."""
     write = _WRITE[type(event)]
     return {**OWN.fields(getattr(event, "native", None)), **write(event)}
 
 
-def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> dict[str, Any]:
+def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> Json:
     """The start of a run. `parent`: the run that it goes on from."""
     fields = {
         "type": "RUN_STARTED",
@@ -122,19 +130,19 @@ def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> dict
     return {**fields, "parentRunId": parent} if parent else fields
 
 
-def dump_failed(error: DragomanError) -> dict[str, Any]:
+def dump_failed(error: DragomanError) -> Json:
     """The end of a run that failed."""
     return {"type": "RUN_ERROR", "message": error.message or "error", "code": code_of(error)}
 
 
 def dump_finished(
     event: RunFinished, thread_id: str, run_id: str, call_ids: Mapping[str, str], *, current: bool
-) -> dict[str, Any]:
+) -> Json:
     """The end of a run. `call_ids`: of calls that wait → under which the protocol knows them. `current`: the peer reads what came with 1.0.
 
     What the client must run is no interrupt: it answers such calls with tool messages.
     """
-    fields: dict[str, Any] = {
+    fields: Json = {
         "type": "RUN_FINISHED",
         "threadId": thread_id,
         "runId": run_id,
@@ -147,7 +155,7 @@ def dump_finished(
     return {**OWN.fields(event.native), **fields}
 
 
-def _outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) -> dict[str, Any]:
+def _outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) -> Json:
     interrupts = [
         dump_interrupt(interrupt, call_ids.get(interrupt.call.id) if interrupt.call else None)
         for interrupt in event.pending
@@ -157,32 +165,32 @@ def _outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) 
         return {"type": "interrupt", "interrupts": interrupts}
     if event.outcome == "cancelled" and current:
         return {"type": "cancelled"}
-    calls = [
-        call_ids.get(interrupt.call.id, interrupt.call.id)
-        for interrupt in event.pending
-        if interrupt.call
-    ]
-    return {"type": "success", **({"pendingToolCallIds": calls} if calls and current else {})}
+    # the client runs these calls itself, so for the protocol the run is done
+    calls = [interrupt.call.id for interrupt in event.pending if interrupt.call]
+    if not calls or not current:
+        return {"type": "success"}
+    return {"type": "success", "pendingToolCallIds": [call_ids.get(id_, id_) for id_ in calls]}
 
 
-def _dump_state(event: StateSnapshot) -> dict[str, Any]:
+def _dump_state(event: StateSnapshot) -> Json:
     return {"type": "STATE_SNAPSHOT", "snapshot": event.state}
 
 
-def _dump_patch(event: StateDelta) -> dict[str, Any]:
+def _dump_patch(event: StateDelta) -> Json:
     return {"type": "STATE_DELTA", "delta": [dict(operation) for operation in event.operations]}
 
 
-def _dump_custom(event: Custom) -> dict[str, Any]:
+def _dump_custom(event: Custom) -> Json:
     """A custom event; what was read of an object of another type is such an object again."""
-    kind = OWN.form(event.native).get("type")
+    event_type = OWN.form(event.native).get("type")
     value = if_object(event.value)
-    if value and _AS_CUSTOM.get(str(kind)) == event.name:
-        return {**value, "type": kind}
+    # what was read of a RAW or an ACTIVITY object is such an object again
+    if value and _AS_CUSTOM.get(str(event_type)) == event.name:
+        return {**value, "type": event_type}
     return {"type": "CUSTOM", "name": event.name, "value": event.value}
 
 
-_WRITE: Mapping[type, Callable[[Any], dict[str, Any]]] = {
+_WRITE: Mapping[type, Callable[[Any], Json]] = {
     StepStarted: lambda event: {"type": "STEP_STARTED", "stepName": event.name},
     StepFinished: lambda event: {"type": "STEP_FINISHED", "stepName": event.name},
     StateSnapshot: _dump_state,
@@ -206,23 +214,23 @@ def _is_suspended(outcome: Any) -> str:
     return "pending" if if_object(outcome).get("type") == "suspended" else "success"
 
 
-def _operations(value: Any) -> tuple[Mapping[str, Any], ...]:
+def _operations(value: Any) -> tuple[JsonMap, ...]:
     return tuple(if_objects(value))
 
 
-def _reader(event_type: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]) -> _Reader:
+def _reader(target: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]) -> _Reader:
     """What reads an object as an event of a type. `names`: our field → theirs, and what reads its value; `neutral`: fields of theirs that
     say nothing to us."""
     known = (*_COMMON, *neutral, *[name for name, _ in names.values()])
 
-    def read(fields: Fields, _: Calls) -> Event:
+    def read(fields: JsonMap, _: Calls) -> Event:
         values = {ours: load(fields.get(name)) for ours, (name, load) in names.items()}
-        return event_type(**values, native=load_native(fields, *known))
+        return target(**values, native=load_native(fields, *known))
 
     return read
 
 
-def _read_finished(fields: Fields, calls: Calls) -> Event:
+def _read_finished(fields: JsonMap, calls: Calls) -> Event:
     outcome = if_object(fields.get("outcome"))
     interrupts = [
         load_interrupt(interrupt, calls.get(if_text(interrupt.get("toolCallId"))))
@@ -234,7 +242,7 @@ def _read_finished(fields: Fields, calls: Calls) -> Event:
         if isinstance(id_, str)
     ]
     otherwise = "pending" if client_calls else "success"
-    outcomes: Mapping[str, Any] = {"cancelled": "cancelled", "interrupt": "pending"}
+    outcomes: JsonMap = {"cancelled": "cancelled", "interrupt": "pending"}
     return RunFinished(
         if_text(fields.get("runId")),
         outcomes.get(if_text(outcome.get("type")), otherwise),
@@ -245,18 +253,18 @@ def _read_finished(fields: Fields, calls: Calls) -> Event:
     )
 
 
-def _read_patch(fields: Fields, calls: Calls) -> Event | None:
+def _read_patch(fields: JsonMap, calls: Calls) -> Event | None:
     operations = fields.get("delta")
     if operations != [] and not if_objects(operations):
         return None
     return _read_operations(fields, calls)
 
 
-def _read_as_custom(fields: Fields, _: Calls) -> Event:
-    kind = fields["type"]
+def _read_as_custom(fields: JsonMap, _: Calls) -> Event:
+    event_type = fields["type"]
     value = rest(fields, *_COMMON, "metadata", _OWNER[0])
-    native = OWN.with_form(load_native({"metadata": fields.get("metadata")}), type=kind)
-    return Custom(_AS_CUSTOM[kind], value, native, _optional_text(fields.get(_OWNER[0])))
+    native = OWN.with_form(load_native({"metadata": fields.get("metadata")}), type=event_type)
+    return Custom(_AS_CUSTOM[event_type], value, native, _optional_text(fields.get(_OWNER[0])))
 
 
 _OWNER = ("subagentRunId", _optional_text)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.message import ToolCallPart
@@ -30,7 +30,7 @@ _READ: Mapping[str, Reason] = {
     "a2a:auth_required": "auth",
     "auth_required": "auth",
 }
-_APPROVAL: Mapping[str, Any] = {
+_APPROVAL: JsonMap = {
     "type": "object",
     "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
     "required": ["approved"],
@@ -40,13 +40,13 @@ _EDITED = {**_APPROVAL, "properties": {**_APPROVAL["properties"], "arguments": {
 _VALUE = "value"
 
 
-def load_interrupt(fields: Mapping[str, Any], call: ToolCallPart | None = None) -> Interrupt:
+def load_interrupt(fields: JsonMap, call: ToolCallPart | None = None) -> Interrupt:
     """Reads an element of `interrupts`. `call`: the one that it names, if that is known."""
     extras = load_extras(fields.get("metadata"))
     return apply_difference(_read(fields, call), extras.get("interrupt"), Interrupt)
 
 
-def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> dict[str, Any]:
+def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
     """Writes an element of `interrupts`. `call_id`: under which the protocol knows its call."""
     call, schema = interrupt.call, interrupt.schema
     if interrupt.reason == "approval":
@@ -58,7 +58,7 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> dict[str
         "responseSchema": schema if schema is None else dict(schema),
         "expiresAt": expires_at,
     }
-    fields: dict[str, Any] = {"id": interrupt.id, "reason": _REASONS[interrupt.reason]}
+    fields: Json = {"id": interrupt.id, "reason": _REASONS[interrupt.reason]}
     fields |= {name: value for name, value in optional.items() if value is not None}
     metadata = app_metadata(dict(interrupt.metadata))
     difference = find_difference(interrupt, _read({**fields, "metadata": metadata}, call))
@@ -66,9 +66,9 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> dict[str
     return {**fields, **dump_metadata(metadata, extras)}
 
 
-def _interrupt_extras(interrupt: Interrupt, difference: dict[str, Any]) -> dict[str, Any]:
+def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
     """What an interrupt carries: what would be read otherwise, and what its answer brings back."""
-    returned: dict[str, Any] = {}
+    returned: Json = {}
     if interrupt.signature:
         returned["signature"] = interrupt.signature
     if "metadata" in difference and interrupt.metadata:
@@ -77,7 +77,7 @@ def _interrupt_extras(interrupt: Interrupt, difference: dict[str, Any]) -> dict[
     return {name: value for name, value in extras.items() if value}
 
 
-def _read(fields: Mapping[str, Any], call: ToolCallPart | None) -> Interrupt:
+def _read(fields: JsonMap, call: ToolCallPart | None) -> Interrupt:
     reason: Reason = _READ.get(if_text(fields.get("reason")), "input")
     schema = if_object(fields.get("responseSchema")) or None
     is_approval = reason == "approval"
@@ -116,12 +116,13 @@ def load_resume(entries: Any) -> tuple[Resume, ...]:
     return tuple([_read_answer(answer) for answer in answers])
 
 
-def _read_answer(entry: Mapping[str, Any]) -> Resume:
+def _read_answer(entry: JsonMap) -> Resume:
     extras = load_extras(entry.get("metadata"))
     returned = if_object(extras.get("resume"))
     payload = entry.get("payload")
     fields = if_object(payload)
     is_cancelled = entry.get("status") == "cancelled"
+    # an answer is an object with `approved` or with `value`; clients send bare values too
     is_answer = isinstance(fields.get("approved"), bool) or set(fields) == {_VALUE}
     answer = Resume(
         entry["interruptId"],
@@ -133,17 +134,17 @@ def _read_answer(entry: Mapping[str, Any]) -> Resume:
     return apply_difference(answer, extras.get("answer"), Resume)
 
 
-def dump_resume(answers: Iterable[Resume]) -> list[dict[str, Any]]:
+def dump_resume(answers: Iterable[Resume]) -> list[Json]:
     """Writes the field `resume`."""
     return [_dump_answer(answer) for answer in answers]
 
 
-def _dump_answer(answer: Resume) -> dict[str, Any]:
-    entry: dict[str, Any] = {"interruptId": answer.interrupt_id, "status": answer.status}
+def _dump_answer(answer: Resume) -> Json:
+    entry: Json = {"interruptId": answer.interrupt_id, "status": answer.status}
     if answer.payload is not None:
         entry["payload"] = answer.payload
     metadata = app_metadata(dict(answer.metadata))
-    extras: dict[str, Any] = {}
+    extras: Json = {}
     if answer.signature:
         extras["resume"] = {"signature": answer.signature}
     read = _read_answer({**entry, **dump_metadata(metadata, extras)})

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
+from dragoman.codec.json_values import Json, bounded, if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
@@ -31,7 +31,7 @@ layout = Layout(
 )
 """Where the messages stand in the body of a request."""
 
-_Group = list[tuple[int, dict[str, Any]]]
+_Group = list[tuple[int, Json]]
 """Messages of theirs that are one of ours, with their places."""
 _ANY = frozenset(["id", "role", "content", "metadata", "subagentRunId", "encryptedValue"])
 _FIELDS: Mapping[str, frozenset[str]] = {
@@ -105,10 +105,10 @@ def load_conversation(
     ]
 
 
-def _load_entry(entry: Any, problems: list[Problem] | None) -> dict[str, Any]:
+def _load_entry(entry: Any, problems: list[Problem] | None) -> Json:
     if not isinstance(entry, dict):
         raise HistoryError("the messages of AG-UI are a list of objects")
-    fields = rename_message(cast("dict[str, Any]", entry))
+    fields = rename_message(cast("Json", entry))
     role = fields.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise HistoryError(f"AG-UI has no role {role!r:.100}; it has {', '.join(ROLES)}")
@@ -122,7 +122,7 @@ class _Groups:
         self.listed: list[_Group] = []
         self._by_key: dict[str, _Group] = {}
 
-    def add(self, index: int, entry: dict[str, Any]) -> None:
+    def add(self, index: int, entry: Json) -> None:
         """Adds a message of theirs to the group that it goes on with, or begins one."""
         group = self._find_noted(entry)
         if group is None and not group_extras(entry) and self.listed:
@@ -132,7 +132,7 @@ class _Groups:
             self.listed.append(group)
         group.append((index, entry))
 
-    def _find_noted(self, entry: dict[str, Any]) -> _Group | None:
+    def _find_noted(self, entry: Json) -> _Group | None:
         """The group that a message says it is of. Others may be in between, since clients put results behind their calls."""
         key = group_key(entry)
         group = self._by_key.get(key) if key else None
@@ -141,7 +141,7 @@ class _Groups:
         is_noted = isinstance(group_extras(entry).get("of"), str)
         return group if is_noted or group_extras(group[0][1]).get("of") == key else None
 
-    def _find_last(self, entry: dict[str, Any]) -> _Group | None:
+    def _find_last(self, entry: Json) -> _Group | None:
         """The last group, if a message of others goes on with it."""
         last = self.listed[-1]
         if entry["role"] == ACTIVITY:
@@ -166,7 +166,7 @@ def load_messages(
 
 def dump_conversation(
     messages: Iterable[Message], *, extras: bool = True, parts: bool = True
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Messages → theirs. `extras`: with what the protocol has no field for; `parts`: results may be lists of parts."""
     group = Group(extras=extras, parts=parts)
     return [
@@ -181,6 +181,6 @@ def dump_messages(
     *,
     target: Origin | None = None,  # noqa: ARG001 nothing is signed for one peer and not for another
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Messages → theirs, which `load_messages` gives back as they were."""
     return dump_conversation(messages)

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.codec.carried import find_difference, is_equal
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import if_object, merged, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, merged, optional_field, rest
 from dragoman.codec.native import signatures
 from dragoman.message import (
     Content,
@@ -37,7 +37,6 @@ from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
 __all__ = ["Group", "GroupIds", "dump_group", "dump_thinking", "split_signature"]
 
-Object = dict[str, Any]
 _SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 _SPEAKING = frozenset([*_SPEAKERS.values(), "developer"])
 """Roles of messages that have the fields of ours as a whole."""
@@ -112,18 +111,18 @@ class _GroupWriter:
         self.message = message
         self.group = group
         self.ids = GroupIds(message.id or f"message-{position}", group)
-        self.entries: list[tuple[Object, Object]] = []
+        self.entries: list[tuple[Json, Json]] = []
         """Messages of theirs without their extras, and those."""
         self._names: dict[str, str] = {}
         """Names of the calls of this message."""
-        self._speaker: Object | None = None
+        self._speaker: Json | None = None
         """The message of theirs that calls are in."""
         self._blocks: list[tuple[int, Any]] = []
         """What a user said since the last result."""
         self._unwritten: list[list[Any]] = []
         self._next = 0
 
-    def write(self) -> list[Object]:
+    def write(self) -> list[Json]:
         """The messages of theirs."""
         writers, message = self.WRITERS[self.message.role], self.message
         for index, piece in enumerate(message.content):
@@ -143,25 +142,26 @@ class _GroupWriter:
         developer = OWN.form(self.message.native).get("role") == "developer"
         return "developer" if developer and role is Role.SYSTEM else _SPEAKERS[role]
 
-    def _add(self, entry: Object, extras: Object) -> Object:
+    def _add(self, entry: Json, extras: Json) -> Json:
+        # a first message that speaks is known by its own id, without extras
         if entry["id"] != self.ids.key or entry["role"] in ("tool", "reasoning", ACTIVITY):
             extras = {"of": self.ids.key, **extras}
         self.entries.append((entry, extras))
         return entry
 
-    def _place(self, index: int) -> Object:
+    def _place(self, index: int) -> Json:
         """Extras that say where a piece is, if that is not behind the one before it."""
-        place = {} if index == self._next else {"at": index}
+        position_extras = {} if index == self._next else {"at": index}
         self._next = index + 1
-        return place
+        return position_extras
 
     # pieces: each says whether it is written
 
     def _speak(self, index: int, piece: TextPart) -> bool:
         """A text is a message of its own."""
         more = find_difference(piece, TextPart(piece.text))
-        extras = {**self._place(index), **({"part": more} if more else {})}
-        entry: Object = {"id": self.ids.take(index), "role": self._role()}
+        extras = {**self._place(index), **optional_field("part", more)}
+        entry: Json = {"id": self.ids.take(index), "role": self._role()}
         self._speaker = self._add(entry, extras)
         self._speaker["content"] = piece.text
         return True
@@ -200,9 +200,11 @@ class _GroupWriter:
         id_, group = self.ids.take(index), self.group
         call_id = group.answered(piece.id)
         names = ChainMap(self._names, group.names)
-        place = self._place(index)
+        position_extras = self._place(index)
         self._add(
-            *dump_result(piece, id_, call_id, place, names, parts=group.parts, extras=group.extras)
+            *dump_result(
+                piece, id_, call_id, position_extras, names, parts=group.parts, extras=group.extras
+            )
         )
         self._speaker = None
         return True
@@ -213,6 +215,7 @@ class _GroupWriter:
         id_ = fields.get("id")
         if piece.kind != ACTIVITY or not isinstance(id_, str) or "activityType" not in fields:
             return False
+        # another message may have got its id since it was read
         if not self.group.is_free(id_):
             return False
         self._end_blocks()
@@ -222,7 +225,7 @@ class _GroupWriter:
 
     # the group
 
-    def _finish(self) -> list[Object]:
+    def _finish(self) -> list[Json]:
         """The group with the fields of the message as a whole, and with what would be read otherwise."""
         entry, extras = self.entries[0]
         speaker = next((each for each, _ in self.entries if each["role"] in _SPEAKING), None)
@@ -234,13 +237,14 @@ class _GroupWriter:
         if self._unwritten:
             extras["more"] = self._unwritten
         if self.group.extras:
+            # read the group as its reader will, and carry what comes out otherwise
             names: ChainMap[str, str] = ChainMap({}, self.group.names)
             read = load_group(list(enumerate(self._dump())), None, names)[0]
             if more := _unread(self.message, read):
                 extras["message"] = more
         return self._dump()
 
-    def _dump(self) -> list[Object]:
+    def _dump(self) -> list[Json]:
         return [
             add_extras(entry, extras if self.group.extras else {}) for entry, extras in self.entries
         ]
@@ -263,32 +267,32 @@ class _GroupWriter:
     """Role → type of a piece → what writes it; the protocol has no form for others."""
 
 
-def dump_group(message: Message, position: int, group: Group) -> list[Object]:
+def dump_group(message: Message, position: int, group: Group) -> list[Json]:
     """A message → theirs. `position`: in the conversation, for one without an id."""
     return _GroupWriter(message, position, group).write()
 
 
-def dump_thinking(piece: ThinkingPart, id_: str, place: Mapping[str, Any]) -> tuple[Object, Object]:
+def dump_thinking(piece: ThinkingPart, id_: str, position_extras: JsonMap) -> tuple[Json, Json]:
     """Thinking → a reasoning message without its extras, and those."""
-    own = rest(OWN.fields(piece.native), "id")
-    entry: Object = {"id": id_, "role": "reasoning", "content": piece.text}
-    unsigned, signed, signature = (piece, None, None) if own else split_signature(piece)
-    entry = merged(entry, own)
+    native_fields = rest(OWN.fields(piece.native), "id")
+    entry: Json = {"id": id_, "role": "reasoning", "content": piece.text}
+    unsigned, signed, signature = (piece, None, None) if native_fields else split_signature(piece)
+    entry = merged(entry, native_fields)
     if signature is not None:
         entry["encryptedValue"] = signature
-    extras: Object = {"signed": signed} if signed else {}
+    extras: Json = optional_field("signed", signed)
     more = find_difference(unsigned, load_thinking(entry, {"of": "", **extras, "part": None}))
     if signed and not more:
         more = find_difference(unsigned, ThinkingPart(piece.text))
     if more:
         extras["part"] = more
-    return entry, {**place, **extras}
+    return entry, {**position_extras, **extras}
 
 
 def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | None, str | None]:
     """Thinking without the text that its provider signed or hid it with, where that stood, and that text: the peer has a field for it."""
-    own = OWN.fields(piece.native).get("encryptedValue")
-    signed = {NAME: own} if isinstance(own, str) else signatures(piece.native)
+    native_fields = OWN.fields(piece.native).get("encryptedValue")
+    signed = {NAME: native_fields} if isinstance(native_fields, str) else signatures(piece.native)
     if len(signed) != 1:
         return piece, None, None
     ((wire, signature),) = signed.items()
@@ -301,7 +305,7 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
     return msgspec.structs.replace(piece, native=native), [wire, field], signature
 
 
-def _unread(message: Message, read: Message) -> Object:
+def _unread(message: Message, read: Message) -> Json:
     """The fields of a message that would be read otherwise."""
     more = rest(find_difference(message, read), "metadata")
     if not is_equal(message.own_metadata, read.own_metadata):

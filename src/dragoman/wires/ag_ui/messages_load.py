@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.message import (
@@ -43,8 +43,6 @@ __all__ = [
     "restore_signature",
 ]
 
-Entry = Mapping[str, Any]
-"""A message of theirs."""
 Placed = tuple[int | None, Content]
 """A piece, and its index where that is carried."""
 ACTIVITY = "activity"
@@ -65,7 +63,7 @@ _MESSAGE_FIELDS = frozenset(Message.__struct_fields__)
 
 
 def load_group(
-    entries: Sequence[tuple[int, Entry]],
+    entries: Sequence[tuple[int, JsonMap]],
     origin: Origin | None,
     names: MutableMapping[str, str],
     problems: list[Problem] | None = None,
@@ -78,8 +76,8 @@ def load_group(
     """
     pieces: list[Placed] = []
     unwritten: list[Placed] = []
-    head: Entry | None = None
-    form: dict[str, Any] = {}
+    head: JsonMap | None = None
+    form: Json = {}
     for index, entry in entries:
         extras = load_extras(entry.get("metadata"))
         try:
@@ -87,8 +85,7 @@ def load_group(
         except HistoryError as error:
             noted(error, problems, index, "toolCalls" if entry.get("toolCalls") else "content")
             continue
-        if head is None or (head["role"] in _BESIDE and not load_extras(head.get("metadata"))):
-            head = entry
+        head = _choose_head(head, entry)
         pieces += read
         unwritten += _load_unwritten(extras.get("more"))
         names.update({call.id: call.name for _, call in read if isinstance(call, ToolCallPart)})
@@ -104,7 +101,15 @@ def load_group(
     return [_apply_extras(message, extras)]
 
 
-def group_extras(entry: Entry) -> dict[str, Any]:
+def _choose_head(head: JsonMap | None, entry: JsonMap) -> JsonMap:
+    """The message of a group that has the fields of ours as a whole: its first, but no reasoning of others."""
+    is_beside = head is not None and head["role"] in _BESIDE
+    if head is None or (is_beside and not load_extras(head.get("metadata"))):
+        return entry
+    return head
+
+
+def group_extras(entry: JsonMap) -> Json:
     """The extras of a message; those of its first call, where a stream began it with that."""
     extras = load_extras(entry.get("metadata"))
     calls = if_objects(entry.get("toolCalls"))
@@ -114,26 +119,27 @@ def group_extras(entry: Entry) -> dict[str, Any]:
     return {name: of_call[name] for name in ("of", "start", "m") if name in of_call}
 
 
-def group_key(entry: Entry) -> str:
+def group_key(entry: JsonMap) -> str:
     """The id by which the group of a message is known."""
     key = group_extras(entry).get("of")
     return key if isinstance(key, str) else if_text(entry.get("id"))
 
 
-def _load_message(entry: Entry, content: tuple[Content, ...], form: dict[str, Any]) -> Message:
+def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> Message:
     role = entry["role"]
-    metadata: dict[str, Any] = {}
+    metadata: Json = {}
     native: Native = None
+    # results and reasoning keep their fields in their pieces, not in the message
     if role not in ("tool", *_BESIDE):
         metadata = app_metadata(entry.get("metadata"))
-        own = rest(entry, "id", "role", "content", "toolCalls", "metadata")
+        native_fields = rest(entry, "id", "role", "content", "toolCalls", "metadata")
         form = {**form, **({"role": role} if role == "developer" else {})}
-        native = OWN.note(own, form)
+        native = OWN.note(native_fields, form)
     id_ = if_text(entry.get("id")) or None
     return Message(ROLES[role], content, id=id_, metadata=metadata, native=native)
 
 
-def _apply_extras(message: Message, extras: Mapping[str, Any]) -> Message:
+def _apply_extras(message: Message, extras: JsonMap) -> Message:
     """A message with what was carried of it; itself where that cannot be read."""
     fields = if_object(extras.get("message"))
     if not extras.get("message"):
@@ -154,10 +160,10 @@ def _apply_extras(message: Message, extras: Mapping[str, Any]) -> Message:
 
 
 def _load_pieces(
-    entry: Entry,
-    extras: Mapping[str, Any],
+    entry: JsonMap,
+    extras: JsonMap,
     names: Mapping[str, str],
-    form: dict[str, Any],
+    form: Json,
     *,
     is_first: bool,
 ) -> list[Placed]:
@@ -182,21 +188,21 @@ def _load_pieces(
     ]
 
 
-def _list_calls(entry: Entry) -> list[dict[str, Any]]:
+def _list_calls(entry: JsonMap) -> list[Json]:
     calls = if_list(entry.get("toolCalls"))
     if len(if_objects(calls)) != len(calls):
         raise HistoryError("the toolCalls of an AG-UI message are a list of objects")
     return calls
 
 
-def _load_activity(entry: Entry) -> MarkPart:
+def _load_activity(entry: JsonMap) -> MarkPart:
     fields = rest(entry, "role", "metadata")
     if metadata := app_metadata(entry.get("metadata")):
         fields["metadata"] = metadata
     return MarkPart(ACTIVITY, OWN.note(fields, mark=True))
 
 
-def load_thinking(entry: Entry, extras: Mapping[str, Any]) -> ThinkingPart:
+def load_thinking(entry: JsonMap, extras: JsonMap) -> ThinkingPart:
     """Reads a reasoning message."""
     signed = extras.get("signed")
     neutral = ["role", "content"]
@@ -229,7 +235,7 @@ def load_piece(read: Content | None, carried: Any) -> Content | None:
         return None
 
 
-def _add_id(result: ToolResultPart, entry: Entry) -> ToolResultPart:
+def _add_id(result: ToolResultPart, entry: JsonMap) -> ToolResultPart:
     """A result that is a message of its own there and not here, with its id."""
     if not (id_ := if_text(entry.get("id"))):
         return result
@@ -237,7 +243,7 @@ def _add_id(result: ToolResultPart, entry: Entry) -> ToolResultPart:
     return msgspec.structs.replace(result, native=OWN.note(native, OWN.form(result.native)))
 
 
-def load_index(extras: Mapping[str, Any]) -> int | None:
+def load_index(extras: JsonMap) -> int | None:
     """The index of a part that its extras say; `None`: they say none."""
     index = extras.get("at")
     is_index = isinstance(index, int) and not isinstance(index, bool) and index >= 0

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, optional_field, rest
 from dragoman.codec.native import Own
 from dragoman.message import Native
 
@@ -77,6 +77,7 @@ class Quirks(msgspec.Struct, frozen=True):
 
 def is_current(version: Any) -> bool:
     """Whether a peer that declares this version reads all of 1.0."""
+    # peers send what they like: no digit may be another script's, and no number endless
     head, dot, tail = version.partition(".") if isinstance(version, str) else ("", "", "")
     return (
         bool(dot)
@@ -88,12 +89,12 @@ def is_current(version: Any) -> bool:
     )
 
 
-def dump_extras(fields: Mapping[str, Any]) -> dict[str, Any]:
+def dump_extras(fields: JsonMap) -> Json:
     """The metadata that carries these fields; empty where there are none."""
     return {OURS: json_bytes.encode(fields).decode()} if fields else {}
 
 
-def load_extras(metadata: Any) -> dict[str, Any]:
+def load_extras(metadata: Any) -> Json:
     """The fields that metadata carries; empty where nothing of ours is there, or nothing that can be read."""
     text = if_object(metadata).get(OURS)
     if not isinstance(text, str):
@@ -104,21 +105,19 @@ def load_extras(metadata: Any) -> dict[str, Any]:
         return {}
 
 
-def dump_metadata(metadata: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
     """The field `metadata` of an object that has both; none where both are empty."""
     both = {**metadata, **dump_extras(fields)}
-    return {"metadata": both} if both else {}
+    return optional_field("metadata", both)
 
 
-def add_extras(fields: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+def add_extras(fields: JsonMap, extras: JsonMap) -> Json:
     """An object with these extras in its metadata."""
     metadata = dump_metadata(if_object(fields.get("metadata")), extras)
     return {**rest(fields, "metadata"), **metadata}
 
 
-def load_native(
-    fields: Mapping[str, Any], *neutral: str, form: Mapping[str, Any] | None = None
-) -> Native:
+def load_native(fields: JsonMap, *neutral: str, form: JsonMap | None = None) -> Native:
     """The fields of an object that are not `neutral`, and the application's metadata."""
     own = rest(fields, "metadata", *neutral)
     if metadata := app_metadata(fields.get("metadata")):
@@ -126,14 +125,12 @@ def load_native(
     return OWN.note(own, form)
 
 
-def app_metadata(metadata: Any) -> dict[str, Any]:
+def app_metadata(metadata: Any) -> Json:
     """The part of metadata that is the application's."""
     return {key: value for key, value in if_object(metadata).items() if key not in RESERVED}
 
 
-def rename_fields(
-    fields: Mapping[str, Any], names: Mapping[str, str] = _OF_REQUEST
-) -> dict[str, Any]:
+def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Json:
     """An object with the protocol's names, where these are not there already. By default those of a request and of an answer in it."""
     return {
         names.get(name, name) if names.get(name) not in fields else name: value
@@ -141,7 +138,7 @@ def rename_fields(
     }
 
 
-def rename_message(fields: dict[str, Any]) -> dict[str, Any]:
+def rename_message(fields: Json) -> Json:
     """A message with the protocol's names; itself where it has them."""
     if not fields.keys().isdisjoint(_OF_MESSAGE):
         fields = rename_fields(fields, _OF_MESSAGE)
@@ -155,11 +152,11 @@ def rename_message(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _call(fields: dict[str, Any]) -> dict[str, Any]:
+def _call(fields: Json) -> Json:
     return fields if "encrypted_value" not in fields else rename_fields(fields, _OF_MESSAGE)
 
 
-def _part(fields: dict[str, Any]) -> dict[str, Any]:
+def _part(fields: Json) -> Json:
     if "mime_type" in (source := if_object(fields.get("source"))):
         fields = {**fields, "source": rename_fields(source, _OF_PART)}
     return rename_fields(fields, _OF_PART) if "mime_type" in fields else fields

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.carried import apply_carried, find_difference
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -39,7 +39,7 @@ _READ = ("threadId", "runId", "messages", "state", "tools", "context", "forwarde
 
 
 def load_run(
-    body: Mapping[str, Any],
+    body: JsonMap,
     *,
     path: str = "",  # noqa: ARG001 the protocol's
     headers: Mapping[str, str] = {},  # noqa: ARG001 the protocol's
@@ -70,23 +70,23 @@ def load_run(
     return apply_carried(request, carried, _CARRIED)
 
 
-def _load_fields(body: Any, problems: list[Problem] | None) -> dict[str, Any]:
+def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
     """The fields of a body that say something, under today's names."""
     if not isinstance(body, dict):
         raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
     given = if_object(body)
     bounded(given if problems is None else rest(given, "messages"))
     fields = {name: value for name, value in rename_fields(given).items() if value is not None}
-    for name, (kind, noun) in _TYPES.items():
-        if name in fields and not isinstance(fields[name], kind):
+    for name, (field_type, noun) in _TYPES.items():
+        if name in fields and not isinstance(fields[name], field_type):
             raise HistoryError(f"{name} of a RunAgentInput is a {noun}; send it as one")
     return fields
 
 
-def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:  # noqa: ARG001 nothing is lost
+def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:  # noqa: ARG001 nothing is lost
     """Writes what a client asks. What the protocol has no field for is in `forwardedProps`, under the key `dragoman`."""
     forwarded = request.metadata.get("forwarded_props")
-    body: dict[str, Any] = {
+    body: Json = {
         "threadId": request.thread_id or request.run_id or "thread",
         "runId": request.run_id or "run",
         "messages": dump_conversation(request.messages),
@@ -97,8 +97,12 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[s
     }
     if request.resume:
         body["resume"] = dump_resume(request.resume)
-    own = OWN.fields(request.native)
-    body = {**own, **body, "protocolVersion": own.get("protocolVersion", VERSION)}
+    native_fields = OWN.fields(request.native)
+    body = {
+        **native_fields,
+        **body,
+        "protocolVersion": native_fields.get("protocolVersion", VERSION),
+    }
     # messages carry what is theirs; reading them again would cost as much as writing them
     read = load_run({**body, "messages": []})
     difference = find_difference(request.replace(messages=()), read)

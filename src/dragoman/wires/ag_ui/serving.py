@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman.codec.agent_card import Abilities, AgentCard
 from dragoman.codec.body_schema import TEXT, JsonSchema, a_list, an_object, either
+from dragoman.codec.json_values import Json, JsonMap
 from dragoman.request import ToolSpec
 
 __all__ = ["bodies", "dump_capabilities"]
@@ -48,11 +46,11 @@ _INPUT = an_object(
         )
     ),
 )
-bodies: Mapping[str, Any] = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
+bodies: JsonMap = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
 """Path → JSON Schema of what clients send there."""
 
 
-def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
+def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
     """What an agent can do (`AgentCapabilities`)."""
     named = {
         "description": card.description,
@@ -114,7 +112,7 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
     }
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
+def _tool(tool: ToolSpec) -> Json:
     return {
         "name": tool.name,
         "description": tool.description,

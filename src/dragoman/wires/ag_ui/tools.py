@@ -7,7 +7,16 @@ from typing import Any
 
 from dragoman import json_bytes
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_list, if_object, if_text, merged, text_or_json
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    if_list,
+    if_object,
+    if_text,
+    merged,
+    optional_field,
+    text_or_json,
+)
 from dragoman.codec.media import as_text
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
@@ -48,7 +57,7 @@ def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
     return tuple([_load_tool(tool) for tool in entries])
 
 
-def _load_tool(tool: Mapping[str, Any]) -> ToolSpec:
+def _load_tool(tool: JsonMap) -> ToolSpec:
     spec = ToolSpec(
         tool["name"],
         if_text(tool.get("description")),
@@ -58,12 +67,12 @@ def _load_tool(tool: Mapping[str, Any]) -> ToolSpec:
     return apply_difference(spec, load_extras(tool.get("metadata")), ToolSpec)
 
 
-def dump_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+def dump_tools(tools: Iterable[ToolSpec]) -> list[Json]:
     """Writes the field `tools`."""
     return [_dump_tool(spec) for spec in tools]
 
 
-def _dump_tool(spec: ToolSpec) -> dict[str, Any]:
+def _dump_tool(spec: ToolSpec) -> Json:
     tool = {
         "name": spec.name,
         "description": spec.description,
@@ -73,7 +82,7 @@ def _dump_tool(spec: ToolSpec) -> dict[str, Any]:
     return add_extras(tool, find_difference(spec, _load_tool(tool)))
 
 
-def load_call(call: Mapping[str, Any]) -> ToolCallPart:
+def load_call(call: JsonMap) -> ToolCallPart:
     """Reads an element of `toolCalls`.
 
     Raises:
@@ -89,21 +98,19 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
     return apply_difference(read, load_extras(call.get("metadata")).get("part"), ToolCallPart)
 
 
-def dump_call(
-    piece: ToolCallPart, id_: str, place: Mapping[str, Any], *, extras: bool = True
-) -> dict[str, Any]:
-    """Writes an element of `toolCalls`. `id_`: under which the protocol knows the call; `place`: extras that say where it is."""
+def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool = True) -> Json:
+    """Writes an element of `toolCalls`. `id_`: under which the protocol knows the call; `position`: extras that say where it is."""
     function = {"name": piece.name, "arguments": text_of(piece)}
     call = merged({"id": id_, "type": "function", "function": function}, OWN.fields(piece.native))
     if not extras:
         return add_extras(call, {})
     difference = find_difference(piece, load_call(call))
-    return add_extras(call, {**place, **part_extras(difference)})
+    return add_extras(call, {**position, **part_extras(difference)})
 
 
-def part_extras(difference: Mapping[str, Any]) -> dict[str, Any]:
+def part_extras(difference: JsonMap) -> Json:
     """The extras that say what of a part would be read otherwise; empty if nothing would."""
-    return {"part": difference} if difference else {}
+    return optional_field("part", difference)
 
 
 def text_of(call: ToolCallPart) -> str:
@@ -111,7 +118,7 @@ def text_of(call: ToolCallPart) -> str:
     return arguments_json(call) if call.state == "complete" else call.raw or ""
 
 
-def load_output(content: Any, extras: Mapping[str, Any], form: dict[str, Any]) -> Any:
+def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
     """What a tool returned, of the content of its result.
 
     Raises:
@@ -130,7 +137,7 @@ def load_output(content: Any, extras: Mapping[str, Any], form: dict[str, Any]) -
 
 def dump_output(
     piece: ToolResultPart, *, parts: bool = True, extras: bool = True
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Any, Json]:
     """What a tool returned → the content of a result, and what the extras say of it. `parts`: the peer reads a list of them."""
     if isinstance(piece.result, str):
         return piece.result, {}
@@ -142,17 +149,16 @@ def dump_output(
     return "\n".join(texts), {}
 
 
-def load_result(
-    message: Mapping[str, Any], extras: Mapping[str, Any], names: Mapping[str, str]
-) -> ToolResultPart:
+def load_result(message: JsonMap, extras: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
     """Reads a tool's message. `names`: of the calls before it, by id.
 
     Raises:
         HistoryError: its content is neither a text nor a list of parts.
     """
-    form: dict[str, Any] = {}
+    form: Json = {}
     output, error = load_output(message.get("content"), extras, form), message.get("error")
     neutral = ["id", "role", "toolCallId", "content"]
+    # an error that repeats the output says nothing of its own
     if not isinstance(error, str) or error in ("", output):
         neutral.append("error")
     id_ = if_text(message.get("toolCallId"))
@@ -170,21 +176,21 @@ def dump_result(
     piece: ToolResultPart,
     id_: str,
     call_id: str,
-    place: Mapping[str, Any],
+    position: JsonMap,
     names: Mapping[str, str],
     *,
     parts: bool = True,
     extras: bool = True,
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[Json, Json]:
     """Writes a tool's message. Returns it without its extras, and those. `call_id`: under which the protocol knows the call."""
     content, form = dump_output(piece, parts=parts, extras=extras)
     message = {"id": id_, "role": "tool", "toolCallId": call_id, "content": content}
-    own = OWN.fields(piece.native)
+    native_fields = OWN.fields(piece.native)
     if piece.is_error:
-        message["error"] = if_text(own.get("error")) or _error_text(content) or "error"
-    message = merged(message, own)
+        message["error"] = if_text(native_fields.get("error")) or _error_text(content) or "error"
+    message = merged(message, native_fields)
     difference = find_difference(piece, load_result(message, form, names))
-    return message, {**place, **form, **part_extras(difference)}
+    return message, {**position, **form, **part_extras(difference)}
 
 
 def _error_text(content: Any) -> str:
