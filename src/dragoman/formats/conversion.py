@@ -54,7 +54,7 @@ def read(
     problems: list[Problem] | None,
     origin: Origin | None = None,
 ) -> Conversation:
-    """A conversation as JSON has it → its messages. `given`: the name of its format, which otherwise is told by its structure. `origin` is
+    """A conversation as JSON has it → its messages. `format_name`: its format, which otherwise is told by its structure. `origin` is
     given to the model's messages where they do not say whose they are. With `problems`, what cannot be read is left out and noted there.
 
     Raises:

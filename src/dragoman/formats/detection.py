@@ -322,7 +322,7 @@ def _enough(messages: Sequence[Any]) -> Sequence[Any]:
 
 
 def _elected(best: Sequence[list[str]], index: int, near: str | None) -> str | None:
-    """Of the likely formats of each piece of a list, that of the piece at `place`; `None`: it is ambiguous, and so are all beside it."""
+    """Of the likely formats of each piece of a list, that of the piece at `index`; `None`: it is ambiguous, and so are all beside it."""
     if len(best[index]) == 1:
         return best[index][0]
     sure = [names[0] if len(names) == 1 else None for names in best]

@@ -152,7 +152,7 @@ def load_function_call(value: str) -> list[ToolCallPart] | None:
 def dump_function_call(
     calls: Sequence[ToolCallPart], original: Any, call_id: Callable[[ToolCallPart], str | None]
 ) -> str:
-    """The inverse. `given`: the text that it was, where that was not the usual one."""
+    """The inverse. `original`: the text that it was, where that was not the usual one."""
     if isinstance(original, str):
         read = load_function_call(original) or []
         if len(read) == len(calls) and all(

@@ -483,7 +483,7 @@ def _name_results(content: Sequence[Content]) -> tuple[Content, ...]:
 
 
 def _load_kwargs(extra_fields: dict[str, Any], content: list[Content], where: str) -> list[Content]:
-    """The content with what `additional_kwargs` has of it, which is taken out of `own`."""
+    """The content with what `additional_kwargs` has of it, which is taken out of `extra_fields`."""
     extra = if_object(extra_fields.get("additional_kwargs"))
     thinking = extra.get(THINKING)
     if (

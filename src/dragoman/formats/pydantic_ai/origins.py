@@ -77,7 +77,7 @@ _TOLD = ("input_tokens", "output_tokens")
 def load_origin(
     response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], origin: Origin | None
 ) -> Origin | None:
-    """Where a response came from; `given` where it does not name its provider."""
+    """Where a response came from; `origin` where it does not name its provider."""
     name, served = (
         if_text(response.get("provider_name")),
         if_text(response.get("model_name")) or None,

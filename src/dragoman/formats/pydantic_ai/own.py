@@ -41,7 +41,7 @@ _MISSING = object()
 
 
 def note_as_read(piece: P, read: Mapping[str, Any], written: Mapping[str, Any], **form: Any) -> P:
-    """The piece with a note of how the object that it was read from differs from `made`, which would be written for it."""
+    """The piece with a note of how the object that it was read from differs from `written`, which would be written for it."""
     return msgspec.structs.replace(
         piece, native=note_difference(piece.native, read, written, **form)
     )
