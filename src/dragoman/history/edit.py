@@ -13,7 +13,7 @@ from dragoman.history.exchanges import cuts, kept_from
 from dragoman.history.plans import unwritable_named
 from dragoman.history.rows import Row, Rows
 from dragoman.message import Message, Role
-from dragoman.model.tokens import estimated_tokens
+from dragoman.model.tokens import estimate_tokens
 
 __all__ = ["Summary", "answer", "cut", "not_one", "place", "removed", "summarized", "trimmed"]
 
@@ -124,7 +124,7 @@ def trimmed(
 
 
 def _estimated(message: Message) -> int:
-    return estimated_tokens((message,))
+    return estimate_tokens((message,))
 
 
 async def summarized(

@@ -17,7 +17,7 @@ from dragoman.history.fields import lost_fields
 from dragoman.history.target import Target, find_target
 from dragoman.loss import Loss, Lost
 from dragoman.message import MarkPart, Message, ToolCallPart, ToolResultPart
-from dragoman.model.tokens import estimated_tokens
+from dragoman.model.tokens import estimate_tokens
 from dragoman.providers import Provider
 from dragoman.repair import Source
 
@@ -183,7 +183,7 @@ def plan(messages: Iterable[Message], target: str | Provider | Format) -> Plan:
     found = find_target(target)
     written = write(given, found)
     with unwritable_named(given):
-        tokens = estimated_tokens(given, provider=found.provider, model=found.model)
+        tokens = estimate_tokens(given, provider=found.provider, model=found.model)
     return Plan(found.name, written.losses, written.repairs, tokens)
 
 
