@@ -103,20 +103,26 @@ def _model(provider: Provider, string: ModelString) -> Target:
     )
 
 
-def format_target(found: Format, origin: Origin | None = None, **how: Any) -> Target:
+def format_target(target_format: Format, origin: Origin | None = None, **options: Any) -> Target:
     """A format as a target. `origin`: who reads it; what a provider that is known does differently is regarded. `how`: what its
     `dump_messages` takes besides."""
-    is_wire = found.name in wires.names("model")
-    quirks = _quirks(found.name, origin) if is_wire else None
+    is_wire = target_format.name in wires.names("model")
+    quirks = _quirks(target_format.name, origin) if is_wire else None
     if quirks is not None:
-        how = {"quirks": quirks, **how}
+        options = {"quirks": quirks, **options}
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
-        return found.dump_messages(messages, target=origin, losses=losses, **how)
+        return target_format.dump_messages(messages, target=origin, losses=losses, **options)
 
-    mended = traced if is_wire else getattr(found, "mended", None)
+    mended = traced if is_wire else getattr(target_format, "mended", None)
     return Target(
-        found.name, dump, mended, "", origin, getattr(quirks, "reads", ()), found is dragoman
+        target_format.name,
+        dump,
+        mended,
+        "",
+        origin,
+        getattr(quirks, "reads", ()),
+        target_format is dragoman,
     )
 
 
