@@ -264,6 +264,7 @@ async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
     """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all are called."""
     stopped: BaseException | None = None
     is_end = name in _ENDS
+    # Ends in reverse, so that hooks nest as blocks do.
     for hook_set in reversed(hooks) if is_end else hooks:
         hook = getattr(hook_set, name)
         if hook is None:
@@ -293,7 +294,8 @@ def failed(hook: Callable[..., Any] | None, error: Exception) -> None:
         return
     try:
         _failures[key] = ref(hook, lambda _: _failures.pop(key, None))
-    except TypeError:  # of a class without weak references
+    except TypeError:
+        # Of a class without weak references.
         _failures[key] = hook
     _LOG.error("a hook failed, and is called all the same: %r", hook, exc_info=error)
 

@@ -178,7 +178,8 @@ def _is_paired(messages: Iterable[Message]) -> bool:
 def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
     """What stands before the first round, and the rounds; each message with its position."""
     rounds: list[list[tuple[int, Message]]] = [[]]
-    called: set[str] = set()  # what the model has called since somebody else spoke
+    # What the model has called since somebody else spoke.
+    called: set[str] = set()
     for position, message in enumerate(messages):
         ids = {call.id for _, call in _calls(message)}
         if ids and (not called or ids & called):
@@ -248,15 +249,18 @@ def _mend_round(
     model = next(
         (n for n, (_, message) in enumerate(round_) if message.role is not Role.MODEL), len(round_)
     )
+    # Results are paired with calls of the same id in order: providers repeat ids within a round.
     calls = [(n, place, call) for n in range(model) for place, call in _calls(round_[n][1])]
     waiting: dict[str, deque[int]] = {}
     for number, (_, _, call) in enumerate(calls):
         waiting.setdefault(call.id, deque()).append(number)
     same = {call_id: tuple(numbers) for call_id, numbers in waiting.items()}
     answers: dict[int, tuple[ToolResultPart, tuple[int, int] | None]] = {}
-    carrier: int | None = None  # place in `kept` of the first user message that brings results
+    # Place in `kept` of the first user message that brings results.
+    carrier: int | None = None
     kept: list[_Kept] = []
-    where: list[int] = []  # place in `kept` behind each message of the round
+    # Place in `kept` behind each message of the round.
+    where: list[int] = []
     for position, message in round_:
         content: list[tuple[Content, tuple[int, int] | None]] = []
         for place, piece in enumerate(message.content):

@@ -136,7 +136,8 @@ class Run(Generic[T]):
         """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
         have one state."""
         self.parent_id = context.run_id or None
-        if self.thread_id == self.id:  # nobody gave it one
+        # Nobody gave it one.
+        if self.thread_id == self.id:
             self.thread_id = context.thread_id or self.id
         if context.account is not None:
             self._state.account.join(context.account)
@@ -218,6 +219,7 @@ class Run(Generic[T]):
                     await self._steps.aclose()
                     step = self._stop_step(self._stop)
                 else:
+                    # A stream that is always ready would otherwise starve other tasks of the loop.
                     if monotonic() - paused_at > _BUSY_SECONDS:
                         await asyncio.sleep(0)
                         paused_at = monotonic()
@@ -228,7 +230,8 @@ class Run(Generic[T]):
             except asyncio.CancelledError:
                 if self._stop is None or self._waiting is None or self._waiting.uncancel() > 0:
                     raise
-                await self._steps.aclose()  # it may have been in the pause, and tools be at work
+                # It may have been in the pause, and tools be at work.
+                await self._steps.aclose()
                 step = self._stop_step(self._stop)
             except DragomanError as error:
                 step = self._fail_step(error, error)
@@ -348,9 +351,8 @@ class Run(Generic[T]):
         events = self._end_events(reason)
         error.result = self.so_far()
         self.error, self.exception = error, raised
-        _LOG.warning(
-            "run %s failed: %s", self.id, str(error)
-        )  # a record that is kept must not keep the run
+        # A record that is kept must not keep the run.
+        _LOG.warning("run %s failed: %s", self.id, str(error))
         return StreamingIterationResult(events=[*events, RunError(error, self.id)])
 
     def _end_events(self, reason: FinishReason) -> list[Event]:

@@ -165,7 +165,8 @@ def chat(
         base_url=base_url,
         memory=memory,
     )
-    find_key(providers.get(agent.provider_name))  # told before anything is read or typed
+    # Told before anything is read or typed.
+    find_key(providers.get(agent.provider_name))
     content = prompt_parts(prompt, piped())
     converses = not content and sys.stdin is not None and sys.stdin.isatty()
     if not content and not converses:

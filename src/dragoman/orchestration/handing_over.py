@@ -114,6 +114,7 @@ async def hand_over(
     }
     if tool.limits is not None:
         options["limits"] = tool.limits
+    # The other agent has its own system message, and the state of this run.
     run = begin_inner_run(context, tool.sender(), prompt, share_state=True, **options)
     relay, answer = relay_of(context, run), _Answer(state, tool.to, by_call=by_call)
     try:
@@ -123,6 +124,7 @@ async def hand_over(
                     events=[*relay.feed(step.events), *answer.feed(step.pieces)]
                 )
     finally:
+        # Also where this run is cancelled: the stream must tell how the inner run ended.
         with anyio.CancelScope(shield=True):
             state.outbox.put(relay.feed(await run.leave()))
     if run.exception is not None:

@@ -35,12 +35,14 @@ async def held_back(
 ) -> tuple[Sequence[ToolCallPart], list[WaitingCall]]:
     """The calls of the model's last message → those to run now, and what the others wait for."""
     tools = state.tool_map
+    # The answer to a call of an unknown tool is an error.
     reasons: list[Reason | None] = [
         reason_of(call, tools)
         if call.name in tools or call.run_by == "client" or interrupt_of(call)
         else None
         for call in calls
-    ]  # the answer to a call of an unknown tool is an error
+    ]
+    # Nearly always every call is run, and the history need not be searched.
     if not any(reasons):
         return calls, []
     history = state.conversation_history

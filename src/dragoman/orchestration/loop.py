@@ -95,6 +95,7 @@ class Loop:
         if self._opening:
             yield self._tell_opening(self._opening)
         try:
+            # Sets are entered after the first events: a reader sees the run begin while they connect.
             if state.toolset is not None:
                 await state.enter()
             if self._begin is not None:
@@ -140,6 +141,7 @@ class Loop:
                         yield transcript.absorb(result)
                 finally:
                     await results.aclose()
+                # An agent within a tool may have met a limit that is this run's too.
                 state.account.check()
                 yield self._end_step(name)
         finally:
@@ -204,7 +206,8 @@ class Loop:
     async def _finalize(self) -> None:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
         task = asyncio.current_task()
-        if task is None or not task.cancelling():  # the scope is not free
+        # The scope is not free.
+        if task is None or not task.cancelling():
             await _await_if_needed(self._orchestrator.finalize(self._state))
             return
         with anyio.CancelScope(shield=True):

@@ -103,6 +103,7 @@ class DefaultStreamingOrchestrator:
                 await batches.aclose()
             if intake.finish is None or intake.finish.finish_reason is not FinishReason.pause:
                 break
+            # The provider paused a long turn: sent again with what it has said so far, it goes on.
             request = request.replace(messages=(*state.conversation_history, intake.resume()))
         results = self.finished(state, intake)
         try:
@@ -266,6 +267,7 @@ class DefaultStreamingOrchestrator:
         results = await self.execute_tool_calls(state, calls)
         asking = [id(call) for call, _ in tool_round.asks]
         slots = [slot for slot, call in zip(slots, calls, strict=True) if id(call) not in asking]
+        # An overriding method may give more or fewer results: then they stand behind the calls.
         if len(results) != len(slots):
             slots = range(len(slots) + len(calls), len(slots) + len(calls) + len(results))
         for slot, part in zip(slots, results, strict=True):

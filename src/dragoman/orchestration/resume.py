@@ -99,6 +99,7 @@ def decisions(
                 f"{answer.interrupt_id!r} is answered twice in one send; send one answer to it"
             )
         answers[index][which] = answer, waiting[index].interrupts[which]
+    # A schema that a client may have made up is not evaluated: it could be built to take for ever.
     for index, by_interrupt in answers.items():
         if seal.key is None and waiting[index].call in forged:
             answers[index] = {

@@ -120,9 +120,8 @@ def _read(token: str) -> _Token:
 
 def _nonce(interrupt: Interrupt) -> str:
     message_id = interrupt.metadata.get("message_id")
-    if (
-        not message_id
-    ):  # a history without ids, which only its client keeps: the token alone has the nonce
+    # A history without ids, which only its client keeps: the token alone has the nonce.
+    if not message_id:
         return os.urandom(16).hex()
     return blake2b(_encode([message_id, interrupt.id]), digest_size=16).hexdigest()
 

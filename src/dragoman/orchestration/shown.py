@@ -134,6 +134,7 @@ class ShownOutput:
     ) -> list[ChatResult[str]]:
         """The run's next events → what of them is shown. `is_output`: which parts are. Without `chunks` what the deltas
         of the events show is kept alone."""
+        # Nearly every event of a stream is a delta of the part that was shown last: that way has no call in it.
         pieces: list[ChatResult[str]] = []
         show, message_id = pieces.append, self.message_id
         message = self._latest.get(message_id, _NOBODY)
@@ -166,6 +167,7 @@ class ShownOutput:
                         "", thinking=thinking, metadata={"thinking": thinking}, id=message_id
                     )
                 )
+        # Something shown earlier changed: what both texts have in common stays, the rest is taken back and shown anew.
         if self._before is not None:
             before, after, self._before = self._before, self.text(), None
             differ = (

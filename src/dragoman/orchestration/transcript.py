@@ -58,6 +58,7 @@ class Transcript:
     def recorded(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """The step with the events of messages for which it has none, and with what of it is shown."""
         view, state, events = self.shown, self._state, step.events
+        # Events of tools that come after their round's last read are told before the next step.
         if state.outbox.events and state.tool_round is None:
             events = [*state.outbox.take(), *events]
         output_pieces = view.give(step.output) if step.output and not events else []

@@ -233,6 +233,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
             output_schema or {},
         )
         settings = request.settings
+        # Providers refuse to force a tool while the model thinks.
         if self._force and settings.tool_choice is None and settings.reasoning in (None, "off"):
             settings = msgspec.structs.replace(settings, tool_choice="required")
         return request.replace(tools=(*request.tools, tool), settings=settings)

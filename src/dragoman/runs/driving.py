@@ -167,6 +167,7 @@ class Driving:
                 except Exception as error:  # noqa: BLE001 - a value of the user's raises what it likes
                     failure, events = error, _storable(events)
                     await log.append(lease.run_id, tail.end, events, lease=lease)
+                # Stored first, told then: a reader never sees an event that the log could lose.
                 await self._tell_stored(events)
                 await tail.paced()
         finally:
@@ -235,7 +236,8 @@ class _Waiting:
             # Nothing is wanted any more, and a run that is stopped takes the reader's cancellation for its own.
             raise asyncio.CancelledError
         if not events:
-            return  # `take` says by an empty list that nothing will come any more
+            # `take` says by an empty list that nothing will come any more.
+            return
         self._events += events
         self._bytes += weigh_events(events)
         self._filled.set()

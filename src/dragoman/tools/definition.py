@@ -109,7 +109,8 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         Raises:
             ToolError: they do not fit; the text says what is wrong.
         """
-        copied = msgspec.to_builtins(arguments)  # a copy: the handler may change what it is given
+        # A copy: the handler may change what it is given.
+        copied = msgspec.to_builtins(arguments)
         if isinstance(self.input_schema, SignatureSchema):
             return self.input_schema.convert(copied)
         check(self.input_schema, copied)
@@ -362,7 +363,8 @@ class SignatureSchema(Mapping[str, Any]):
         return len(self._built.schema)
 
     def __bool__(self) -> bool:
-        return True  # never empty, and asking must not build it
+        # Never empty, and asking must not build it.
+        return True
 
     def __repr__(self) -> str:
         return f"<schema of {name_of(self._handler)}>"

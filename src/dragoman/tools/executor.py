@@ -230,6 +230,7 @@ async def _wait_for_all(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Waits for all tasks. When the caller is cancelled or one of them fails, they are cancelled, and again while they
     go on all the same; what was raised first is raised here, as one call alone would raise it."""
     pending, timeout = set(tasks), None
+    # A tool may swallow a cancellation, so those that are left are cancelled again every second.
     cancelled: asyncio.CancelledError | None = None
     while pending:
         try:

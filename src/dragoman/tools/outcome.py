@@ -81,7 +81,8 @@ def as_json(value: Any) -> Any:
         ToolError: it holds a number or a key that JSON has not.
         TypeError: it holds something that has no JSON form.
     """
-    text = msgspec.json.encode(value, enc_hook=_jsonable)  # what fails on the wire fails here
+    # What fails on the wire fails here.
+    text = msgspec.json.encode(value, enc_hook=_jsonable)
     if b"null" in text and not _is_finite(msgspec.to_builtins(value, enc_hook=_jsonable)):
         raise ToolError(
             "the value holds a number that JSON has not: NaN or an infinity; give None or a text in place of it"
@@ -116,12 +117,14 @@ def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _jsonable(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):  # anywhere else it would not have to be asked for
+    # Anywhere else it would not have to be asked for.
+    if isinstance(value, (list, tuple)):
         raise ToolError(
             f"the value has {value!r:.100} as a key; the keys of a JSON object are texts"
         )
+    # Lazily: whoever returns pydantic models has it loaded.
     from pydantic_core import (
         to_jsonable_python,
-    )  # lazily: whoever returns pydantic models has it loaded
+    )
 
     return to_jsonable_python(value)

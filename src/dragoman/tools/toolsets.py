@@ -256,9 +256,8 @@ class _Memory:
     def each(self, values: Iterable[object]) -> list[Tool]:
         before = self._known
         pairs = [before.get(id(value)) or (value, self._change(value)) for value in values]
-        self._known = {
-            id(value): (value, changed) for value, changed in pairs
-        }  # holds them, so that no id is another's
+        # Holds them, so that no id is another's.
+        self._known = {id(value): (value, changed) for value, changed in pairs}
         return [changed for _, changed in pairs]
 
 
