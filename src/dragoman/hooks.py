@@ -37,7 +37,7 @@ __all__ = [
     "ToolStart",
     "active",
     "everywhere",
-    "failed",
+    "log_failure",
     "fire",
     "headers",
 ]
@@ -274,7 +274,7 @@ async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
             if waits is not None and isawaitable(waits):
                 await (_await_shielded(waits) if is_end else waits)
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-            failed(hook, error)
+            log_failure(hook, error)
         except BaseException as error:  # noqa: BLE001 - raised below
             stopped = stopped or error
     if stopped is not None:
@@ -287,7 +287,7 @@ async def _await_shielded(waits: Awaitable[Any]) -> None:
         await waits
 
 
-def failed(hook: Callable[..., Any] | None, error: Exception) -> None:
+def log_failure(hook: Callable[..., Any] | None, error: Exception) -> None:
     """Logs what a hook raised, the first time."""
     key = id(hook)
     if key in _failures:
@@ -314,5 +314,5 @@ def headers(hooks: Iterable[Hooks]) -> dict[str, str]:
                     raise TypeError(f"headers are texts: {more!r:.200}")  # noqa: TRY301 - as what a hook raises
             merged |= more
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-            failed(propagate, error)
+            log_failure(propagate, error)
     return merged

@@ -26,10 +26,10 @@ __all__ = [
     "missing",
     "open_calls",
     "repair",
-    "repaired",
+    "repair_with_losses",
     "stand_in",
     "to_call",
-    "traced",
+    "trace_repair",
 ]
 
 _CONTENT = attrgetter("content")
@@ -67,17 +67,19 @@ def repair(messages: Iterable[Message]) -> list[Message]:
     A call without a result gets an error result (`INTERRUPTED`); a result without a call is dropped, as is a second
     one for the same call, and a message that is left empty by that. What the provider ran itself is left alone.
     """
-    return repaired(messages)[0]
+    return repair_with_losses(messages)[0]
 
 
-def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
+def repair_with_losses(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
     """`repair`, and what it made up or dropped; positions are those in `messages`."""
-    mended, losses, _ = traced(messages)
+    mended, losses, _ = trace_repair(messages)
     return mended, losses
 
 
-def traced(messages: Iterable[Message]) -> tuple[list[Message], list[Loss], list[Source] | None]:
-    """`repaired`, and for each message where it stood; `None`: all stand where they stood."""
+def trace_repair(
+    messages: Iterable[Message],
+) -> tuple[list[Message], list[Loss], list[Source] | None]:
+    """`repair_with_losses`, and for each message where it stood; `None`: all stand where they stood."""
     messages = list(messages)
     if _is_paired(messages):
         return messages, [], None

@@ -32,7 +32,7 @@ __all__ = [
     "Place",
     "Summary",
     "convert_chunk",
-    "converted",
+    "convert_chunks",
 ]
 
 Errors = Literal["raise", "skip", "collect"]
@@ -222,7 +222,7 @@ _AHEAD = 4
 """Chunks for each process that may be done before their turn."""
 
 
-def converted(
+def convert_chunks(
     job: Job, chunks: Iterator[InputChunk], jobs: int
 ) -> Generator[tuple[InputChunk, Done]]:
     """Each chunk as it is converted, in order; by as many processes as `jobs` says, or here where there is one chunk alone.

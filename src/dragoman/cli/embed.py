@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 import msgspec
 import typer
 
-from dragoman.cli.prompt import clean, piped
+from dragoman.cli.prompt import clean, read_piped
 from dragoman.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def text(
     dragoman embed text "a red bicycle"
     cat letter.txt | dragoman embed text -m mistral
     """
-    text = clean(text) or piped("TEXT")
+    text = clean(text) or read_piped("TEXT")
     if not text.strip():
         raise typer.BadParameter(
             "there is nothing to embed; give a text, or pipe one in", param_hint="TEXT"

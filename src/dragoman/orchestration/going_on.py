@@ -19,7 +19,7 @@ from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import open_calls, stand_in
 from dragoman.tools import ToolExecutionResult
-from dragoman.tools.outcome import failed
+from dragoman.tools.outcome import error_result
 from dragoman.tools.record import CallRecord
 
 __all__ = ["go_on"]
@@ -143,7 +143,7 @@ async def _find_obstacle(
     try:
         needs = await tool.needs_approval(call, state.tool_context())
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then it is not run
-        return failed(call, error).part
+        return error_result(call, error).part
     if needs and not decision.approved:
         expires = expiry(tool, state.clock())
         history = state.conversation_history

@@ -209,7 +209,7 @@ def interrupt_for(
         metadata={**metadata, **details.pop("metadata", {})},
     )
     interrupt = msgspec.structs.replace(interrupt, **details)
-    return seal.sealed(interrupt, state)
+    return seal.sign_interrupt(interrupt, state)
 
 
 def _of_call(call: ToolCallPart) -> dict[str, Any]:

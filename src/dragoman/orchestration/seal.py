@@ -41,7 +41,7 @@ class Seal(msgspec.Struct, frozen=True):
     owner: str | None = None
     """Whose conversation it is: the run's `resource_id`, where one was given."""
 
-    def sealed(self, interrupt: Interrupt, state: bytes = b"") -> Interrupt:
+    def sign_interrupt(self, interrupt: Interrupt, state: bytes = b"") -> Interrupt:
         """The interrupt with its signature. `state`: what its call has been through before, which the signature holds, too."""
         if self.key is None:
             return interrupt

@@ -102,12 +102,12 @@ class ShownOutput:
         except ValueError:
             return None
 
-    def dropped(self) -> list[Event]:
+    def retract_open(self) -> list[Event]:
         """What retracts the model's messages that the events began and did not end."""
         began = [message_id for message_id in self._latest if self.is_open(message_id)]
         return [MessageDropped(message_id, "the run ended in its middle") for message_id in began]
 
-    def unfinished(self) -> str:
+    def open_text(self) -> str:
         """The text of a message that has not come to its end."""
         last = self._messages[-1] if self._messages else None
         return "" if last is None or last.finished else last.text().removeprefix(last.prefix or "")

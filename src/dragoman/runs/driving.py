@@ -48,7 +48,7 @@ __all__ = [
     "EventSource",
     "Stored",
     "end_run",
-    "ending",
+    "closing_events",
 ]
 
 _LOG = logger("runs")
@@ -282,7 +282,7 @@ def _ours(failure: Exception) -> DragomanError:
 _replace = msgspec.structs.replace
 
 
-def ending(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]:
+def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]:
     """The events with which a run that stands at these ends: what is open is closed as it was told, parts as cut; a message that holds
     nothing is dropped. `last`: the event that ends the run, an error or `cancelled`."""
     failed = isinstance(last, RunError)
@@ -337,6 +337,6 @@ async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> li
     events: list[Event] = []
     while page := await log.read(lease.run_id, len(events)):
         events += page
-    closing = ending(events, last)
+    closing = closing_events(events, last)
     await log.append(lease.run_id, len(events), closing, lease=lease)
     return closing

@@ -24,7 +24,7 @@ from dragoman.request import ToolSpec
 from dragoman.tools.check import check
 from dragoman.tools.context import PRELIMINARY, ToolContext
 from dragoman.tools.outbox import Emission
-from dragoman.tools.outcome import succeeded
+from dragoman.tools.outcome import success_result
 from dragoman.tools.signature import arguments, context_name, describe, name_of
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
 
 def _preliminary(call: ToolCallPart, context: ToolContext[Any], value: Any) -> Emission:
     """Tells a value that a generator gave before its last."""
-    result = msgspec.to_builtins(succeeded(call, value).part.result)
+    result = msgspec.to_builtins(success_result(call, value).part.result)
     return context.emit(PRELIMINARY, {"call_id": call.id, "name": call.name, "result": result})
 
 

@@ -11,7 +11,7 @@ from dragoman.errors import ToolError
 from dragoman.json_bytes import replace_halves
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["ToolExecutionResult", "as_json", "failed", "succeeded", "words"]
+__all__ = ["ToolExecutionResult", "as_json", "error_result", "success_result", "error_words"]
 
 _PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
@@ -43,7 +43,7 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
         return None if self.exception is None else _encodable(self.exception)
 
 
-def succeeded(call: ToolCallPart, value: Any) -> ToolExecutionResult:
+def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
     """The answer that holds a returned value: a string unchanged, parts as parts, anything else as a JSON value.
 
     Raises:
@@ -53,7 +53,7 @@ def succeeded(call: ToolCallPart, value: Any) -> ToolExecutionResult:
     return ToolExecutionResult(call, ToolResultPart(call.id, call.name, _content(whole)))
 
 
-def failed(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
+def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
     """The answer that tells the model of an error: `{"error": "…"}`, or the content of a `ToolError`."""
     content = error.content if isinstance(error, ToolError) else None
     result = {"error": _encodable(error)} if content is None else _content(content)
@@ -62,7 +62,7 @@ def failed(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
     )
 
 
-def words(error: Exception) -> str:
+def error_words(error: Exception) -> str:
     """What an exception says; its type's name where it says nothing, or fails at that."""
     try:
         return str(error) or type(error).__name__
@@ -71,7 +71,7 @@ def words(error: Exception) -> str:
 
 
 def _encodable(error: Exception) -> str:
-    return words(error).encode(errors="backslashreplace").decode()
+    return error_words(error).encode(errors="backslashreplace").decode()
 
 
 def as_json(value: Any) -> Any:
