@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.history.alignment import aligned, joined
+from dragoman.history.alignment import align, align_texts
 
 keys = st.lists(st.none() | st.sampled_from("abcdef"), max_size=60)
 
@@ -16,7 +16,7 @@ keys = st.lists(st.none() | st.sampled_from("abcdef"), max_size=60)
 @settings(max_examples=80)
 @given(these=keys, those=keys)
 def test_pairs_are_equal_and_rise(these: list[str | None], those: list[str | None]) -> None:
-    pairs = aligned(these, those)
+    pairs = align(these, those)
     assert all(these[a] is not None and these[a] == those[b] for a, b in pairs)
     assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
 
@@ -33,7 +33,7 @@ def test_what_is_left_of_a_sequence_is_found(
     left = [(at, key) for at, key in enumerate(these) if at not in cut]
     half = len(left) // 2
     those = [*(key for _, key in left[:half]), *new, *(key for _, key in left[half:])]
-    assert [a for a, _ in aligned(these, those)] == [at for at, _ in left]
+    assert [a for a, _ in align(these, those)] == [at for at, _ in left]
 
 
 @pytest.mark.parametrize(("these", "those", "pairs"), [
@@ -48,19 +48,19 @@ def test_what_is_left_of_a_sequence_is_found(
 def test_equal_elements_are_taken_from_the_first_on(
     these: str, those: str, pairs: list[tuple[int, int]]
 ) -> None:
-    assert aligned(these, those) == pairs
+    assert align(these, those) == pairs
 
 
 def test_long_sequences_of_few_keys() -> None:
     these, those = "xab" * 400, "yba" * 400
-    assert len(aligned(these, those)) >= 400
+    assert len(align(these, those)) >= 400
 
 
 def test_texts_that_are_cut_elsewhere() -> None:
-    assert list(joined(["ab", "c", "de"], ["a", "bc", "d", "e"])) == [
+    assert list(align_texts(["ab", "c", "de"], ["a", "bc", "d", "e"])) == [
         (range(2), range(2)),
         (range(2, 3), range(2, 4)),
     ]
-    assert list(joined(["ab", "c"], ["ab", "d"])) == [(range(1), range(1))]
-    assert list(joined(["", "a"], ["a"])) == [(range(2), range(1))]
-    assert list(joined([], ["a"])) == []
+    assert list(align_texts(["ab", "c"], ["ab", "d"])) == [(range(1), range(1))]
+    assert list(align_texts(["", "a"], ["a"])) == [(range(2), range(1))]
+    assert list(align_texts([], ["a"])) == []

@@ -111,11 +111,11 @@ class Counting:
         self.work = 0
         for module, name, size in (
             (pieces, "neutral", lambda *_: 1),
-            (matching, "aligned", lambda these, those: len(these) + len(those)),
-            (projection, "aligned", lambda these, those: len(these) + len(those)),
+            (matching, "align", lambda these, those: len(these) + len(those)),
+            (projection, "align", lambda these, those: len(these) + len(those)),
             (alignment, "_anchors", lambda these, those, **_: len(these) + len(those)),
             (alignment, "_longest_common", lambda these, those: len(these) * len(those)),
-            (matching, "projected", lambda _, start, end, __: end - start),
+            (matching, "project", lambda _, start, end, __: end - start),
         ):
             monkeypatch.setattr(module, name, self.counted(getattr(module, name), size))
 
@@ -152,7 +152,7 @@ def test_a_conversation_that_is_sent_again_is_dumped_by_nobody(
     payload = formats.get("openai_chat").dump_messages(more(stored))
     counting = Counting(monkeypatch)
     calls: list[object] = []
-    monkeypatch.setattr(matching, "projected", lambda *given: calls.append(given) or [])
+    monkeypatch.setattr(matching, "project", lambda *given: calls.append(given) or [])
     assert len(put(stored, "openai_chat", payload).added) == 1
     assert not calls
     assert counting.work <= 5 * len(stored)

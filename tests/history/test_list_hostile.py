@@ -123,9 +123,9 @@ class Counted:
             (turns_module, "goes_on"),
             (rows, "goes_on"),
             (fresh_module, "neutral"),
-            (add, "stamped"),
-            (add, "outcome"),
-            (add, "filled"),
+            (add, "stamp"),
+            (add, "decide_outcome"),
+            (add, "fill_arguments"),
         ):
             monkeypatch.setattr(module, name, self._counting(getattr(module, name)))
 

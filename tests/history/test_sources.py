@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman import Message, MessageList
+from dragoman import MessageList
 from support.listed import at, call, fresh, model, outline, result, results, texts, user
 
 
@@ -24,7 +24,7 @@ def test_m21_each_source_has_those_that_count_and_all_that_it_ever_had() -> None
         ("context", ["note"], ["note"]),
     ):
         assert texts(messages.get(source)) == now
-        assert texts(messages.get_persisted(source)) == ever
+        assert texts(messages.get(source, saved=True)) == ever
 
 
 def test_m22_what_is_added_as_a_response_is_no_longer_loaded_nor_asked() -> None:
@@ -70,17 +70,17 @@ def test_m25_all_messages_in_order_without_system_messages() -> None:
 def test_m26_context_goes_to_the_prompt_and_is_not_saved() -> None:
     messages = five()
     assert "note" in texts(messages.prompt())
-    assert not messages.is_new(messages.get("context")[0])
+    assert messages.get("context")[0] not in messages.unsaved()
 
 
 def test_m27_what_is_removed_is_returned_and_may_be_added_again() -> None:
     messages = five()
     stored = messages.get("memory")
-    assert messages.clear("memory") == stored
+    assert messages.remove(source="memory") == stored
     assert texts(messages.add(stored, "memory")) == ["old", "ask", "answer", "note"]
     assert texts(messages.remove(["a", "nobody"])) == ["answer"]
     assert texts(messages.remove("m")) == ["old"]
-    assert texts(messages.clear()) == ["ask", "note"]
+    assert texts(messages.remove()) == ["ask", "note"]
     assert len(messages) == 0
 
 
@@ -101,18 +101,17 @@ def test_m28_a_snapshot_clears_only_what_has_not_changed_since() -> None:
     messages = fresh().add("ask").add(model(call(), id="a"), "response")
     snapshot = messages.unsaved()
     messages.update_tool(result())
-    messages.mark_saved(snapshot)
+    messages.drain_unsaved(snapshot)
     assert outline(snapshot) == ["user: ask", "model: call c1"]
     assert outline(messages.unsaved()) == ["user: result c1=r"]
     messages.update_metadata("c1", {"seen": True})
-    messages.mark_saved(snapshot)
+    messages.drain_unsaved(snapshot)
     assert outline(messages.unsaved()) == ["model: call c1", "user: result c1=r"]
 
 
 def test_what_is_to_be_saved_has_a_first_time() -> None:
     messages = fresh().add(user("old", id="o", created_at=at(1)), "memory")
-    assert messages.earliest_unsaved() is None
+    assert messages.unsaved() == ()
     messages.add([user("a", created_at=at(5)), user("b", created_at=at(9))])
-    assert messages.earliest_unsaved() == at(5)
-    assert [messages.is_new(message) for message in messages] == [False, True, True]
-    assert not messages.is_new("nobody") and not messages.is_new(Message.user("x"))
+    assert messages.unsaved()[0].created_at == at(5)
+    assert [message in messages.unsaved() for message in messages] == [False, True, True]

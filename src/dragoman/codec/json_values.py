@@ -27,6 +27,7 @@ __all__ = [
     "malformed",
     "merged",
     "need_object",
+    "optional_field",
     "rest",
     "text_or_json",
     "has_error",
@@ -180,6 +181,11 @@ def gather(fields: dict[str, Any], more: Mapping[str, Any]) -> None:
         if not isinstance(before := fields.get(name), list):
             before = fields[name] = []
         cast("list[Any]", before).extend(cast("list[Any]", value))
+
+
+def optional_field(name: str, value: Any) -> Json:
+    """An object with this field; without it if the value says nothing: none, zero, empty."""
+    return {name: value} if value else {}
 
 
 def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:

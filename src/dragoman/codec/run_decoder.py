@@ -117,6 +117,7 @@ class RunDecoder(ResponseDecoder, Generic[P]):
                 self.read_unknown(kind, fields)
             else:
                 step(self, fields)
+        # loaders of messages raise these; a stream ends with an error of its own
         except HistoryError as error:
             raise DecodeError(error.message) from error
 

@@ -99,6 +99,7 @@ class RunEncoder(ABC, Generic[P]):
         if part is None or part.frame is None or self.pending:
             return None
         delta = event.delta
+        # an empty delta says nothing, and bytes have no place in a text
         if not delta or not isinstance(delta, str):
             return None
         part.deltas.append(delta)

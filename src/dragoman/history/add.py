@@ -16,10 +16,10 @@ import msgspec
 from dragoman.codec.marks import kinds
 from dragoman.codec.turns import only_answers, turns
 from dragoman.history.format_fields import is_done
-from dragoman.history.fresh import Digests, add_new, resent
+from dragoman.history.fresh import Digests, add_new, find_resent
 from dragoman.history.rows import NOWHERE, Row, Rows, in_order
-from dragoman.history.sources import RESPONSE, Mint, Source, microseconds, stamped
-from dragoman.history.turn_merge import filled, is_model, outcome
+from dragoman.history.sources import RESPONSE, Mint, Source, microseconds, stamp
+from dragoman.history.turn_merge import decide_outcome, fill_arguments, is_model
 from dragoman.history.updates import without_step
 from dragoman.logs import logger
 from dragoman.message import MarkPart, Message, Role, ToolCallPart
@@ -77,81 +77,89 @@ class Adding:
         if messages and any(message.id is None for message in messages):
             self.rows.settle()
         fresh = is_lone or (self.source == "response" and len(messages) == 1)
-        found = [] if fresh else resent(self.rows, messages, self.digests)
-        for position, message in zip(found, messages, strict=False):
+        resent_positions = [] if fresh else find_resent(self.rows, messages, self.digests)
+        for position, message in zip(resent_positions, messages, strict=False):
             self.orders[id(message)] = self.rows[position].order
-        left = messages[len(found) :]
-        left = _by_time(left) if sorts else left
-        if left and self.source != "response":
-            orders = add_new(self.rows, left, self.mint, self.source)
+        remaining = messages[len(resent_positions) :]
+        remaining = _by_time(remaining) if sorts else remaining
+        if remaining and self.source != "response":
+            orders = add_new(self.rows, remaining, self.mint, self.source)
             if orders is not None:
-                self.orders.update(zip(map(id, left), orders, strict=True))
+                self.orders.update(zip(map(id, remaining), orders, strict=True))
                 return
         self.rows.settle()
         self._has_calls = len(self.rows) > 0 and ToolCallPart in kinds(messages)
-        for turn in turns(left):
+        for turn in turns(remaining):
             for piece in _without_twins(turn.messages):
-                for position, part in self._known(piece):
+                for position, part in self._split_by_turn(piece):
                     if position is not None:
-                        self._again(position, part)
+                        self._merge_copy(position, part)
                     else:
-                        self._new(part)
+                        self._add_new(part)
         if self._early:
             self.rows.insert(self._early)
 
-    def _known(
+    def _split_by_turn(
         self, messages: tuple[Message, ...]
     ) -> Sequence[tuple[int | None, tuple[Message, ...]]]:
         """A turn in pieces: which of the turns that are there it belongs to, by ids. What is new goes with what it follows."""
         rows, name = self.rows, messages[0].turn
         if not len(rows):
             return ((None, messages),)
-        own = [None if message.id is None else rows.position(message.id) for message in messages]
-        at = None if name is None else rows.turn(name)
-        at = rows.position(name) if at is None and name is not None else at
-        if at is None and not any(place is not None for place in own):
+        positions = [
+            None if message.id is None else rows.position(message.id) for message in messages
+        ]
+        current = None if name is None else rows.turn(name)
+        current = rows.position(name) if current is None and name is not None else current
+        if current is None and not any(position is not None for position in positions):
             return ((None, messages),)
-        found: list[int | None] = []
-        for place in own:
-            at = at if place is None else rows.unit(place)[0]
-            found.append(at)
-        pieces = groupby(zip(found, messages, strict=True), key=itemgetter(0))
-        return [(place, tuple([message for _, message in group])) for place, group in pieces]
+        unit_starts: list[int | None] = []
+        for position in positions:
+            current = current if position is None else rows.unit(position)[0]
+            unit_starts.append(current)
+        pieces = groupby(zip(unit_starts, messages, strict=True), key=itemgetter(0))
+        return [(position, tuple([message for _, message in group])) for position, group in pieces]
 
     # what is there already
 
-    def _again(self, position: int, messages: tuple[Message, ...]) -> None:
+    def _merge_copy(self, position: int, messages: tuple[Message, ...]) -> None:
         """A turn that is there already."""
         self._is_whole = False
         start, stop = self.rows.unit(position)
-        known = self.rows.between(start, stop)
-        sealed = known[0].order <= self.rows.sealed
-        found = outcome(known, messages, self.source, sealed=sealed, merge=self.merge)
-        if found.replaced:
+        rows = self.rows.between(start, stop)
+        sealed = rows[0].order <= self.rows.sealed
+        result = decide_outcome(rows, messages, self.source, sealed=sealed, merge=self.merge)
+        if result.replaced:
             before = self.rows[start - 1].message.id if start else None
-            self.branches.append(Branch(before, tuple([row.message for row in known])))
-        given = {message.id for message in messages}
-        made = self._made(
-            known, found.messages, given, is_stored=found.stored_first, replaced=found.replaced
+            self.branches.append(Branch(before, tuple([row.message for row in rows])))
+        copy_ids = {message.id for message in messages}
+        new_rows = self._merge_rows(
+            rows, result.messages, copy_ids, is_stored=result.stored_first, replaced=result.replaced
         )
-        if len(made) != len(known) or any(
-            one is not other for one, other in zip(made, known, strict=True)
+        if len(new_rows) != len(rows) or any(
+            row is not old_row for row, old_row in zip(new_rows, rows, strict=True)
         ):
-            self._warn_of_changed_record(known, made)
-            self.rows.splice(start, stop, made)
-        if found.more:
-            turn = self.mint.new_id() if len(found.more) > 1 else None
-            self._new(tuple([message.replace(turn=turn) for message in found.more]), follows=False)
+            self._warn_of_changed_record(rows, new_rows)
+            self.rows.splice(start, stop, new_rows)
+        if result.more:
+            turn = self.mint.new_id() if len(result.more) > 1 else None
+            self._add_new(
+                tuple([message.replace(turn=turn) for message in result.more]), follows=False
+            )
         for message in messages:
-            self.orders[id(message)] = made[-1].order
+            self.orders[id(message)] = new_rows[-1].order
 
-    def _warn_of_changed_record(self, known: Sequence[Row], made: Sequence[Row]) -> None:
+    def _warn_of_changed_record(self, before: Sequence[Row], after: Sequence[Row]) -> None:
         """Warns if a client's copy changes what a tool or the model said. `add` takes the copy's word, `put` does not."""
-        if self.source != "input" or all(row.origins <= _INPUT for row in known):
+        if self.source != "input" or all(row.origins <= _INPUT for row in before):
             return
-        said, now = ([_record(row.message) for row in rows] for rows in (known, made))
+        records, new_records = (
+            [_record_of(row.message) for row in rows] for rows in (before, after)
+        )
         changed = [
-            message_id for message_id, words in said if words and (message_id, words) not in now
+            message_id
+            for message_id, texts in records
+            if texts and (message_id, texts) not in new_records
         ]
         if changed:
             _log.warning(
@@ -160,53 +168,57 @@ class Adding:
                 ", ".join(map(repr, changed[:_SHOWN])),
             )
 
-    def _made(
+    def _merge_rows(
         self,
-        known: Sequence[Row],
+        old_rows: Sequence[Row],
         messages: Sequence[Message],
-        given: set[str | None],
+        copy_ids: set[str | None],
         *,
         is_stored: bool,
         replaced: bool,
     ) -> list[Row]:
-        """The rows of a turn after a copy of it came. `given`: ids of what came."""
-        old = {row.message.id: row for row in known}
+        """The rows of a turn after a copy of it came. `copy_ids`: ids of what came."""
+        rows_by_id = {row.message.id: row for row in old_rows}
         turn = next(
             (
                 message.turn
-                for message in (*(row.message for row in known), *messages)
+                for message in (*(row.message for row in old_rows), *messages)
                 if message.turn
             ),
             None,
         )
-        made: list[Row] = []
+        new_rows: list[Row] = []
         for message in messages:
-            row = None if message.id is None else old.get(message.id)
-            before = made[-1] if made else known[0]
+            row = None if message.id is None else rows_by_id.get(message.id)
+            before = new_rows[-1] if new_rows else old_rows[0]
             if row is None or row.message is not message:
-                message = stamped(message, self.mint, before.message.created_at, turn)
+                message = stamp(message, self.mint, before.message.created_at, turn)
             if turn is not None and message.turn is None:
                 message = message.replace(turn=turn)
             if row is None or message is not row.message:
-                live = self._live(row or known[0], is_stored=is_stored, replaced=replaced)
+                live = self._live_sources(
+                    row or old_rows[0], is_stored=is_stored, replaced=replaced
+                )
                 origins = (row.origins if row else NOWHERE) | live
-                made.append(Row(message, before.order if row is None else row.order, live, origins))
+                new_rows.append(
+                    Row(message, before.order if row is None else row.order, live, origins)
+                )
             elif (
                 self.source == "response"
-                and message.id in given
+                and message.id in copy_ids
                 and row.live
                 and row.live != RESPONSE
             ):
-                made.append(row._replace(live=RESPONSE, origins=row.origins | RESPONSE))
+                new_rows.append(row._replace(live=RESPONSE, origins=row.origins | RESPONSE))
             elif is_stored:
-                made.append(
+                new_rows.append(
                     row._replace(live=row.live | self._sources, origins=row.origins | self._sources)
                 )
             else:
-                made.append(row)
-        return in_order(made)
+                new_rows.append(row)
+        return in_order(new_rows)
 
-    def _live(self, row: Row, *, is_stored: bool, replaced: bool) -> frozenset[str]:
+    def _live_sources(self, row: Row, *, is_stored: bool, replaced: bool) -> frozenset[str]:
         """The sources of a row that changes."""
         if is_stored or (self.source in ("input", "context") and not replaced):
             return row.live | self._sources
@@ -214,7 +226,7 @@ class Adding:
 
     # what is new
 
-    def _new(self, messages: tuple[Message, ...], *, follows: bool = True) -> None:
+    def _add_new(self, messages: tuple[Message, ...], *, follows: bool = True) -> None:
         """A turn, or the end of one, that is not there yet. `follows`: it may go on with the last one that is there."""
         is_memory, last = self.source == "memory", self.rows.last
         turn = self._turn_of(messages[0]) if follows and self.source == "response" else None
@@ -223,19 +235,29 @@ class Adding:
         unit: list[Row] = []
         before = last
         for message, full in zip(
-            messages, filled(self.rows, messages) if self._has_calls else messages, strict=True
+            messages,
+            fill_arguments(self.rows, messages) if self._has_calls else messages,
+            strict=True,
         ):
-            made = stamped(full, self.mint, None if before is None else before.message.created_at)
+            stamped_message = stamp(
+                full, self.mint, None if before is None else before.message.created_at
+            )
             if self.source == "response":
-                if made.turn is None and (turn or made.role is Role.MODEL or only_answers(made)):
-                    made = made.replace(turn=turn or made.id)
-                turn = made.turn
-            order = 0 if made.created_at is None else microseconds(made.created_at)
+                if stamped_message.turn is None and (
+                    turn or stamped_message.role is Role.MODEL or only_answers(stamped_message)
+                ):
+                    stamped_message = stamped_message.replace(turn=turn or stamped_message.id)
+                turn = stamped_message.turn
+            order = (
+                0
+                if stamped_message.created_at is None
+                else microseconds(stamped_message.created_at)
+            )
             is_timed = is_memory and message.created_at is not None and not unit
             if before is not None and order <= before.order and not is_timed:
                 order = before.order + 1
             order = max(order, self._least)
-            before = Row(made, order, self._sources, self._sources)
+            before = Row(stamped_message, order, self._sources, self._sources)
             unit.append(before)
             self.orders[id(message)] = order
         if self._ordered:
@@ -261,10 +283,10 @@ class Adding:
         rows = self.rows
         for position in range(len(rows) - 1, rows.last_start - 1, -1):
             if rows[position].message.role is Role.MODEL:
-                found = without_step(rows[position].message)
-                if found is not None and messages[0].role is Role.MODEL:
-                    rows.splice(position, position + 1, [rows[position]._replace(message=found[0])])
-                    return messages[0].replace(content=(found[1], *messages[0].content)), *messages[
+                split = without_step(rows[position].message)
+                if split is not None and messages[0].role is Role.MODEL:
+                    rows.splice(position, position + 1, [rows[position]._replace(message=split[0])])
+                    return messages[0].replace(content=(split[1], *messages[0].content)), *messages[
                         1:
                     ]
                 break
@@ -291,12 +313,12 @@ class Adding:
             )
             return first.turn if grows else None
         unit = rows.between(rows.last_start, len(rows))
-        known = [row.message for row in unit]
+        turn_messages = [row.message for row in unit]
         if (
-            not is_model(known)
-            or is_done([*known, message])
+            not is_model(turn_messages)
+            or is_done([*turn_messages, message])
             or last.order <= rows.sealed
-            or _only_marks(known)
+            or _only_marks(turn_messages)
         ):
             return None
         if first.turn is not None:
@@ -341,17 +363,17 @@ def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
     by_id = {
         message.id or id(message): message for message in messages
     }  # of several with one id the last one counts
-    left = messages if len(by_id) == len(messages) else list(by_id.values())
+    unique = messages if len(by_id) == len(messages) else list(by_id.values())
     keys: list[int] = []
-    for message in left:
+    for message in unique:
         before = keys[-1] if keys else -(1 << 80)
         keys.append(before if message.created_at is None else microseconds(message.created_at))
     if all(a <= b for a, b in pairwise(keys)):
-        return left
-    return [message for _, message in sorted(zip(keys, left, strict=True), key=itemgetter(0))]
+        return unique
+    return [message for _, message in sorted(zip(keys, unique, strict=True), key=itemgetter(0))]
 
 
-def _record(message: Message) -> tuple[str | None, tuple[str, ...]]:
+def _record_of(message: Message) -> tuple[str | None, tuple[str, ...]]:
     """The id of a message, and what the model or a tool said in it."""
     if message.role is not Role.MODEL and not message.tool_results:
         return message.id, ()

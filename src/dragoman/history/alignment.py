@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
-__all__ = ["aligned", "joined", "paired"]
+__all__ = ["align", "align_texts", "pair_equal"]
 
 Key = Hashable | None
 Pair = tuple[int, int]
@@ -21,15 +21,15 @@ _TABLE = 1024
 """Cells of the table in which the longest common sequence is sought, at most."""
 
 
-def aligned(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
     """Positions of equal elements, in these and in those, both rising. Where equal elements repeat, the earlier ones are taken, but at the end the last; `None`
     equals nothing."""
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     todo = [(0, len(these), 0, len(those), 0)]
     while todo:
         a, a_end, b, b_end, depth = todo.pop()
         while a < a_end and b < b_end and these[a] is not None and these[a] == those[b]:
-            found.append((a, b))
+            pairs.append((a, b))
             a, b = a + 1, b + 1
         while (
             a < a_end
@@ -38,62 +38,62 @@ def aligned(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
             and these[a_end - 1] == those[b_end - 1]
         ):
             a_end, b_end = a_end - 1, b_end - 1
-            found.append((a_end, b_end))
+            pairs.append((a_end, b_end))
         if a == a_end or b == b_end:
             continue
         anchors = _anchors(these[a:a_end], those[b:b_end], every=False) if depth < _DEEPEST else []
         if not anchors and (a_end - a) * (b_end - b) <= _TABLE:
-            found += [(a + i, b + j) for i, j in _longest_common(these[a:a_end], those[b:b_end])]
+            pairs += [(a + i, b + j) for i, j in _longest_common(these[a:a_end], those[b:b_end])]
         elif not anchors:
-            found += [
+            pairs += [
                 (a + i, b + j) for i, j in _anchors(these[a:a_end], those[b:b_end], every=True)
             ]
         else:
             anchors = [(a + i, b + j) for i, j in anchors]
-            found += anchors
+            pairs += anchors
             starts = [(a, b), *((i + 1, j + 1) for i, j in anchors)]
             ends = [*anchors, (a_end, b_end)]
             todo += [(i, k, j, m, depth + 1) for (i, j), (k, m) in zip(starts, ends, strict=True)]
-    return sorted(found)
+    return sorted(pairs)
 
 
 def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list[Pair]:
     """Equal elements that occur once on each side, or with `every` the first of each with the first, the second with the second …, as
     many as are in order."""
-    places: dict[tuple[Key, int], int] = {}
-    counts: Counter[Key] = Counter()
-    for place, key in enumerate(those):
-        places[key, counts[key]] = place
-        counts[key] += 1
-    own, seen = Counter(these), Counter[Key]()
+    positions: dict[tuple[Key, int], int] = {}
+    counts_there: Counter[Key] = Counter()
+    for position, key in enumerate(those):
+        positions[key, counts_there[key]] = position
+        counts_there[key] += 1
+    counts_here, seen = Counter(these), Counter[Key]()
     pairs: list[Pair] = []
-    for place, key in enumerate(these):
+    for position, key in enumerate(these):
         number = seen[key]
         seen[key] += 1
         if (
             key is not None
-            and (key, number) in places
-            and (every or (own[key] == 1 and counts[key] == 1))
+            and (key, number) in positions
+            and (every or (counts_here[key] == 1 and counts_there[key] == 1))
         ):
-            pairs.append((place, places[key, number]))
-    return _rising(pairs)
+            pairs.append((position, positions[key, number]))
+    return _longest_rising(pairs)
 
 
-def _rising(pairs: Sequence[Pair]) -> list[Pair]:
+def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
     """The longest part of pairs in the order of their first number in which the second rises as well."""
     tails: list[int] = []
     ends: list[int] = []  # place in `pairs` of each tail
     before: list[int] = []
-    for place, (_, second) in enumerate(pairs):
-        at = bisect_left(tails, second)
-        before.append(ends[at - 1] if at else -1)
-        tails[at : at + 1] = [second]
-        ends[at : at + 1] = [place]
+    for number, (_, second) in enumerate(pairs):
+        length = bisect_left(tails, second)
+        before.append(ends[length - 1] if length else -1)
+        tails[length : length + 1] = [second]
+        ends[length : length + 1] = [number]
     rising: list[Pair] = []
-    place = ends[-1] if ends else -1
-    while place >= 0:
-        rising.append(pairs[place])
-        place = before[place]
+    number = ends[-1] if ends else -1
+    while number >= 0:
+        rising.append(pairs[number])
+        number = before[number]
     return rising[::-1]
 
 
@@ -120,35 +120,37 @@ def _longest_common(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
 
 def _earliest(pairs: Sequence[Pair], these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
     """The pairs, each with the first equal elements behind the pair before it."""
-    found: list[Pair] = []
+    earliest: list[Pair] = []
     i = j = 0
     for a, b in pairs:
         i, j = these.index(these[a], i), those.index(those[b], j)
-        found.append((i, j))
+        earliest.append((i, j))
         i, j = i + 1, j + 1
-    return found
+    return earliest
 
 
-def paired(these: Iterable[Key], those: Iterable[Key]) -> list[Pair]:
+def pair_equal(these: Iterable[Key], those: Iterable[Key]) -> list[Pair]:
     """Returns the positions of equal elements, in these and in those, in any order: the first of each with the first, the second with the
     second. They are in the order of those."""
-    places: dict[Key, deque[int]] = {}
+    positions: dict[Key, deque[int]] = {}
     for position, key in enumerate(these):
-        places.setdefault(key, deque()).append(position)
+        positions.setdefault(key, deque()).append(position)
     return [
-        (places[key].popleft(), position) for position, key in enumerate(those) if places.get(key)
+        (positions[key].popleft(), position)
+        for position, key in enumerate(those)
+        if positions.get(key)
     ]
 
 
-def joined(these: Sequence[str], those: Sequence[str]) -> Iterator[tuple[range, range]]:
+def align_texts(these: Sequence[str], those: Sequence[str]) -> Iterator[tuple[range, range]]:
     """Texts that are cut in different places → the positions of those that are the same on both sides, from the first on."""
-    one, other = "".join(these), "".join(those)
+    text, other_text = "".join(these), "".join(those)
     alike = next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
+        (index for index, (a, b) in enumerate(zip(text, other_text, strict=False)) if a != b),
+        min(len(text), len(other_text)),
     )
     ends, other_ends = (
-        {end: at + 1 for at, end in enumerate(accumulate(map(len, texts)))}
+        {end: index + 1 for index, end in enumerate(accumulate(map(len, texts)))}
         for texts in (these, those)
     )
     i = j = 0

@@ -27,13 +27,13 @@ from dragoman.history.matching import Match, match_copy
 from dragoman.history.pieces import said_key
 from dragoman.history.projection import merges_answers
 from dragoman.history.rows import Row, Rows
-from dragoman.history.sources import Mint, microseconds, stamped
+from dragoman.history.sources import Mint, microseconds, stamp
 from dragoman.history.systems import Systems
 from dragoman.interrupt import Resume
 from dragoman.message import Message, Role, ToolCallPart
 from dragoman.repair import open_calls
 
-__all__ = ["Changes", "Received", "place_copy", "place_system", "put", "received"]
+__all__ = ["Changes", "Received", "place_copy", "place_system", "put", "read_copy"]
 
 _INPUT = frozenset(["input"])
 _LISTS = ("messages", "contents", "input", "conversations")
@@ -92,20 +92,20 @@ def put(
         HistoryError: the payload is nothing of the format.
         SettingsError: no format has that name.
     """
-    given = payload if isinstance(payload, Received) else received(payload, format)
-    allowed = Allowed(system, results, answers, signatures, whole, given.regenerates)
+    request = payload if isinstance(payload, Received) else read_copy(payload, format)
+    allowed = Allowed(system, results, answers, signatures, whole, request.regenerates)
     stored = tuple(stored)
-    merged = _merge(stored, format, given, allowed)
+    merged = _merge(stored, format, request, allowed)
     messages = [message for message, _ in merged]
     # Equal messages that stand beside each other may be taken for new ones; what is written of the stored ones decides then.
-    is_doubtful = given is not payload and _has_answer(given.messages) >= _has_answer(stored)
+    is_doubtful = request is not payload and _has_answer(request.messages) >= _has_answer(stored)
     if (
         is_doubtful
         and messages != [*stored]
         and payload == formats.get(format).dump_messages(stored)
     ):
-        merged, messages = _unchanged(stored), [*stored]
-    return _changes(stored, merged, _answered_approvals(given.messages, messages, stored))
+        merged, messages = _keep_all(stored), [*stored]
+    return _compare(stored, merged, _find_resumes(request.messages, messages, stored))
 
 
 def _has_answer(messages: Iterable[Message]) -> bool:
@@ -119,7 +119,7 @@ def _is_answer(message: Message) -> bool:
 # what was sent
 
 
-def received(payload: Any, format: str) -> Received:  # noqa: A002 what it is called everywhere
+def read_copy(payload: Any, format: str) -> Received:  # noqa: A002 what it is called everywhere
     """A conversation, the body of a request that holds one, one message, or a text of the user's.
 
     Raises:
@@ -137,16 +137,18 @@ def received(payload: Any, format: str) -> Received:  # noqa: A002 what it is ca
     messages = codec.load_messages(payload_of(value, format)) if value else []
     fields = layout(format)
     follows = if_text(body.get(fields.follows)) if fields.follows else ""
-    asked = fields.regeneration
-    if asked is None or body.get(asked.field) != asked.value:
+    regeneration = fields.regeneration
+    if regeneration is None or body.get(regeneration.field) != regeneration.value:
         return Received(messages, follows)
-    message_id = if_text(body.get(asked.message_id))
-    return Received(_until(messages, message_id), follows, regenerates=True, until=message_id)
+    message_id = if_text(body.get(regeneration.message_id))
+    return Received(
+        _cut_at_question(messages, message_id), follows, regenerates=True, until=message_id
+    )
 
 
-def _until(messages: list[Message], message_id: str) -> list[Message]:
+def _cut_at_question(messages: list[Message], message_id: str) -> list[Message]:
     """Returns the messages up to the question that is to be answered anew."""
-    end = next(iter(_named(messages, message_id)), None) if message_id else None
+    end = next(iter(_find_positions(messages, message_id)), None) if message_id else None
     if end is not None:
         return messages[: end if messages[end].role is Role.MODEL else end + 1]
     end = len(messages)
@@ -155,23 +157,27 @@ def _until(messages: list[Message], message_id: str) -> list[Message]:
     return messages[:end]
 
 
-def _named(messages: Sequence[Message], message_id: str) -> list[int]:
+def _find_positions(messages: Sequence[Message], message_id: str) -> list[int]:
     """Returns the positions of the messages, and of those of the turn, of an id."""
-    return [at for at, message in enumerate(messages) if message_id in (message.id, message.turn)]
+    return [
+        position
+        for position, message in enumerate(messages)
+        if message_id in (message.id, message.turn)
+    ]
 
 
 # merging
 
 
 def _merge(
-    stored: Sequence[Message], name: str, given: Received, allowed: Allowed
+    stored: Sequence[Message], name: str, request: Received, allowed: Allowed
 ) -> list[MergedMessage]:
-    copy = given.messages
+    copy = request.messages
     spoken = [message for message in copy if message.role is not Role.SYSTEM or allowed.system]
     if not spoken:
-        end = _question(stored, given.until) + 1 if given.regenerates else len(stored)
-        return _unchanged(stored[:end])
-    start = _start(stored, copy, given, whole=allowed.whole)
+        end = _find_question(stored, request.until) + 1 if request.regenerates else len(stored)
+        return _keep_all(stored[:end])
+    start = _find_start(stored, copy, request, whole=allowed.whole)
     if start.new is not None:
         return _with_new(stored, start.new, allowed)
     match = match_copy(stored, copy, name, floor=start.floor)
@@ -182,14 +188,14 @@ def _merge(
     is_known = bool(match.whole or match.pieces or match.named)
     if not is_known or not (start.is_sure or merge.shares()):
         return _with_new(stored[: start.floor] if start.follows else stored, spoken, allowed)
-    new = None if allowed.system else _only_new(stored, copy, match, start.floor)
+    new = None if allowed.system else _find_only_new(stored, copy, match, start.floor)
     if new is not None:
         return _with_new(stored, new, allowed)
     has_answers = any(message.role is Role.MODEL for message in copy)
     return merge.messages(merges=has_answers and merges_answers(name))
 
 
-def _unchanged(stored: Sequence[Message]) -> list[MergedMessage]:
+def _keep_all(stored: Sequence[Message]) -> list[MergedMessage]:
     return [(message, position) for position, message in enumerate(stored)]
 
 
@@ -198,7 +204,7 @@ def _with_new(
 ) -> list[MergedMessage]:
     """Returns all that is stored, and these messages behind it."""
     taken: set[str | None] = {message.id for message in stored}
-    merged = _unchanged(stored)
+    merged = _keep_all(stored)
     for message in messages:
         if message.parts:
             new = foreign(message, taken, signatures=allowed.signatures)
@@ -207,20 +213,24 @@ def _with_new(
     return merged
 
 
-def _only_new(
+def _find_only_new(
     stored: Sequence[Message], copy: Sequence[Message], match: Match, floor: int
 ) -> Sequence[Message] | None:
     """Returns the messages behind those that are stored; `None`: the copy does not have all of these as they are."""
     if match.pieces:
         return None
-    spoken = [at for at in range(floor, len(stored)) if stored[at].role is not Role.SYSTEM]
-    known = [
+    spoken = [
+        position
+        for position in range(floor, len(stored))
+        if stored[position].role is not Role.SYSTEM
+    ]
+    matches = [
         (index, position)
         for index, position in match.whole.items()
         if copy[index].role is not Role.SYSTEM
     ][: len(spoken)]
-    indexes = [index for index, _ in known]
-    if [position for _, position in known] != spoken or indexes != sorted(indexes):
+    indexes = [index for index, _ in matches]
+    if [position for _, position in matches] != spoken or indexes != sorted(indexes):
         return None
     end = indexes[-1] if indexes else -1
     new = [
@@ -232,17 +242,19 @@ def _only_new(
     return [copy[index] for index in new] if len(new) == len(behind) else None
 
 
-def _question(stored: Sequence[Message], message_id: str) -> int:
+def _find_question(stored: Sequence[Message], message_id: str) -> int:
     """Returns the position of the question to which a message, or the last one, is the answer; -1: there is none."""
     end = len(stored)
     if message_id:
-        known = _named(stored, message_id)
-        if not known:
+        positions = _find_positions(stored, message_id)
+        if not positions:
             raise HistoryError(
                 f"the message {message_id!r}, which is to be answered anew, is not there"
             )
-        end = known[0] + 1
-    return max([at for at, message in enumerate(stored[:end]) if _asks(message)], default=-1)
+        end = positions[0] + 1
+    return max(
+        [position for position, message in enumerate(stored[:end]) if _asks(message)], default=-1
+    )
 
 
 def _asks(message: Message) -> bool:
@@ -262,20 +274,20 @@ class _Start(NamedTuple):
     """The messages that are new, where that is clear already."""
 
 
-def _start(
-    stored: Sequence[Message], copy: Sequence[Message], given: Received, *, whole: bool
+def _find_start(
+    stored: Sequence[Message], copy: Sequence[Message], request: Received, *, whole: bool
 ) -> _Start:
-    if given.after:
+    if request.after:
         ends = [
             position
             for position, message in enumerate(stored)
-            if message.origin is not None and message.origin.response_id == given.after
+            if message.origin is not None and message.origin.response_id == request.after
         ]
         if ends:
             return _Start(ends[-1] + 1, follows=True)
     ids = {message.id for message in stored} - {None}
     spoken = [message for message in copy if message.role is not Role.SYSTEM]
-    is_sure = given.regenerates or whole
+    is_sure = request.regenerates or whole
     if is_sure or not all(
         message.role is Role.USER and not message.tool_results and message.id not in ids
         for message in spoken
@@ -296,10 +308,10 @@ def _start(
 # what became of it
 
 
-def _changes(
+def _compare(
     stored: Sequence[Message], merged: Sequence[MergedMessage], resumes: tuple[Resume, ...]
 ) -> Changes:
-    left = {position for _, position in merged}
+    remaining = {position for _, position in merged}
     alike = _count_alike(stored, [message for message, _ in merged])
     return Changes(
         tuple([message for message, _ in merged]),
@@ -311,7 +323,7 @@ def _changes(
                 if position is not None and message is not stored[position]
             ]
         ),
-        tuple([message for position, message in enumerate(stored) if position not in left]),
+        tuple([message for position, message in enumerate(stored) if position not in remaining]),
         alike if alike < len(stored) else None,
         resumes,
     )
@@ -320,14 +332,14 @@ def _changes(
 def _count_alike(these: Iterable[Message], those: Iterable[Message]) -> int:
     """Returns how many messages, from the first on, are the very same."""
     count = 0
-    for one, other in zip(these, those, strict=False):
-        if one is not other:
+    for message, other_message in zip(these, those, strict=False):
+        if message is not other_message:
             break
         count += 1
     return count
 
 
-def _answered_approvals(
+def _find_resumes(
     copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]
 ) -> tuple[Resume, ...]:
     """Returns the answers to calls that still wait in the merged conversation. Only to those that are stored: a call that the client alone
@@ -342,12 +354,12 @@ def _answered_approvals(
         return ()
     from dragoman.orchestration.interrupts import ids_of  # needed for answers only
 
-    known = {call.id for message in stored for call in message.tool_calls}
+    stored_ids = {call.id for message in stored for call in message.tool_calls}
     return tuple(
         [
             Resume(ids_of(merged, waiting)[0], payload=answers[waiting.call.id])
             for waiting in open_calls(merged)
-            if waiting.call.id in answers and waiting.call.id in known
+            if waiting.call.id in answers and waiting.call.id in stored_ids
         ]
     )
 
@@ -370,15 +382,15 @@ def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Branc
     merged = [message for message in changes.messages if message.role is not Role.SYSTEM]
     start = _count_alike((row.message for row in rows), merged)
     old = rows.between(start, len(rows))
-    known = {id(row.message): row for row in old}
+    old_rows = {id(row.message): row for row in old}
     by_id = {row.message.id: row for row in old}
-    made: list[Row] = []
+    new_rows: list[Row] = []
     before = rows[start - 1] if start else None
     for message in merged[start:]:
-        row = known.get(id(message))
+        row = old_rows.get(id(message))
         if row is None:
             edited = by_id.get(message.id)
-            new = stamped(message, mint, None if before is None else before.message.created_at)
+            new = stamp(message, mint, None if before is None else before.message.created_at)
             order = 0 if new.created_at is None else microseconds(new.created_at)
             row = Row(
                 new,
@@ -388,9 +400,11 @@ def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Branc
             )
         if before is not None and row.order <= before.order:
             row = row._replace(order=before.order + 1)
-        made.append(row)
+        new_rows.append(row)
         before = row
-    stamps = {id(message): row.message for message, row in zip(merged[start:], made, strict=True)}
+    stamps = {
+        id(message): row.message for message, row in zip(merged[start:], new_rows, strict=True)
+    }
 
     def with_stamps(messages: Iterable[Message]) -> tuple[Message, ...]:
         return tuple([stamps.get(id(message), message) for message in messages])
@@ -402,18 +416,18 @@ def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Branc
         edited=with_stamps(changes.edited),
     )
     if not old:
-        for row in made:
+        for row in new_rows:
             rows.append(row)
         return changes, None
     behind = rows[start - 1].message.id if start else None
-    rows.splice(start, len(rows), made)
+    rows.splice(start, len(rows), new_rows)
     return changes, Branch(behind, tuple([row.message for row in old]))
 
 
 def place_system(systems: Systems, changes: Changes) -> None:
     """Puts the system messages of the merged conversation in the place of those that are there."""
-    there = {id(message) for message in changes.messages}
-    systems.keep(lambda each: id(each.message) in there)
+    merged = {id(message) for message in changes.messages}
+    systems.keep(lambda system: id(system.message) in merged)
     for message in changes.messages:
         if message.role is Role.SYSTEM:
             systems.add(message, None, -1)

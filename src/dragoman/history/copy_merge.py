@@ -100,20 +100,20 @@ class CopyMerge:
 
     def shares(self) -> bool:
         """Returns whether the copy is one of this conversation: an answer or an id is known, or both begin alike."""
-        known = [index for index in self._spoken if index in self._owners]
-        if self._match.named or any(self._is_answer(index) for index in known):
+        matched = [index for index in self._spoken if index in self._owners]
+        if self._match.named or any(self._is_answer(index) for index in matched):
             return True
-        return len(self._spoken) > 1 and bool(known) and self._begins_alike(self._first_spoken(0))
+        return len(self._spoken) > 1 and bool(matched) and self._begins_alike(self._first_spoken(0))
 
     def messages(self, *, merges: bool) -> list[MergedMessage]:
         """Returns the merged conversation. `merges`: in the copy's format, two answers that stand beside each other are one."""
         self._merges = merges
         self._needed = self._find_needed()
         self._find_replaced()
-        changed, added = self._changes()
+        changed, added = self._find_changes()
         placed: list[tuple[_Order, Message, int | None]] = [
             (order, changed.get(order[2], self._stored[order[2]]), order[2])
-            for order in self._kept_orders()
+            for order in self._order_remaining()
         ]
         taken: set[str | None] = {message.id for message in self._stored}
         for order, message in added:
@@ -130,11 +130,17 @@ class CopyMerge:
             self._own(index, [match.whole[index]])
             return
         shared = [
-            place for place, piece in enumerate(self._copy[index].content) if is_shared(piece)
+            part_index
+            for part_index, piece in enumerate(self._copy[index].content)
+            if is_shared(piece)
         ]
-        sources = {source for place in shared for source in match.pieces.get((index, place), ())}
+        sources = {
+            source for part_index in shared for source in match.pieces.get((index, part_index), ())
+        }
         self._present |= sources
-        self._extra[index] = [place for place in shared if (index, place) not in match.pieces]
+        self._extra[index] = [
+            part_index for part_index in shared if (index, part_index) not in match.pieces
+        ]
         if sources:
             self._own(index, sorted({position for position, _ in sources}))
 
@@ -150,7 +156,10 @@ class CopyMerge:
     def _first_spoken(self, start: int) -> int | None:
         """Returns the position of the first stored message from `start` on that is not the system's."""
         positions = range(start, len(self._stored))
-        return next((at for at in positions if self._stored[at].role is not Role.SYSTEM), None)
+        return next(
+            (position for position in positions if self._stored[position].role is not Role.SYSTEM),
+            None,
+        )
 
     def _begins_alike(self, first: int | None) -> bool:
         return first in self._owners.get(self._spoken[0], ())
@@ -159,42 +168,42 @@ class CopyMerge:
         """Returns for each stored message the places of what the copy must have, or else the client took it away. A client that has the
         rest of an answer, and nowhere a file, a call or a result, shows none of that kind."""
         whole = set(self._match.whole.values())
-        shown, missing = set[str](), set[str]()
+        shown_kinds, missing_kinds = set[str](), set[str]()
         alive = {self._units[position] for position in self._first if position >= self._floor}
         needed: dict[int, list[int]] = {}
         for position in range(self._floor, len(self._stored)):
             content = self._stored[position].content
             if position in whole:
-                shown.update([_kind(piece) for piece in content])
+                shown_kinds.update([_kind(piece) for piece in content])
                 continue
             needed[position] = [
-                place
-                for place, piece in enumerate(content)
-                if is_shared(piece) and (position, place) not in self._match.hidden
+                part_index
+                for part_index, piece in enumerate(content)
+                if is_shared(piece) and (position, part_index) not in self._match.hidden
             ]
-            for place in needed[position]:
-                if (position, place) in self._present:
-                    shown.add(_kind(content[place]))
+            for part_index in needed[position]:
+                if (position, part_index) in self._present:
+                    shown_kinds.add(_kind(content[part_index]))
                 elif self._units[position] in alive:
-                    missing.add(_kind(content[place]))
-        lacking = missing - shown - {""}
+                    missing_kinds.add(_kind(content[part_index]))
+        lacking = missing_kinds - shown_kinds - {""}
         return {
             position: [
-                place
-                for place in places
-                if _kind(self._stored[position].content[place]) not in lacking
+                part_index
+                for part_index in part_indexes
+                if _kind(self._stored[position].content[part_index]) not in lacking
             ]
-            for position, places in needed.items()
+            for position, part_indexes in needed.items()
         }
 
     def _find_replaced(self) -> None:
         """Finds messages of the copy that take the place of a stored one: with its id, or else beside one that is stored."""
         indexes = range(len(self._copy)) if self._allowed.system else self._spoken
-        known = next(
+        start = next(
             (number for number, index in enumerate(indexes) if index in self._owners), len(indexes)
         )
-        self._replace_beside(indexes[: known + 1][::-1], -1)
-        self._replace_beside(indexes[known:], 1)
+        self._replace_beside(indexes[: start + 1][::-1], -1)
+        self._replace_beside(indexes[start:], 1)
 
     def _replace_beside(self, indexes: Sequence[int], step: int) -> None:
         """Goes through messages of the copy from one that is stored, forwards or backwards, and pairs each with the next stored one."""
@@ -235,9 +244,9 @@ class CopyMerge:
 
     # what stays, and where
 
-    def _kept_orders(self) -> list[_Order]:
+    def _order_remaining(self) -> list[_Order]:
         """Returns where the stored messages stand that stay: each behind the message of the copy that it followed."""
-        kept = self._kept()
+        remaining = self._find_remaining()
         orders: list[_Order] = []
         where = top = -1
         for position, message in enumerate(self._stored):
@@ -248,16 +257,18 @@ class CopyMerge:
                     # In the copy it is one with another message: what is between the two there was put behind both.
                     where = max(where, top)
                 top = max(top, where)
-            if position in kept:
+            if position in remaining:
                 orders.append((where, 1, position))
         return orders
 
-    def _kept(self) -> set[int]:
+    def _find_remaining(self) -> set[int]:
         """Returns the positions of the stored messages that stay."""
-        known = [at for at in self._first if self._stored[at].role is not Role.SYSTEM]
-        first, last = min(known, default=len(self._stored)), max(known, default=-1)
+        matched = [
+            position for position in self._first if self._stored[position].role is not Role.SYSTEM
+        ]
+        first, last = min(matched, default=len(self._stored)), max(matched, default=-1)
         cuts = self._cuts(first, last)
-        kept = set(range(self._floor))
+        remaining = set(range(self._floor))
         hidden: dict[int, list[int]] = {}
         gone: set[int] = set()
         for position in range(self._floor, len(self._stored)):
@@ -268,7 +279,7 @@ class CopyMerge:
                 position > last and not cuts
             )
             if is_fixed or is_beyond:
-                kept.add(position)
+                remaining.add(position)
             elif self._needed.get(position):
                 gone.add(self._units[position])
             else:
@@ -280,8 +291,8 @@ class CopyMerge:
             if unit in alive or unit in gone:
                 stays = unit in alive
             if stays:
-                kept.update(hidden.get(unit, ()))
-        return kept
+                remaining.update(hidden.get(unit, ()))
+        return remaining
 
     def _cuts(self, first: int, last: int) -> bool:
         """Returns whether what stands behind the last message that the copy has is no more part of the conversation."""
@@ -303,7 +314,7 @@ class CopyMerge:
 
     # what changes, and what is new
 
-    def _changes(self) -> tuple[dict[int, Message], list[tuple[_Order, Message]]]:
+    def _find_changes(self) -> tuple[dict[int, Message], list[tuple[_Order, Message]]]:
         """Returns the stored messages that are other ones now, and the new ones with where they stand."""
         contents: dict[int, _Pieces] = {}
         metadata: dict[int, dict[str, Any]] = {}
@@ -318,27 +329,27 @@ class CopyMerge:
                 for position in self._owners.get(index, ())
                 if self._stored[position].role is message.role
             ]
-            new, own = self._split_extra(index, owners)
+            new, owned_parts = self._split_extra(index, owners)
             if new:
                 added.append(((index, 2, 0), self._new_message(index, new)))
             for position in owners:
                 contents.setdefault(position, [])
                 metadata.setdefault(position, {}).update(message.own_metadata)
-            for place, piece in enumerate(message.content):
-                for position, source in self._match.pieces.get((index, place), ()):
+            for part_index, piece in enumerate(message.content):
+                for position, source in self._match.pieces.get((index, part_index), ()):
                     if position in contents:
                         before = self._stored[position].content[source]
-                        is_changed = (index, place) in self._match.changed
+                        is_changed = (index, part_index) in self._match.changed
                         is_believed = is_changed and self._allowed.may_change(piece)
                         taken = _with_id(piece, before) if is_believed else before
                         contents[position].append((source, taken))
-                if place in own:
+                if part_index in owned_parts:
                     pieces = foreign_content(message, (piece,), signatures=self._allowed.signatures)
-                    contents[owners[-1]] += [(None, each) for each in pieces]
+                    contents[owners[-1]] += [(None, part) for part in pieces]
         changed: dict[int, Message] = {}
         for position, pieces in contents.items():
             before = self._stored[position]
-            content = self._changed_content(position, pieces)
+            content = self._change_content(position, pieces)
             if content is not None and (before.role is not Role.MODEL or self._allowed.answers):
                 about = {**before.own_metadata, **metadata[position]}
                 changed[position] = before.replace(content=content, metadata=about)
@@ -352,51 +363,61 @@ class CopyMerge:
         if message.role is Role.USER and only_answers(self._stored[owners[-1]]):
             return extra, set()
         if message.role is Role.MODEL:
-            known = [place for at, place in self._match.pieces if at == index]
-            is_behind = bool(extra) and bool(known) and min(extra) > max(known)
+            matched = [
+                part_index for owner_index, part_index in self._match.pieces if owner_index == index
+            ]
+            is_behind = bool(extra) and bool(matched) and min(extra) > max(matched)
             return (extra, set()) if self._merges and is_behind else (set(), extra)
-        results = {place for place in extra if isinstance(message.content[place], ToolResultPart)}
+        results = {
+            part_index
+            for part_index in extra
+            if isinstance(message.content[part_index], ToolResultPart)
+        }
         return results, extra - results
 
-    def _new_message(self, index: int, places: Collection[int]) -> Message:
+    def _new_message(self, index: int, part_indexes: Collection[int]) -> Message:
         """Returns what a message of the copy has more than stored ones, as a message. One that is new as a whole keeps its id."""
         message = self._copy[index]
-        is_whole = len(places) == len(self._extra[index]) and index not in self._owners
+        is_whole = len(part_indexes) == len(self._extra[index]) and index not in self._owners
         content = tuple(
             [
                 piece
-                for place, piece in enumerate(message.content)
-                if place in places or (is_whole and not is_shared(piece))
+                for part_index, piece in enumerate(message.content)
+                if part_index in part_indexes or (is_whole and not is_shared(piece))
             ]
         )
         return message.replace(content=content, **({} if is_whole else {"id": None}))
 
-    def _changed_content(self, position: int, pieces: _Pieces) -> tuple[Content, ...] | None:
+    def _change_content(self, position: int, pieces: _Pieces) -> tuple[Content, ...] | None:
         """Returns what a stored message holds now: what the copy has of it, and behind what it followed what the copy could not have.
         `None`: nothing else than before, but for the order perhaps."""
         content = self._stored[position].content
         needed = self._needed.get(position, ())
-        left = {place for place, _ in pieces}
-        kept = {place for place, piece in pieces if place is not None and piece is content[place]}
-        if len(kept) == len(pieces) and kept.issuperset(needed):
+        remaining = {part_index for part_index, _ in pieces}
+        unchanged = {
+            part_index
+            for part_index, piece in pieces
+            if part_index is not None and piece is content[part_index]
+        }
+        if len(unchanged) == len(pieces) and unchanged.issuperset(needed):
             return None
         behind: dict[int, list[Content]] = {}
         last = -1
-        for place, piece in enumerate(content):
+        for part_index, piece in enumerate(content):
             is_fixed = isinstance(
                 piece, ToolCallPart | ToolResultPart
             ) and not self._allowed.may_change(piece)
-            if place in left:
-                last = place
-            elif place not in needed or is_fixed:
+            if part_index in remaining:
+                last = part_index
+            elif part_index not in needed or is_fixed:
                 behind.setdefault(last, []).append(piece)
         composed = behind.get(-1, [])
-        for place, piece in pieces:
-            if place is None:
+        for part_index, piece in pieces:
+            if part_index is None:
                 composed.append(piece)
-            elif place in left:
-                left.remove(place)
-                composed += [piece, *behind.get(place, ())]
+            elif part_index in remaining:
+                remaining.remove(part_index)
+                composed += [piece, *behind.get(part_index, ())]
         return tuple(composed) if tuple(composed) != content else None
 
 
@@ -441,12 +462,12 @@ def with_stored_ids(
     stored: Sequence[Message], copy: Sequence[Message], whole: Mapping[int, int]
 ) -> Sequence[Message]:
     """Returns a copy whose results answer the stored calls: its format took other ids. `whole`: message of the copy → the stored one."""
-    found: list[Message] = []
+    messages: list[Message] = []
     ids: dict[str, str] = {}  # id of a call in the copy → that of the stored call in its place
     for index, message in enumerate(copy):
         if message.role is Role.MODEL:
-            known = stored[whole[index]].tool_calls if index in whole else ()
-            pairs = zip(message.tool_calls, known, strict=False)
+            stored_calls = stored[whole[index]].tool_calls if index in whole else ()
+            pairs = zip(message.tool_calls, stored_calls, strict=False)
             ids = {call.id: before.id for call, before in pairs if call.id != before.id}
         elif ids and message.tool_results:
             content = [
@@ -456,5 +477,5 @@ def with_stored_ids(
                 for piece in message.content
             ]
             message = message.replace(content=tuple(content))
-        found.append(message)
-    return found
+        messages.append(message)
+    return messages

@@ -9,13 +9,22 @@ from typing import Any, Protocol
 from dragoman.codec.turns import only_answers
 from dragoman.errors import HistoryError
 from dragoman.history.add import Branch
-from dragoman.history.exchanges import cuts, kept_from
-from dragoman.history.plans import unwritable_named
+from dragoman.history.exchanges import cuts, find_start
+from dragoman.history.plans import name_unwritable
 from dragoman.history.rows import Row, Rows
 from dragoman.message import Message, Role
 from dragoman.model.tokens import estimated_tokens
 
-__all__ = ["Summary", "answer", "cut", "not_one", "place", "removed", "summarized", "trimmed"]
+__all__ = [
+    "Summary",
+    "find_answer",
+    "cut",
+    "not_one_error",
+    "find_position",
+    "remove_rows",
+    "summarize_rows",
+    "trim_rows",
+]
 
 _PROMPT = (
     "Summarise this conversation so far for whoever goes on with it: what was asked, decided, found and left open. Keep names, numbers "
@@ -32,7 +41,7 @@ Summary = Callable[[Sequence[Message]], str | Awaitable[str]] | _Agent
 """What makes a summary: a function of messages, or an agent."""
 
 
-def place(rows: Rows, at: str | int) -> int:
+def find_position(rows: Rows, at: str | int) -> int:
     """The position of a message.
 
     Raises:
@@ -51,13 +60,13 @@ def place(rows: Rows, at: str | int) -> int:
     return position
 
 
-def answer(rows: Rows, message_id: str | None) -> int:
+def find_answer(rows: Rows, message_id: str | None) -> int:
     """Where the answer begins that a message is of, or that is behind a question.
 
     Raises:
         HistoryError: there is none.
     """
-    position = len(rows) - 1 if message_id is None else place(rows, message_id)
+    position = len(rows) - 1 if message_id is None else find_position(rows, message_id)
     while position >= 0 and not _asks(rows[position].message):
         position -= 1
     if position < 0:
@@ -77,22 +86,22 @@ def cut(rows: Rows, position: int) -> Branch:
     return Branch(behind, gone)
 
 
-def not_one(count: int) -> HistoryError:
+def not_one_error(count: int) -> HistoryError:
     """The error where something else than one message is given."""
     return HistoryError(f"one message is put in the place of another, not {count}")
 
 
-def removed(rows: Rows, goes: Callable[[Row], bool]) -> list[Message]:
+def remove_rows(rows: Rows, goes: Callable[[Row], bool]) -> list[Message]:
     """Takes rows out."""
     every = list(rows)
     gone = [row.message for row in every if goes(row)]
     if gone:
-        first = next(at for at, row in enumerate(every) if goes(row))
+        first = next(position for position, row in enumerate(every) if goes(row))
         rows.splice(first, len(rows), [row for row in every[first:] if not goes(row)])
     return gone
 
 
-def trimmed(
+def trim_rows(
     rows: Rows,
     messages: int | None,
     tokens: int | None,
@@ -111,40 +120,43 @@ def trimmed(
         ):
             raise HistoryError(f"{name} is a limit: a whole number from 0 on, not {limit!r:.50}")
     every = [row.message for row in rows]
-    with unwritable_named(every):
-        at = kept_from(
+    with name_unwritable(every):
+        start = find_start(
             every,
             most_messages=messages,
             most_exchanges=exchanges,
             most_tokens=tokens,
-            tokens_of=tokens_of or _estimated,
+            tokens_of=tokens_of or _estimate,
         )
-    rows.splice(0, at, [])
-    return every[:at]
+    rows.splice(0, start, [])
+    return every[:start]
 
 
-def _estimated(message: Message) -> int:
+def _estimate(message: Message) -> int:
     return estimated_tokens((message,))
 
 
-async def summarized(
+async def summarize_rows(
     rows: Rows, before: Sequence[Message], summary: Summary, exchanges: int
 ) -> tuple[Message, Branch] | None:
     """Takes all but the last exchanges out → the message that sums them up, with the summary of the time `before`, and the branch."""
     every = [row.message for row in rows]
-    places = cuts(every)
-    at = places[-exchanges] if 0 < exchanges <= len(places) else len(every) if exchanges <= 0 else 0
-    if not at:
+    starts = cuts(every)
+    if exchanges > len(starts):
         return None
-    old = [*before, *every[:at]]
+    end = starts[-exchanges] if exchanges > 0 else len(every)
+    if not end:
+        return None
+    old = [*before, *every[:end]]
     if isinstance(summary, Callable):
-        made = summary(old)
-        text = await made if isawaitable(made) else made
+        text = summary(old)
+        if isawaitable(text):
+            text = await text
     else:
         text = (await summary.send(_PROMPT, history=old)).output
-    if [row.message for row in rows.between(0, at)] != every[:at]:
+    if [row.message for row in rows.between(0, end)] != every[:end]:
         raise HistoryError(
             "the conversation was changed while it was summarised: nothing was put in its place"
         )
-    rows.splice(0, at, [])
-    return Message.system(f"{_HEAD}{text}"), Branch(None, tuple(every[:at]))
+    rows.splice(0, end, [])
+    return Message.system(f"{_HEAD}{text}"), Branch(None, tuple(every[:end]))

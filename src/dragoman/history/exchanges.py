@@ -11,39 +11,39 @@ from dragoman.history.rows import Rows
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.repair import repair
 
-__all__ = ["Prompts", "cuts", "kept_from", "sanitized"]
+__all__ = ["Prompts", "cuts", "find_start", "sanitize"]
 
 
 def cuts(messages: Sequence[Message]) -> list[int]:
     """Where a conversation may be cut, the start included: before a question, unless a call before it is answered behind it."""
-    left = Counter(
+    unanswered = Counter(
         piece.id
         for message in messages
         for piece in message.content
         if isinstance(piece, ToolResultPart)
     )
     open_: Counter[str] = Counter()
-    found: list[int] = []
+    positions: list[int] = []
     is_question = False
-    for at, message in enumerate(messages):
+    for position, message in enumerate(messages):
         was_question, is_question = (
             is_question,
             message.role is Role.USER and not only_answers(message),
         )
-        if at == 0 or (is_question and not was_question and not open_):
-            found.append(at)
+        if position == 0 or (is_question and not was_question and not open_):
+            positions.append(position)
         for piece in message.content:
-            if isinstance(piece, ToolCallPart) and left[piece.id] > open_[piece.id]:
+            if isinstance(piece, ToolCallPart) and unanswered[piece.id] > open_[piece.id]:
                 open_[piece.id] += 1
             elif isinstance(piece, ToolResultPart):
-                left[piece.id] -= 1
+                unanswered[piece.id] -= 1
                 open_[piece.id] -= 1
                 if open_[piece.id] <= 0:
                     del open_[piece.id]
-    return found
+    return positions
 
 
-def kept_from(
+def find_start(
     messages: Sequence[Message],
     *,
     most_messages: int | None,
@@ -52,21 +52,21 @@ def kept_from(
     tokens_of: Callable[[Message], int],
 ) -> int:
     """Where a conversation begins of which as much is left as the limits allow, but for the last exchange, which always is."""
-    places = cuts(messages)
-    total, at = 0, len(messages)
-    kept = places[-1] if places else 0
-    for number, place in enumerate(reversed(places), 1):
+    starts = cuts(messages)
+    total, end = 0, len(messages)
+    start = starts[-1] if starts else 0
+    for number, position in enumerate(reversed(starts), 1):
         if most_tokens is not None:
-            total += sum(map(tokens_of, messages[place:at]))
-        at = place
+            total += sum(map(tokens_of, messages[position:end]))
+        end = position
         if number > 1 and (
-            (most_messages is not None and len(messages) - place > most_messages)
+            (most_messages is not None and len(messages) - position > most_messages)
             or (most_exchanges is not None and number > most_exchanges)
             or (most_tokens is not None and total > most_tokens)
         ):
             break
-        kept = place
-    return kept
+        start = position
+    return start
 
 
 _BEGINNING = Message.user(".")
@@ -75,7 +75,7 @@ _LEAST = 64
 """Messages from which on what was made is kept."""
 
 
-def sanitized(message: Message) -> Message | None:
+def sanitize(message: Message) -> Message | None:
     """A message without marks and blank texts; `None` where nothing is left of it. A model's blank text stays where it is all there is."""
     bare = unmarked(message)
     if any(isinstance(piece, TextPart) and not piece.text.strip() for piece in bare.content):
@@ -106,14 +106,14 @@ class Prompts:
             self._changes, self._upto, self._made = rows.changes, 0, []
         new = [row.message for row in rows.between(self._upto, len(rows))]
         self.worked += len(new)
-        made = [*self._made, *_mended(new)]
+        messages = [*self._made, *_mend(new)]
         if len(new) >= _LEAST and (
             settled := cuts(new)[-1]
         ):  # nothing that comes later changes what stands before a question
-            self._made += _mended(new[:settled])
+            self._made += _mend(new[:settled])
             self._upto += settled
-        return [_BEGINNING, *made] if made and made[0].role is Role.MODEL else made
+        return [_BEGINNING, *messages] if messages and messages[0].role is Role.MODEL else messages
 
 
-def _mended(messages: Sequence[Message]) -> list[Message]:
-    return repair([bare for message in messages if (bare := sanitized(message)) is not None])
+def _mend(messages: Sequence[Message]) -> list[Message]:
+    return repair([bare for message in messages if (bare := sanitize(message)) is not None])

@@ -83,7 +83,7 @@ def lost_fields(messages: Sequence[Message], target: Target, known: Known) -> li
     """The fields and signatures of what is sent that the target does not hold. `known`: what is lost besides."""
     losses: list[Loss] = []
     unreadable: Sequence[str | None] | None = None
-    held: dict[_Kind, bool] = {}
+    is_written: dict[_Kind, bool] = {}
     for position, message in enumerate(messages):
         formats: tuple[str, ...] | None = None
         for bearer in _bearers(message):
@@ -96,10 +96,10 @@ def lost_fields(messages: Sequence[Message], target: Target, known: Known) -> li
                 unreadable = target.unreadable(messages) if unreadable is None else unreadable
                 formats = _formats(message) if formats is None else formats
                 why = unreadable[position]
-                kind = _kind(wire, field, bearer, message, why, formats)
-                if kind not in held:
-                    held[kind] = _is_held(message, bearer, kind, target)
-                if not held[kind]:
+                group = _kind(wire, field, bearer, message, why, formats)
+                if group not in is_written:
+                    is_written[group] = _is_held(message, bearer, group, target)
+                if not is_written[group]:
                     losses.append(
                         Loss(
                             position,
@@ -119,9 +119,9 @@ def _bearers(message: Message) -> Iterator[_Bearer]:
         if piece.native and not isinstance(piece, MarkPart | ProviderPart):
             yield _Bearer(part, piece, piece.native)
         if isinstance(piece, ToolResultPart) and piece.is_content:
-            for each in piece.result:
-                if each.native:
-                    yield _Bearer(part, each, each.native, piece)
+            for part_of_result in piece.result:
+                if part_of_result.native:
+                    yield _Bearer(part, part_of_result, part_of_result.native, piece)
 
 
 def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
@@ -174,58 +174,60 @@ def _kind(
     )
 
 
-def _is_held(message: Message, bearer: _Bearer, kind: _Kind, target: Target) -> bool:
+def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) -> bool:
     """Whether what is written of a message or piece is another without a field, or with another value of it: the usual one may be
     written anyway."""
-    own = if_object(bearer.native[kind.wire])
-    left, value = rest(own, kind.field), own[kind.field]
+    fields = if_object(bearer.native[group.wire])
+    other_fields, value = rest(fields, group.field), fields[group.field]
     if (
         message.origin is not None
     ):  # as it stands in the conversation, whose digests are not those of one message
         origin = msgspec.structs.replace(
-            message.origin, prefix="another" if kind.unreadable else None
+            message.origin, prefix="another" if group.unreadable else None
         )
         message = message.replace(origin=origin)
-    made = _whole if len(kind.formats) > 1 else _alone
+    message_with = _message_with if len(group.formats) > 1 else _message_with_only
 
     def written(fields: Mapping[str, Any]) -> Any:
-        return target.dump([made(message, bearer, {**bearer.native, kind.wire: fields})], [])
+        return target.dump(
+            [message_with(message, bearer, {**bearer.native, group.wire: fields})], []
+        )
 
-    is_ = written(own)
-    return is_ != written(left) or is_ != written({**own, kind.field: _another(value)})
+    is_ = written(fields)
+    return is_ != written(other_fields) or is_ != written({**fields, group.field: _alter(value)})
 
 
-def _another(value: Any) -> Any:
+def _alter(value: Any) -> Any:
     """Another value of the same type."""
     if isinstance(value, str):
         return f"{value}?"
     if isinstance(value, bool) or not isinstance(value, int | float | dict):
         return not value if isinstance(value, bool) else value
     return (
-        {name: _another(each) for name, each in if_object(value).items()}
+        {name: _alter(field) for name, field in if_object(value).items()}
         if isinstance(value, dict)
         else value + 1
     )
 
 
-def _alone(message: Message, bearer: _Bearer, native: Native) -> Message:
+def _message_with_only(message: Message, bearer: _Bearer, native: Native) -> Message:
     """A message that holds nothing but what bears these fields, which costs nothing where it holds large files beside."""
     if bearer.piece is None:
         return message.replace(content=(TextPart("?"),), native=native)
-    return message.replace(content=(_changed(bearer, native, alone=True),), native=None)
+    return message.replace(content=(_change_piece(bearer, native, alone=True),), native=None)
 
 
-def _whole(message: Message, bearer: _Bearer, native: Native) -> Message:
+def _message_with(message: Message, bearer: _Bearer, native: Native) -> Message:
     """A message with these fields in the place of its own or of those of a piece."""
     if bearer.part is None:
         return message.replace(native=native)
-    piece = _changed(bearer, native)
+    piece = _change_piece(bearer, native)
     return message.replace(
         content=(*message.content[: bearer.part], piece, *message.content[bearer.part + 1 :])
     )
 
 
-def _changed(bearer: _Bearer, native: Native, *, alone: bool = False) -> Any:
+def _change_piece(bearer: _Bearer, native: Native, *, alone: bool = False) -> Any:
     replace: Callable[..., Any] = msgspec.structs.replace
     piece, inside = replace(bearer.piece, native=native), bearer.inside
     if inside is None:
@@ -233,7 +235,10 @@ def _changed(bearer: _Bearer, native: Native, *, alone: bool = False) -> Any:
     if alone:
         return replace(inside, result=(piece,), native=None)
     return replace(
-        inside, result=tuple([piece if each is bearer.piece else each for each in inside.result])
+        inside,
+        result=tuple(
+            [piece if result_part is bearer.piece else result_part for result_part in inside.result]
+        ),
     )
 
 

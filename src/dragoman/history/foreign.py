@@ -26,14 +26,14 @@ __all__ = ["foreign", "foreign_content"]
 
 def foreign(message: Message, taken: Collection[str | None], *, signatures: bool) -> Message:
     """A client's message as it may be stored. `taken`: ids that it may not have; `signatures`: what it says of a provider is believed."""
-    own = {} if message.id not in taken else {"id": None, "turn": None}
+    ids = {} if message.id not in taken else {"id": None, "turn": None}
     if signatures:
-        return message.replace(**own) if own else message
+        return message.replace(**ids) if ids else message
     fields: dict[str, Any] = {
         "origin": None,
         "usage": None,
         "native": _native(message.native, message.role),
-        **own,
+        **ids,
     }
     return message.replace(
         content=foreign_content(message, message.content, signatures=False), **fields

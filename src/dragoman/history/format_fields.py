@@ -72,10 +72,10 @@ def is_sealed(message: Message) -> bool:
 
 def _at(value: Any, path: Iterable[str]) -> Any:
     """Returns what is at a path in JSON; of an empty path nothing."""
-    found = None
+    field = None
     for key in path:
-        found = value = if_object(value).get(key)
-    return found
+        field = value = if_object(value).get(key)
+    return field
 
 
 def is_done(messages: Iterable[Message]) -> bool:
@@ -101,6 +101,6 @@ def with_step_model(mark: MarkPart, model: str) -> Native:
     native = dict(mark.native or {})
     for fields in history_fields():
         if fields.step_model:
-            own = if_object(native.get(fields.native))
-            native[fields.native] = {**own, fields.step_model: model}
+            step_fields = if_object(native.get(fields.native))
+            native[fields.native] = {**step_fields, fields.step_model: model}
     return native

@@ -13,11 +13,11 @@ from dragoman.codec.digest import neutral
 from dragoman.codec.marks import kinds
 from dragoman.codec.turns import goes_on
 from dragoman.history.rows import Row, Rows
-from dragoman.history.sources import Mint, Source, later, microseconds, noted
+from dragoman.history.sources import Mint, Source, later_time, microseconds, read_noted_time
 from dragoman.history.turn_merge import lacks_arguments
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["Digests", "add_new", "resent"]
+__all__ = ["Digests", "add_new", "find_resent"]
 
 
 class Digests:
@@ -28,51 +28,55 @@ class Digests:
 
     def of(self, message: Message) -> str:
         """The digest of a message."""
-        found = self._known.get(id(message))
-        if found is None or found[0] is not message:
-            found = self._known[id(message)] = message, neutral(message)
-        return found[1]
+        entry = self._known.get(id(message))
+        if entry is None or entry[0] is not message:
+            entry = self._known[id(message)] = message, neutral(message)
+        return entry[1]
 
 
-def resent(rows: Rows, given: Sequence[Message], digests: Digests) -> list[int]:
+def find_resent(rows: Rows, messages: Sequence[Message], digests: Digests) -> list[int]:
     """The positions at which the first of these messages stand already, one each; empty: they are new.
 
     They are known again from the conversation's start, or as its last part. Where they say less than the whole conversation, an answer of the
     model's must be among them: a user may well say again what he said before.
     """
-    if not len(rows) or not given or any(message.id is not None for message in given):
+    if not len(rows) or not messages or any(message.id is not None for message in messages):
         return []
     count = 0
-    while count < min(len(rows), len(given)) and _alike(rows[count].message, given[count], digests):
+    while count < min(len(rows), len(messages)) and _alike(
+        rows[count].message, messages[count], digests
+    ):
         count += 1
-    if count and (count == len(rows) or _answered(given[:count])):
+    if count and (count == len(rows) or _has_answer(messages[:count])):
         return list(range(count))
-    count = _overlap(rows, given, digests)
+    count = _count_overlap(rows, messages, digests)
     return (
-        list(range(len(rows) - count, len(rows))) if count > 1 and _answered(given[:count]) else []
+        list(range(len(rows) - count, len(rows)))
+        if count > 1 and _has_answer(messages[:count])
+        else []
     )
 
 
-def _answered(messages: Sequence[Message]) -> bool:
+def _has_answer(messages: Sequence[Message]) -> bool:
     return any(message.role is Role.MODEL for message in messages)
 
 
-def _alike(known: Message, given: Message, digests: Digests) -> bool:
-    return known.role is given.role and digests.of(known) == neutral(given)
+def _alike(message: Message, other: Message, digests: Digests) -> bool:
+    return message.role is other.role and digests.of(message) == neutral(other)
 
 
-def _overlap(rows: Rows, given: Sequence[Message], digests: Digests) -> int:
+def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:
     """How many of these are the last ones of the rows: the most that fit. Each is looked at a bounded number of times."""
-    if not _answered(given):
+    if not _has_answer(messages):
         return 0
-    pattern = [neutral(message) for message in given]
+    pattern = [neutral(message) for message in messages]
     back = [0] * len(pattern)
     length = 0
-    for at in range(1, len(pattern)):
-        while length and pattern[at] != pattern[length]:
+    for index in range(1, len(pattern)):
+        while length and pattern[index] != pattern[length]:
             length = back[length - 1]
-        length += pattern[at] == pattern[length]
-        back[at] = length
+        length += pattern[index] == pattern[length]
+        back[index] = length
     length = 0
     for row in rows.between(max(0, len(rows) - len(pattern)), len(rows)):
         digest = digests.of(row.message)
@@ -92,8 +96,8 @@ def add_new(
     What was loaded (`source` is `memory`) is in the order of its times."""
     if not _are_new(rows, messages):
         return None
-    last, found = rows.last, kinds(messages)
-    if last is not None and ToolCallPart in found and lacks_arguments(messages):
+    last, types = rows.last, kinds(messages)
+    if last is not None and ToolCallPart in types and lacks_arguments(messages):
         return None
     times = [message.created_at for message in messages] if source == "memory" else []
     is_early = (
@@ -104,41 +108,41 @@ def add_new(
     )
     behind = None if is_early else last
     first = None if behind is None else rows[rows.last_start].message
-    starts = _starts(first, None if behind is None else behind.message, messages, found)
+    starts = _starts(first, None if behind is None else behind.message, messages, types)
     keeps = any(times)  # turns stand where their times say, and not behind what came before
     heads = [time for time, begins in zip(times, starts, strict=True) if begins] if keeps else []
     if keeps and not all(heads):
         return None
     if is_early and (last is None or _time(heads[-1]) >= min(rows.least_waiting, last.order)):
         return None
-    ids = _minted(rows, messages, mint)
+    ids = _mint_ids(rows, messages, mint)
     if ids is None:
         return None
-    made, orders = _stamped(messages, ids, mint, behind, starts if keeps else None)
+    stamped_messages, orders = _stamp_all(messages, ids, mint, behind, starts if keeps else None)
     sources = frozenset([source])
-    given = list(map(Row, made, orders, repeat(sources), repeat(sources), starts))
+    new_rows = list(map(Row, stamped_messages, orders, repeat(sources), repeat(sources), starts))
     if is_early:
-        rows.wait(given)
+        rows.wait(new_rows)
     else:
-        rows.extend(given)
+        rows.extend(new_rows)
     return orders
 
 
 def _are_new(rows: Rows, messages: Sequence[Message]) -> bool:
     """Whether no message, and no turn that one names, is among the rows or comes twice."""
-    given = [message.id for message in messages if message.id is not None]
-    ids = set(given)
-    if len(ids) != len(given):
+    message_ids = [message.id for message in messages if message.id is not None]
+    ids = set(message_ids)
+    if len(ids) != len(message_ids):
         return False
     turns = [
         name for name, _ in groupby([message.turn for message in messages]) if name is not None
     ]
-    if turns and (len(set(turns)) != len(turns) or _follows_its_name(messages)):
+    if turns and (len(set(turns)) != len(turns) or _reuses_message_id(messages)):
         return False
     return not rows.knows(ids, turns)
 
 
-def _follows_its_name(messages: Sequence[Message]) -> bool:
+def _reuses_message_id(messages: Sequence[Message]) -> bool:
     """Whether a turn has the name of a message that stands before it."""
     before: set[str | None] = set()
     last: str | None = None
@@ -150,25 +154,25 @@ def _follows_its_name(messages: Sequence[Message]) -> bool:
     return False
 
 
-def _minted(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] | None:
+def _mint_ids(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] | None:
     """Ids for the messages that have none; `None`: another message has one of them."""
-    made = mint.ids(sum([message.id is None for message in messages]))
-    if not made:
-        return made
-    new = set(made)
+    minted = mint.ids(sum([message.id is None for message in messages]))
+    if not minted:
+        return minted
+    new = set(minted)
     taken = {message.id for message in messages} | {message.turn for message in messages}
     return (
-        made
-        if len(new) == len(made) and taken.isdisjoint(new) and not rows.knows(new, ())
+        minted
+        if len(new) == len(minted) and taken.isdisjoint(new) and not rows.knows(new, ())
         else None
     )
 
 
 def _starts(
-    first: Message | None, before: Message | None, messages: Sequence[Message], found: set[type]
+    first: Message | None, before: Message | None, messages: Sequence[Message], types: set[type]
 ) -> list[bool]:
     """Of each message, whether a turn begins with it. `first`: of the turn that stands before them; `before`: the last message of that."""
-    if found.isdisjoint((ToolResultPart, MarkPart)) and not any(
+    if types.isdisjoint((ToolResultPart, MarkPart)) and not any(
         message.turn is not None for message in messages
     ):
         begins = first is None or before is None or not goes_on(first, before, messages[0])
@@ -181,7 +185,7 @@ def _starts(
     return starts
 
 
-def _stamped(
+def _stamp_all(
     messages: Sequence[Message],
     ids: Sequence[str],
     mint: Mint,
@@ -192,9 +196,9 @@ def _stamped(
     new, now = iter(ids), None
     latest = None if last is None else last.message.created_at
     before = _BEFORE_ALL if last is None else last.order
-    made: list[Message] = []
+    stamped_messages: list[Message] = []
     orders: list[int] = []
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         time = message.created_at
         if time is None or message.id is None:
             message = copy(message)  # nobody has it yet
@@ -202,16 +206,16 @@ def _stamped(
                 force_setattr(message, "id", next(new))
             if time is None:
                 now = mint.clock() if now is None else now
-                time = noted(message.metadata) or later(latest, now)
+                time = read_noted_time(message.metadata) or later_time(latest, now)
                 force_setattr(message, "created_at", time)
         order = microseconds(time)
         if order <= before:
-            order = before if starts is not None and starts[place] else before + 1
-        made.append(message)
+            order = before if starts is not None and starts[index] else before + 1
+        stamped_messages.append(message)
         orders.append(order)
         latest, before = time, order
-    return made, orders
+    return stamped_messages, orders
 
 
-def _time(given: datetime | None) -> int:
-    return _BEFORE_ALL if given is None else microseconds(given)
+def _time(time: datetime | None) -> int:
+    return _BEFORE_ALL if time is None else microseconds(time)

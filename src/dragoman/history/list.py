@@ -13,10 +13,10 @@ from dragoman.history.add import Adding, Branch
 from dragoman.history.client_copy import Changes, place_copy, place_system, put
 from dragoman.history.exchanges import Prompts
 from dragoman.history.fresh import Digests
-from dragoman.history.plans import Plan, plan, unwritable_named, write
-from dragoman.history.read import Given, read, unreadable
+from dragoman.history.plans import Plan, name_unwritable, plan, write
+from dragoman.history.read import Given, read, unreadable_error
 from dragoman.history.rows import NOWHERE, Row
-from dragoman.history.sources import NOT_SAVED, Mint, Source, source_named
+from dragoman.history.sources import NOT_SAVED, Mint, Source, find_source
 from dragoman.history.systems import Whole, check_system
 from dragoman.history.target import format_target
 from dragoman.logs import logger
@@ -84,36 +84,39 @@ class MessageList(Whole):
         Raises:
             HistoryError: something cannot be read, or is of another conversation; nothing was added then.
         """
-        known = source_named(source)
-        given = read(
-            messages, format, self._format, Message.system if known == "system" else Message.user
+        source_name = find_source(source)
+        reading = read(
+            messages,
+            format,
+            self._format,
+            Message.system if source_name == "system" else Message.user,
         )
-        if given.problems and errors == "raise":
-            raise unreadable(given.problems)
-        if known == "system":
-            check_system(given.messages)
-        if known != "memory":
-            sources.check_threads(given.messages, self.thread_id, self.resource_id)
+        if reading.problems and errors == "raise":
+            raise unreadable_error(reading.problems)
+        if source_name == "system":
+            check_system(reading.messages)
+        if source_name != "memory":
+            sources.check_threads(reading.messages, self.thread_id, self.resource_id)
         if errors == "collect":
-            self.problems += given.problems
-        self._format = given.format
-        with unwritable_named(given.messages):
-            self._place(given, known, merge=merge, ordered=ordered)
+            self.problems += reading.problems
+        self._format = reading.format
+        with name_unwritable(reading.messages):
+            self._place(reading, source_name, merge=merge, ordered=ordered)
         return self
 
     def _place(
-        self, given: Given, source: Source, *, merge: bool = True, ordered: bool = False
+        self, reading: Given, source: Source, *, merge: bool = True, ordered: bool = False
     ) -> None:
-        talk = [message for message in given.messages if message.role is not Role.SYSTEM]
+        talk = [message for message in reading.messages if message.role is not Role.SYSTEM]
         adding = Adding(
             self._placed, source, self._mint, self._digests, merge=merge, apart=self._apart
         )
-        adding.add(talk, is_lone=given.is_lone, ordered=ordered)
+        adding.add(talk, is_lone=reading.is_lone, ordered=ordered)
         self._apart = adding.apart
         self._branches += adding.branches
-        if len(talk) < len(given.messages):
+        if len(talk) < len(reading.messages):
             behind = -1
-            for message in given.messages:
+            for message in reading.messages:
                 if message.role is Role.SYSTEM:
                     self._systems.add(message, None, behind)
                 behind = adding.orders.get(id(message), behind)
@@ -154,17 +157,13 @@ class MessageList(Whole):
 
     # reading
 
-    def get(self, source: Source | None = None) -> list[Message]:
-        """The conversation, without system messages; of one source, where it is named."""
+    def get(self, source: Source | None = None, *, saved: bool = False) -> list[Message]:
+        """Returns the conversation without system messages. `source`: only what came from there and is not saved yet; with `saved`, all
+        that ever came from there."""
         if source is None:
             return [row.message for row in self._rows]
-        name = source_named(source)
-        return [row.message for row in self._rows if name in row.live]
-
-    def get_persisted(self, source: Source) -> list[Message]:
-        """The messages that ever came from a source, those that were saved since included."""
-        name = source_named(source)
-        return [row.message for row in self._rows if name in row.origins]
+        name = find_source(source)
+        return [row.message for row in self._rows if name in (row.origins if saved else row.live)]
 
     def get_messages(self) -> list[Message]:
         """The conversation, without system messages: as `get`."""
@@ -197,11 +196,15 @@ class MessageList(Whole):
         Raises:
             SettingsError: no format has that name.
         """
-        found = formats.get(format)
-        written = write(self, format_target(found, target, **how), fields=losses is not None)
+        target_format = formats.get(format)
+        written = write(
+            self, format_target(target_format, target, **how), fields=losses is not None
+        )
         if losses is not None:
             losses += (*written.repairs, *written.losses)
-        return sources.with_threads(written.payload, found, self.thread_id, self.resource_id)
+        return sources.with_threads(
+            written.payload, target_format, self.thread_id, self.resource_id
+        )
 
     def to_ui_messages(
         self, version: str | None = None, *, metadata: bool = False
@@ -236,41 +239,37 @@ class MessageList(Whole):
         """What is to be saved: asked and answered since the last time, in order."""
         return tuple([row.message for row in self._rows if row.live & NOT_SAVED])
 
-    def drain_unsaved(self) -> list[Message]:
-        """The same; afterwards it counts as saved."""
-        unsaved = self.unsaved()
-        self.mark_saved(unsaved)
-        return list(unsaved)
-
-    def mark_saved(self, snapshot: Sequence[Message]) -> None:
-        """Says that these messages, as `unsaved` gave them, are saved. One that has changed since is still to be saved."""
-        for message in snapshot:
+    def drain_unsaved(self, saved: Sequence[Message] | None = None) -> list[Message]:
+        """Returns what is to be saved, and counts it as saved. `saved`: only these, as `unsaved` gave them before they were stored. A message
+        that has changed since is still to be saved."""
+        drained: list[Message] = []
+        for message in self.unsaved() if saved is None else saved:
             position = None if message.id is None else self._rows.position(message.id)
             if position is not None and self._rows[position].message is message:
                 self._rows.put(position, self._rows[position]._replace(live=NOWHERE))
+                drained.append(message)
+        return drained
 
-    def earliest_unsaved(self) -> datetime | None:
-        """The time of the first message that is to be saved."""
-        return next((row.message.created_at for row in self._rows if row.live & NOT_SAVED), None)
+    def remove(
+        self, ids: str | Sequence[str] | None = None, *, source: Source | None = None
+    ) -> list[Message]:
+        """Removes messages and returns them. They may be added again.
 
-    def is_new(self, message: Message | str) -> bool:
-        """Whether a message, or that of an id, is still to be saved."""
-        message_id = message if isinstance(message, str) else message.id
-        position = None if message_id is None else self._rows.position(message_id)
-        return position is not None and bool(self._rows[position].live & NOT_SAVED)
+        Args:
+            ids: ids of messages, or of turns.
+            source: what came from there and was not saved since. Without ids and a source the whole conversation is removed.
+        """
+        name = None if source is None else find_source(source)
+        wanted = None
+        if ids is not None:
+            wanted = frozenset([ids] if isinstance(ids, str) else ids)
 
-    def clear(self, source: Source | None = None) -> list[Message]:
-        """Removes the conversation, or what of it came from a source and was not saved since, and returns it."""
-        name = None if source is None else source_named(source)
-        return self._without(lambda row: name is None or name in row.live)
+        def is_removed(row: Row) -> bool:
+            message = row.message
+            is_named = wanted is None or message.id in wanted or message.turn in wanted
+            return is_named and (name is None or name in row.live)
 
-    def remove(self, ids: str | Sequence[str]) -> list[Message]:
-        """Removes the messages, or turns, of these ids, and returns them. They may be added again."""
-        gone = {ids} if isinstance(ids, str) else set(ids)
-        return self._without(lambda row: row.message.id in gone or row.message.turn in gone)
-
-    def _without(self, goes: Callable[[Row], bool]) -> list[Message]:
-        return edit.removed(self._rows, goes)
+        return edit.remove_rows(self._rows, is_removed)
 
     # tools and steps
 
@@ -288,11 +287,11 @@ class MessageList(Whole):
 
     def start_step(self) -> bool:
         """Marks that a step begins behind the model's last message. Whether there is one that may change and is not marked yet."""
-        return updates.start(self._rows, self._mint)
+        return updates.start_step(self._rows, self._mint)
 
     def describe_step(self, model: str) -> bool:
         """Says which model makes the last step. Whether one is marked in the last turn."""
-        return updates.describe(self._rows, model, self._mint)
+        return updates.describe_step(self._rows, model, self._mint)
 
     def step_content(self, number: int = -1) -> list[Content]:
         """The pieces of a step of the last turn, from 1 on; -1 is the last. Results stand behind their calls."""
@@ -300,11 +299,11 @@ class MessageList(Whole):
 
     def open_step(self) -> Boundary:
         """The place behind all that there is, for `rollback`."""
-        return updates.boundary(self._rows)
+        return updates.last_boundary(self._rows)
 
     def rollback(self, boundary: Boundary) -> list[Message] | None:
         """Drops what the last turn has behind a place, and returns it. `None`: that place is in another turn."""
-        return updates.rolled_back(self._rows, boundary, self._mint)
+        return updates.roll_back(self._rows, boundary, self._mint)
 
     def new_response(self, id: str | None = None) -> None:  # noqa: A002 what it is
         """The next answer begins a turn of its own, of that id, where one is given."""
@@ -312,7 +311,7 @@ class MessageList(Whole):
 
     def seal(self, message_id: str) -> bool:
         """Says of a message, or the turn that it is in, that it never changes: what a copy of it has more becomes a new one. Whether it is there."""
-        return updates.seal(self._rows, message_id, self._mint)
+        return updates.seal_turn(self._rows, message_id, self._mint)
 
     # editing
 
@@ -328,19 +327,19 @@ class MessageList(Whole):
         Raises:
             HistoryError: there is no such message.
         """
-        stop = len(self._rows) if at is None else edit.place(self._rows, at)
-        made = MessageList(
+        stop = len(self._rows) if at is None else edit.find_position(self._rows, at)
+        forked = MessageList(
             thread_id=self.thread_id,
             resource_id=self.resource_id,
             id_factory=self._mint.new_id,
             clock=self._mint.clock,
         )
-        made._rows, made._systems, made._format = (
+        forked._rows, forked._systems, forked._format = (
             self._rows.fork(stop),
             self._systems.fork(),
             self._format,
         )
-        return made
+        return forked
 
     def edit(self, message_id: str, message: object) -> Self:
         """Puts another message in the place of one. It keeps the id; what stood there and behind it becomes a branch.
@@ -348,14 +347,16 @@ class MessageList(Whole):
         Raises:
             HistoryError: there is no such message, or the new one cannot be read.
         """
-        given = read(message, None, self._format)
-        if given.problems or len(given.messages) != 1:
+        reading = read(message, None, self._format)
+        if reading.problems or len(reading.messages) != 1:
             raise (
-                unreadable(given.problems) if given.problems else edit.not_one(len(given.messages))
+                unreadable_error(reading.problems)
+                if reading.problems
+                else edit.not_one_error(len(reading.messages))
             )
-        position = edit.place(self._rows, message_id)
+        position = edit.find_position(self._rows, message_id)
         self._cut(position)
-        edited = given.messages[0].replace(id=message_id, turn=None)
+        edited = reading.messages[0].replace(id=message_id, turn=None)
         self._place(Given([edited], [], None, is_lone=True), "input")
         return self
 
@@ -366,7 +367,7 @@ class MessageList(Whole):
         Raises:
             HistoryError: there is no such message.
         """
-        self._cut(edit.answer(self._rows, message_id))
+        self._cut(edit.find_answer(self._rows, message_id))
         return self
 
     def _cut(self, position: int) -> None:
@@ -387,7 +388,7 @@ class MessageList(Whole):
         Raises:
             HistoryError: a limit is below 0.
         """
-        return edit.trimmed(self._rows, messages, tokens, exchanges, tokens_of)
+        return edit.trim_rows(self._rows, messages, tokens, exchanges, tokens_of)
 
     async def summarize(
         self, summary: Summary, *, exchanges: int = 1, tag: str = "summary"
@@ -395,10 +396,12 @@ class MessageList(Whole):
         """Puts a summary in the place of all but the last exchanges: a system message under a tag, which replaces that of the time before. What
         is summarised becomes a branch. `summary`: a function of messages, plain or async, that returns a text, or an agent. `None`: there is
         nothing to be summarised."""
-        made = await edit.summarized(self._rows, self.system_messages(tag), summary, exchanges)
-        if made is None:
+        summarized = await edit.summarize_rows(
+            self._rows, self.system_messages(tag), summary, exchanges
+        )
+        if summarized is None:
             return None
-        message, branch = made
+        message, branch = summarized
         self._branches.append(branch)
         self.clear_system(tag)
         self.add_system(message, tag)
@@ -425,12 +428,16 @@ class MessageList(Whole):
         Raises:
             HistoryError: it is something else.
         """
-        held = stored.load(data)
-        made = cls(
-            thread_id=held.thread_id,
-            resource_id=held.resource_id,
+        contents = stored.load(data)
+        loaded = cls(
+            thread_id=contents.thread_id,
+            resource_id=contents.resource_id,
             id_factory=id_factory,
             clock=clock,
         )
-        made._rows, made._systems, made._branches = held.rows, held.systems, held.branches
-        return made
+        loaded._rows, loaded._systems, loaded._branches = (
+            contents.rows,
+            contents.systems,
+            contents.branches,
+        )
+        return loaded

@@ -13,9 +13,9 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dragoman.history.alignment import aligned, joined, paired
+from dragoman.history.alignment import align, align_texts, pair_equal
 from dragoman.history.pieces import Piece, Place, said_key, said_pieces
-from dragoman.history.projection import Shown, letters, projected, spans
+from dragoman.history.projection import Shown, letters, project, widen_spans
 from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["Match", "match_copy"]
@@ -50,12 +50,14 @@ def match_copy(
     stored: Sequence[Message], copy: Sequence[Message], format_: str, *, floor: int = 0
 ) -> Match:
     """Returns which messages and pieces of a copy are stored ones. `floor`: the first stored message that the copy may have."""
-    named = _named(stored, copy, floor)
+    named = _match_ids(stored, copy, floor)
     stored_keys = [said_key(message) for message in stored[floor:]]
     copy_keys = [said_key(message) for message in copy]
     pairs = [
         (position + floor, index)
-        for position, index in _certain(stored[floor:], copy, stored_keys, copy_keys, named, floor)
+        for position, index in _match_in_order(
+            stored[floor:], copy, stored_keys, copy_keys, named, floor
+        )
     ]
     match = Match({index: position for position, index in pairs}, {}, set(), named, set())
     _take_moved(match, copy, stored_keys, copy_keys, pairs, floor)
@@ -65,7 +67,7 @@ def match_copy(
     return match
 
 
-def _named(stored: Sequence[Message], copy: Sequence[Message], floor: int) -> dict[int, int]:
+def _match_ids(stored: Sequence[Message], copy: Sequence[Message], floor: int) -> dict[int, int]:
     positions = {
         stored[position].id: position for position in range(len(stored) - 1, floor - 1, -1)
     }
@@ -77,7 +79,7 @@ def _named(stored: Sequence[Message], copy: Sequence[Message], floor: int) -> di
     return named
 
 
-def _certain(
+def _match_in_order(
     stored: Sequence[Message],
     copy: Sequence[Message],
     stored_keys: Sequence[str],
@@ -88,7 +90,7 @@ def _certain(
     """Messages that say the same, in order: those of one id before those without."""
     anchors: list[tuple[int, int]] = []
     if named:
-        pairs = aligned([message.id for message in stored], [message.id for message in copy])
+        pairs = align([message.id for message in stored], [message.id for message in copy])
         anchors = [
             (position, index)
             for position, index in pairs
@@ -96,7 +98,7 @@ def _certain(
         ]
     start = copy_start = 0
     for end, copy_end in [*anchors, (len(stored), len(copy))]:
-        between = aligned(stored_keys[start:end], copy_keys[copy_start:copy_end])
+        between = align(stored_keys[start:end], copy_keys[copy_start:copy_end])
         yield from ((start + position, copy_start + index) for position, index in between)
         if end < len(stored):
             yield end, copy_end
@@ -115,12 +117,12 @@ def _take_moved(
     if not pairs or len(match.whole) == len(copy_keys):
         return
     taken = set(match.whole.values())
-    left: dict[str, deque[int]] = {}
+    remaining: dict[str, deque[int]] = {}
     for position, key in enumerate(stored_keys, floor):
         if position not in taken:
-            left.setdefault(key, deque()).append(position)
+            remaining.setdefault(key, deque()).append(position)
     for index, message in enumerate(copy):
-        positions = left.get(copy_keys[index])
+        positions = remaining.get(copy_keys[index])
         if not positions or index in match.whole:
             continue
         position = match.named.get(index, positions[0])
@@ -150,12 +152,12 @@ def _gaps(pairs: Sequence[tuple[int, int]], floor: int, stored: int, copy: int) 
 class _View:
     """What the format shows of a span of messages, by message."""
 
-    def __init__(self, shown: Sequence[Shown]) -> None:
-        self._shown = shown
-        self.visible = {place for each in shown for place in each.sources}
+    def __init__(self, shown_pieces: Sequence[Shown]) -> None:
+        self._shown = shown_pieces
+        self.visible = {source for shown_piece in shown_pieces for source in shown_piece.sources}
         self._numbers: dict[int, list[int]] = {}
-        for number, each in enumerate(shown):
-            for position in {position for position, _ in each.sources}:
+        for number, shown_piece in enumerate(shown_pieces):
+            for position in {position for position, _ in shown_piece.sources}:
                 self._numbers.setdefault(position, []).append(number)
 
     def of(self, positions: Iterable[int]) -> list[Shown]:
@@ -178,96 +180,119 @@ class _Pieces:
     def match(self, gaps: Sequence[_Gap]) -> None:
         """Matches the pieces in gaps, then what is left of them anywhere."""
         taken = set(self._match.whole.values())
-        widened = deque(spans(self._stored, [gap.stored for gap in gaps]))
+        widened = deque(widen_spans(self._stored, [gap.stored for gap in gaps]))
         view, end = _View([]), 0
-        left: list[Shown] = []
+        remaining: list[Shown] = []
         for gap in gaps:
             while end < gap.stored[1]:
                 start, end = widened.popleft()
                 reaches = end >= gap.stored[1]
-                view = _View(projected(self._stored, start, end, self._format) if reaches else ())
+                view = _View(project(self._stored, start, end, self._format) if reaches else ())
             positions = [position for position in range(*gap.stored) if position not in taken]
-            own = said_pieces(self._stored, positions)
-            self._match.hidden.update([piece.at for piece in own if piece.at not in view.visible])
-            indexes = [index for index in range(*gap.copy) if index not in self._match.whole]
-            those = said_pieces(self._copy, indexes)
-            shown = view.of(piece.home for piece in own)
-            self._free = {piece.at: piece for piece in own}
-            if those:
-                self._match_gap(those, shown)
-            left += [each for each in shown if any(place in self._free for place in each.sources)]
-        if left:
-            self._match_elsewhere(left)
-
-    def _match_gap(self, those: Sequence[Piece], shown: Sequence[Shown]) -> None:
-        """The pieces between two certain messages."""
-        keys = [piece.key for piece in those]
-        for number, index in aligned([each.key for each in shown], keys):
-            self._link(
-                those[index], [place for place in shown[number].sources if place in self._free]
+            stored_pieces = said_pieces(self._stored, positions)
+            self._match.hidden.update(
+                [piece.at for piece in stored_pieces if piece.at not in view.visible]
             )
-        for pair in (aligned, paired):
-            own, left = list(self._free.values()), self._unmatched(those)
-            for number, index in pair([piece.key for piece in own], [piece.key for piece in left]):
-                self._link(left[index], [own[number].at])
+            indexes = [index for index in range(*gap.copy) if index not in self._match.whole]
+            copy_pieces = said_pieces(self._copy, indexes)
+            shown_pieces = view.of(piece.home for piece in stored_pieces)
+            self._free = {piece.at: piece for piece in stored_pieces}
+            if copy_pieces:
+                self._match_gap(copy_pieces, shown_pieces)
+            remaining += [
+                shown_piece
+                for shown_piece in shown_pieces
+                if any(source in self._free for source in shown_piece.sources)
+            ]
+        if remaining:
+            self._match_elsewhere(remaining)
+
+    def _match_gap(self, copy_pieces: Sequence[Piece], shown_pieces: Sequence[Shown]) -> None:
+        """The pieces between two certain messages."""
+        keys = [piece.key for piece in copy_pieces]
+        for number, index in align([shown_piece.key for shown_piece in shown_pieces], keys):
+            self._link(
+                copy_pieces[index],
+                [source for source in shown_pieces[number].sources if source in self._free],
+            )
+        for pair in (align, pair_equal):
+            stored_pieces, unmatched = (
+                list(self._free.values()),
+                self._filter_unmatched(copy_pieces),
+            )
+            for number, index in pair(
+                [piece.key for piece in stored_pieces], [piece.key for piece in unmatched]
+            ):
+                self._link(unmatched[index], [stored_pieces[number].at])
         for role in (Role.USER, Role.MODEL):
             for step in (1, -1):
-                self._match_texts(those, role, step)
+                self._match_texts(copy_pieces, role, step)
 
-    def _match_texts(self, those: Sequence[Piece], role: Role, step: int) -> None:
+    def _match_texts(self, copy_pieces: Sequence[Piece], role: Role, step: int) -> None:
         """Texts of one role that were split or joined: from the first on, or from the last back, as long as they read alike."""
-        own, left = (
+        stored_pieces, unmatched = (
             [piece for piece in pieces if piece.role is role and isinstance(piece.part, TextPart)][
                 ::step
             ]
-            for pieces in (self._free.values(), self._unmatched(those))
+            for pieces in (self._free.values(), self._filter_unmatched(copy_pieces))
         )
-        own_texts, texts = ([letters(piece)[::step] for piece in pieces] for pieces in (own, left))
-        for own_range, range_ in joined(own_texts, texts):
-            if len(own_range) > 1 or len(range_) > 1:
+        stored_texts, texts = (
+            [letters(piece)[::step] for piece in pieces] for pieces in (stored_pieces, unmatched)
+        )
+        for stored_range, range_ in align_texts(stored_texts, texts):
+            if len(stored_range) > 1 or len(range_) > 1:
                 for index in range_:
-                    self._link(left[index], [own[number].at for number in own_range])
+                    self._link(
+                        unmatched[index], [stored_pieces[number].at for number in stored_range]
+                    )
 
-    def _match_elsewhere(self, shown: Sequence[Shown]) -> None:
+    def _match_elsewhere(self, shown_pieces: Sequence[Shown]) -> None:
         """Pieces that the client put elsewhere, and calls and results by the call's id, whatever they say, where no other call has it. A text of
         the user's behind all that is stored is a new one."""
         match = self._match
         last = max([*match.whole, *(index for index, _ in match.pieces)], default=-1)
         indexes = [index for index in range(len(self._copy)) if index not in match.whole]
-        left = self._unmatched(said_pieces(self._copy, indexes))
-        if not left:
+        unmatched = self._filter_unmatched(said_pieces(self._copy, indexes))
+        if not unmatched:
             return
         old = [
             piece
-            for piece in left
+            for piece in unmatched
             if piece.home <= last
             or piece.role is not Role.USER
             or isinstance(piece.part, ToolResultPart)
         ]
         used: set[Place] = set()
-        for number, index in paired([each.key for each in shown], [piece.key for piece in old]):
-            match.pieces[old[index].at] = shown[number].sources
-            used.update(shown[number].sources)
+        for number, index in pair_equal(
+            [shown_piece.key for shown_piece in shown_pieces], [piece.key for piece in old]
+        ):
+            match.pieces[old[index].at] = shown_pieces[number].sources
+            used.update(shown_pieces[number].sources)
         unique = _unique(self._stored) & _unique(self._copy)
         by_call: dict[tuple[str, ...], Place] = {}
-        for home, place in (at for each in shown for at in each.sources if at not in used):
-            call = _call(self._stored[home].content[place])
+        for home, part_index in (
+            source
+            for shown_piece in shown_pieces
+            for source in shown_piece.sources
+            if source not in used
+        ):
+            call = _call(self._stored[home].content[part_index])
             if call is not None and call[1] in unique:
-                by_call[call] = home, place
-        for piece in self._unmatched(left):
+                by_call[call] = home, part_index
+        for piece in self._filter_unmatched(unmatched):
             call = _call(piece.part)
-            at = None if call is None else by_call.pop(call, None)
-            if at is not None:
+            source = None if call is None else by_call.pop(call, None)
+            if source is not None:
                 match.changed.add(piece.at)
-                match.pieces[piece.at] = (at,)
+                match.pieces[piece.at] = (source,)
 
-    def _unmatched(self, pieces: Iterable[Piece]) -> list[Piece]:
+    def _filter_unmatched(self, pieces: Iterable[Piece]) -> list[Piece]:
         return [piece for piece in pieces if piece.at not in self._match.pieces]
 
     def _link(self, piece: Piece, sources: Sequence[Place]) -> None:
         self._match.pieces[piece.at] = tuple(sources)
-        for place in sources:
-            self._free.pop(place, None)
+        for source in sources:
+            self._free.pop(source, None)
 
 
 def _unique(messages: Sequence[Message]) -> set[str]:

@@ -99,10 +99,10 @@ def said_key(message: Message) -> str:
 def said_pieces(messages: Sequence[Message], positions: Iterable[int]) -> list[Piece]:
     """Returns the pieces that these messages say, in order."""
     return [
-        Piece(part, home, place, None, said_key(Message(role, (part,))), role)
+        Piece(part, home, part_index, None, said_key(Message(role, (part,))), role)
         for home in positions
         for role in (messages[home].role,)
-        for place, part in enumerate(messages[home].content)
+        for part_index, part in enumerate(messages[home].content)
         if is_shared(part)
     ]
 
@@ -129,8 +129,8 @@ def lay_flat(messages: Sequence[Message]) -> Flat:
     open_calls: dict[str, list[int]] = {}
     for home, message in enumerate(messages):
         is_model = message.role is Role.MODEL
-        for place, part in enumerate(message.content):
-            piece = Piece(part, home) if is_model else Piece(part, home, place)
+        for part_index, part in enumerate(message.content):
+            piece = Piece(part, home) if is_model else Piece(part, home, part_index)
             if isinstance(part, ToolResultPart) and not is_model and open_calls.get(part.id):
                 index = open_calls[part.id].pop(0)
                 pieces[index] = pieces[index]._replace(answer=piece)
@@ -203,7 +203,7 @@ class _Making:
             return
         self._used.add(home)
         is_same = len(content) == len(message.content) and all(
-            made is before for made, before in zip(content, message.content, strict=True)
+            part is old_part for part, old_part in zip(content, message.content, strict=True)
         )
         self._messages.append(message if is_same else message.replace(content=tuple(content)))
 
@@ -266,8 +266,8 @@ def _fields(native: Mapping[str, Any] | None) -> str:
 
 def _item_id(native: Mapping[str, Any] | None) -> str | None:
     """Returns the provider's id of a piece."""
-    for own in (native or {}).values():
-        fields = if_object(own)
+    for wire_fields in (native or {}).values():
+        fields = if_object(wire_fields)
         for name in ("id", "itemId", "item_id"):
             if isinstance(fields.get(name), str):
                 return fields[name]

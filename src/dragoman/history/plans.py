@@ -21,13 +21,13 @@ from dragoman.model.tokens import estimated_tokens
 from dragoman.providers import Provider
 from dragoman.repair import Source
 
-__all__ = ["Plan", "Written", "plan", "unwritable_named", "write"]
+__all__ = ["Plan", "Written", "plan", "name_unwritable", "write"]
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 @contextmanager
-def unwritable_named(messages: Iterable[Message]) -> Generator[None]:
+def name_unwritable(messages: Iterable[Message]) -> Generator[None]:
     """Names the first message that is no JSON where something fails because of one.
 
     Raises:
@@ -93,11 +93,15 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
     Raises:
         HistoryError: a message holds what JSON has not.
     """
-    given = tuple(messages)
-    sent, places = (given, range(len(given))) if target.waits else places_sent(given)
-    mended, repairs, sources = target.mended(sent) if target.mended else (sent, [], None)
+    conversation = tuple(messages)
+    sent_messages, positions = (
+        (conversation, range(len(conversation))) if target.waits else places_sent(conversation)
+    )
+    mended, repairs, sources = (
+        target.mended(sent_messages) if target.mended else (sent_messages, [], None)
+    )
     losses: list[Loss] = []
-    with unwritable_named(given):
+    with name_unwritable(conversation):
         payload = target.dump(mended, losses)
         if fields:
             losses += lost_fields(
@@ -105,12 +109,12 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
             )
     return Written(
         payload,
-        _in_order(given_losses(unrepaired_losses(losses, sources), places)),
-        _in_order(given_losses((*repairs, *_moved(mended, sources)), places)),
+        _sort_losses(given_losses(unrepaired_losses(losses, sources), positions)),
+        _sort_losses(given_losses((*repairs, *_find_moved(mended, sources)), positions)),
     )
 
 
-def _moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> Iterator[Loss]:
+def _find_moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> Iterator[Loss]:
     """The results that repair puts before something that they stood behind."""
     first: tuple[int, int] | None = None
     for message, source in zip(reversed(mended), reversed(sources or ()), strict=False):
@@ -126,10 +130,10 @@ def _moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> Itera
             first = stood if first is None else min(first, stood)
 
 
-def _in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+def _sort_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     """Each once, as they stand in the conversation; what concerns the whole comes first."""
-    found = dict.fromkeys(losses)
-    return tuple(sorted(found, key=lambda loss: (_place(loss.message), _place(loss.part))))
+    unique = dict.fromkeys(losses)
+    return tuple(sorted(unique, key=lambda loss: (_place(loss.message), _place(loss.part))))
 
 
 def _place(place: int | None) -> int:
@@ -166,7 +170,7 @@ class Plan(msgspec.Struct, frozen=True):
         lines = [f"{self.target}: {', '.join(counts)}; about {self.tokens:,} tokens"]
         for title, losses in sections:
             if losses:
-                lines += [f"{title}:", *_grouped(losses)]
+                lines += [f"{title}:", *_group_losses(losses)]
         return "\n".join(lines)
 
 
@@ -179,15 +183,17 @@ def plan(messages: Iterable[Message], target: str | Provider | Format) -> Plan:
     Raises:
         SettingsError: no provider and no format has that name.
     """
-    given = tuple(messages)
-    found = find_target(target)
-    written = write(given, found)
-    with unwritable_named(given):
-        tokens = estimated_tokens(given, provider=found.provider, model=found.model)
-    return Plan(found.name, written.losses, written.repairs, tokens)
+    conversation = tuple(messages)
+    target_found = find_target(target)
+    written = write(conversation, target_found)
+    with name_unwritable(conversation):
+        tokens = estimated_tokens(
+            conversation, provider=target_found.provider, model=target_found.model
+        )
+    return Plan(target_found.name, written.losses, written.repairs, tokens)
 
 
-def _grouped(losses: Iterable[Loss]) -> Iterator[str]:
+def _group_losses(losses: Iterable[Loss]) -> Iterator[str]:
     """A line for each kind and reason, with how many there are and where."""
     groups: dict[tuple[Lost, str, str], list[Loss]] = {}
     for loss in losses:
@@ -200,5 +206,5 @@ def _grouped(losses: Iterable[Loss]) -> Iterator[str]:
 
 def _where(losses: Sequence[Loss]) -> str:
     positions = list(dict.fromkeys([loss.message for loss in losses if loss.message is not None]))
-    shown = ", ".join(map(str, positions[:_SHOWN])) + (", …" if len(positions) > _SHOWN else "")
-    return f" in message{'s' if len(positions) > 1 else ''} {shown}" if positions else ""
+    numbers = ", ".join(map(str, positions[:_SHOWN])) + (", …" if len(positions) > _SHOWN else "")
+    return f" in message{'s' if len(positions) > 1 else ''} {numbers}" if positions else ""

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from dragoman import formats
 from dragoman.codec.turns import only_answers
 from dragoman.errors import DragomanError
-from dragoman.history.alignment import aligned, joined, paired
+from dragoman.history.alignment import align, align_texts, pair_equal
 from dragoman.history.pieces import Piece, Place, said_pieces
 from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["Shown", "letters", "merges_answers", "projected", "spans"]
+__all__ = ["Shown", "letters", "merges_answers", "project", "widen_spans"]
 
 
 class Shown(NamedTuple):
@@ -29,38 +29,40 @@ class Shown(NamedTuple):
     """The stored pieces that it shows; of what the format made up: those of what stands before it."""
 
 
-def spans(messages: Sequence[Message], ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def widen_spans(
+    messages: Sequence[Message], ranges: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
     """Ranges of messages, which rise, widened so that each begins with a question, or with the first message, and ends before one."""
     starts = [
         position
         for position, message in enumerate(messages)
         if message.role is Role.USER and not only_answers(message)
     ]
-    begins, at = [0, *starts], 0
+    begins, number = [0, *starts], 0
     widened: list[tuple[int, int]] = []
     for first, end in ranges:
-        while at + 1 < len(begins) and begins[at + 1] <= first:
-            at += 1
-        ahead = at
+        while number + 1 < len(begins) and begins[number + 1] <= first:
+            number += 1
+        ahead = number
         while ahead < len(begins) and begins[ahead] < end:
             ahead += 1
         stop = begins[ahead] if ahead < len(begins) else len(messages)
-        if widened and begins[at] < widened[-1][1]:
+        if widened and begins[number] < widened[-1][1]:
             widened[-1] = widened[-1][0], max(stop, widened[-1][1])
         else:
-            widened.append((begins[at], stop))
+            widened.append((begins[number], stop))
     return widened
 
 
-def projected(messages: Sequence[Message], start: int, end: int, format: str) -> list[Shown]:  # noqa: A002 what it is called everywhere
+def project(messages: Sequence[Message], start: int, end: int, format: str) -> list[Shown]:  # noqa: A002 what it is called everywhere
     """What the reader of a format sees of the messages of a span."""
-    own = said_pieces(messages, range(start, end))
+    stored_pieces = said_pieces(messages, range(start, end))
     codec = formats.get(format)
     try:
         copy = codec.load_messages(codec.dump_messages(list(messages[start:end])))
     except DragomanError:
-        return [Shown(piece.key, (piece.at,)) for piece in own]
-    tracing = _Tracing(own, said_pieces(copy, range(len(copy))))
+        return [Shown(piece.key, (piece.at,)) for piece in stored_pieces]
+    tracing = _Tracing(stored_pieces, said_pieces(copy, range(len(copy))))
     tracing.trace()
     return tracing.shown()
 
@@ -75,7 +77,7 @@ class _Tracing:
 
     def trace(self) -> None:
         own_keys, keys = ([piece.key for piece in pieces] for pieces in (self._own, self._read))
-        in_order = aligned(own_keys, keys)
+        in_order = align(own_keys, keys)
         for own, read in in_order:
             self._sources[read] = (self._free.pop(own).at,)
         self._take_unordered()
@@ -86,21 +88,22 @@ class _Tracing:
         self._take_changed(list(self._free), range(len(self._read)))
 
     def shown(self) -> list[Shown]:
-        shown: list[Shown] = []
+        shown_pieces: list[Shown] = []
         for read, piece in enumerate(self._read):
-            before = shown[-1].sources if shown else ()
-            shown.append(Shown(piece.key, self._sources.get(read) or before))
-        return shown
+            before = shown_pieces[-1].sources if shown_pieces else ()
+            shown_pieces.append(Shown(piece.key, self._sources.get(read) or before))
+        return shown_pieces
 
     def _take_unordered(self) -> None:
         """Takes pieces that the format has in another order."""
-        left = list(self._free)
+        unmatched = list(self._free)
         reads = [read for read in range(len(self._read)) if read not in self._sources]
-        pairs = paired(
-            [self._own[own].key for own in left], [self._read[read].key for read in reads]
+        pairs = pair_equal(
+            [self._own[number].key for number in unmatched],
+            [self._read[read].key for read in reads],
         )
-        for own, read in pairs:
-            self._sources[reads[read]] = (self._free.pop(left[own]).at,)
+        for number, read in pairs:
+            self._sources[reads[read]] = (self._free.pop(unmatched[number]).at,)
 
     def _take_changed(self, own: Iterable[int], reads: Iterable[int]) -> None:
         """Takes pieces that the format changed: of one role first, and of one kind before what may have become another."""
@@ -115,31 +118,41 @@ class _Tracing:
         """Takes pieces one by one where there are as many of them, texts that were joined or split, else all for all."""
         these, those = self._left(own, reads, kind, role)
         if kind == "text" and len(these) != len(those):
-            texts = [letters(self._free[at]) for at in these]
-            for own_range, range_ in joined(texts, [letters(self._read[at]) for at in those]):
-                sources = tuple([self._free.pop(these[at]).at for at in own_range])
-                self._sources.update(dict.fromkeys([those[at] for at in range_], sources))
+            texts = [letters(self._free[number]) for number in these]
+            for own_range, range_ in align_texts(
+                texts, [letters(self._read[number]) for number in those]
+            ):
+                sources = tuple([self._free.pop(these[number]).at for number in own_range])
+                self._sources.update(dict.fromkeys([those[number] for number in range_], sources))
             these, those = self._left(own, reads, kind, role)
         is_even = len(these) == len(those)
         if not these or not those or (kind == "content" and not is_even):
             return
-        places = tuple([self._free.pop(at).at for at in these])
+        sources = tuple([self._free.pop(number).at for number in these])
         for number, read in enumerate(those):
-            self._sources[read] = (places[number],) if is_even else places
+            self._sources[read] = (sources[number],) if is_even else sources
 
     def _left(
         self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None
     ) -> tuple[list[int], list[int]]:
         """Returns what of both is of a kind and role, and not traced yet."""
         return (
-            [at for at in own if at in self._free and _is(self._own[at], kind, role)],
-            [at for at in reads if at not in self._sources and _is(self._read[at], kind, role)],
+            [
+                number
+                for number in own
+                if number in self._free and _is(self._own[number], kind, role)
+            ],
+            [
+                number
+                for number in reads
+                if number not in self._sources and _is(self._read[number], kind, role)
+            ],
         )
 
 
 def _is(piece: Piece, kind: str, role: Role | None) -> bool:
-    own = _kind(piece.part)
-    is_kind = own == kind or (kind in ("content", "rest") and own in ("file", "text"))
+    piece_kind = _kind(piece.part)
+    is_kind = piece_kind == kind or (kind in ("content", "rest") and piece_kind in ("file", "text"))
     return is_kind and (role is None or piece.role is role)
 
 

@@ -15,7 +15,7 @@ from dragoman.history.format_fields import thread_names
 from dragoman.json_bytes import replace_halves
 from dragoman.message import Message
 
-__all__ = ["Given", "read", "unreadable"]
+__all__ = ["Given", "read", "unreadable_error"]
 
 _SPEAKING = ("user", "system", "developer")
 """Roles of messages that always say something."""
@@ -40,45 +40,45 @@ class Given(NamedTuple):
 
 
 def read(
-    given: object,
+    value: object,
     format: str | None = None,  # noqa: A002 what it is called everywhere
     near: str | None = None,
     speak: Callable[..., Message] = Message.user,
 ) -> Given:
     """Whatever stands for messages → messages. What is empty is left out. `format`: in which JSON is, else it is found out; `near`: the format
     of what stands beside it, for a message that says too little; `speak`: a string → a message."""
-    given = replace_halves(given, "the messages")
-    if (ours := _all_ours(given)) is not None:
-        return Given(ours, [], format or near, is_lone=False)
+    value = replace_halves(value, "the messages")
+    if (own_messages := _all_ours(value)) is not None:
+        return Given(own_messages, [], format or near, is_lone=False)
     problems: list[Problem] = []
     messages: list[Message] = []
     position, last = 0, format or near
-    for kind, run in groupby(_flat(given), _kind):
+    for element_kind, run in groupby(_flat(value), _kind):
         elements = list(run)
-        if kind == "object":
+        if element_kind == "object":
             loaded, last = _objects(elements, position, format, last, problems)
             messages += loaded
-        elif kind == "string":
+        elif element_kind == "string":
             messages += map(speak, elements)
-        elif kind == "message":
+        elif element_kind == "message":
             messages += elements
         else:
             problems += [
-                Problem(at, *_fault(element)) for at, element in enumerate(elements, position)
+                Problem(index, *_fault(element)) for index, element in enumerate(elements, position)
             ]
         position += len(elements)
-    return Given(messages, problems, last, _is_lone(given))
+    return Given(messages, problems, last, _is_lone(value))
 
 
-def _all_ours(given: object) -> list[Message] | None:
+def _all_ours(value: object) -> list[Message] | None:
     """A list of messages and nothing else."""
-    elements = cast("Sequence[Any]", given) if isinstance(given, (list, tuple)) else ()
+    elements = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
     return list(elements) if set(map(type, elements)) == {Message} else None
 
 
-def _flat(given: object) -> Iterator[Any]:
+def _flat(value: object) -> Iterator[Any]:
     """The elements of lists within each other, without those that are empty."""
-    stack: list[Iterator[Any]] = [iter((given,))]
+    stack: list[Iterator[Any]] = [iter((value,))]
     open_: dict[int, None] = {}  # the lists that it is within, in order
     while stack:
         for element in stack[-1]:
@@ -105,10 +105,10 @@ def _flat(given: object) -> Iterator[Any]:
                 open_.popitem()
 
 
-def _is_lone(given: object) -> bool:
-    if isinstance(given, Mapping):
-        return not _bodies()(cast("Mapping[str, Any]", given))
-    return isinstance(given, (str, Message))
+def _is_lone(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return not _bodies()(cast("Mapping[str, Any]", value))
+    return isinstance(value, (str, Message))
 
 
 def _kind(element: object) -> str:
@@ -158,9 +158,9 @@ def _objects(
 
 def _bodies() -> Callable[[Mapping[str, Any]], bool]:
     """Whether an element is the body of a request, and no message."""
-    known = layouts().values()
-    lists = frozenset(field for layout in known for field in layout.fields or ())
-    texts = [layout.fields[0] for layout in known if layout.text and layout.fields]
+    layouts_known = layouts().values()
+    lists = frozenset(field for layout in layouts_known for field in layout.fields or ())
+    texts = [layout.fields[0] for layout in layouts_known if layout.text and layout.fields]
 
     def is_body(element: Mapping[str, Any]) -> bool:
         if isinstance(element.get("role"), str) or lists.isdisjoint(element):
@@ -180,15 +180,15 @@ def _run(
         if name is not None:
             return _load(name, payload_of(value, name), start, problems), name
         try:
-            found = formats.detected(value, near=near)
+            runs = formats.detected(value, near=near)
         except HistoryError:
             if not isinstance(value, list):
                 raise
             return _one_by_one(cast("list[Any]", value), start, near, problems)
         messages: list[Message] = []
-        for each in found:
-            messages += _load(each.format, each.payload, start + each.start, problems)
-        return messages, found[-1].format
+        for run in runs:
+            messages += _load(run.format, run.payload, start + run.start, problems)
+        return messages, runs[-1].format
     except HistoryError as error:
         problems.append(Problem(start, None, error.message))
         return [], near
@@ -200,36 +200,36 @@ def _one_by_one(
     """Messages of which one is of no format: each by itself."""
     names: list[str | None] = []
     errors: dict[int, str] = {}
-    for place, element in enumerate(elements):
+    for index, element in enumerate(elements):
         try:
             near = formats.detected([element], near=near)[0].format
             names.append(near)
         except HistoryError as error:
             names.append(None)
-            errors[place] = error.message
+            errors[index] = error.message
     messages: list[Message] = []
     for name, run in groupby(range(len(elements)), names.__getitem__):
-        places = list(run)
+        indexes = list(run)
         if name is None:
-            problems += [Problem(start + place, None, errors[place]) for place in places]
+            problems += [Problem(start + index, None, errors[index]) for index in indexes]
         else:
-            payload = payload_of([elements[place] for place in places], name)
-            messages += _load(name, payload, start + places[0], problems)
+            payload = payload_of([elements[index] for index in indexes], name)
+            messages += _load(name, payload, start + indexes[0], problems)
             near = name
     return messages, near
 
 
 def _load(name: str, payload: Any, start: int, problems: list[Problem]) -> list[Message]:
-    found: list[Problem] = []
-    messages = formats.get(name).load_messages(payload, problems=found)
+    faults: list[Problem] = []
+    messages = formats.get(name).load_messages(payload, problems=faults)
     problems += [
-        Problem(each.index if each.index < 0 else start + each.index, each.field, each.error)
-        for each in found
+        Problem(fault.index if fault.index < 0 else start + fault.index, fault.field, fault.error)
+        for fault in faults
     ]
     return messages
 
 
-def unreadable(problems: Sequence[Problem]) -> HistoryError:
+def unreadable_error(problems: Sequence[Problem]) -> HistoryError:
     """The error of what could not be read."""
     first = problems[0]
     where = "beside the messages" if first.index < 0 else f"messages[{first.index}]"

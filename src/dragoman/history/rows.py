@@ -43,17 +43,17 @@ class Index:
 
     def find(self, key: str) -> int | None:
         """The position that was noted last for a key."""
-        if (place := self.places.get(key)) is not None:
-            return place
+        if (position := self.places.get(key)) is not None:
+            return position
         for layer in reversed(self._layers):
-            if (place := layer.places.get(key)) is not None and place < layer.limit:
-                return place
+            if (position := layer.places.get(key)) is not None and position < layer.limit:
+                return position
         return None
 
     def has_any(self, keys: Iterable[str]) -> bool:
         """Whether one of these was ever noted."""
-        known = [self.places, *(layer.places for layer in self._layers)]
-        return not all(places.keys().isdisjoint(keys) for places in known)
+        maps = [self.places, *(layer.places for layer in self._layers)]
+        return not all(positions.keys().isdisjoint(keys) for positions in maps)
 
     def forget(self) -> None:
         """Everything: it is to be built again."""
@@ -62,7 +62,10 @@ class Index:
     def fork(self, limit: int) -> Index:
         """An index of a list that begins as this one, up to a position. What was known is shared, and not copied."""
         if self.places:
-            self._layers, self.places = _joined((*self._layers, _Layer(self.places, self.upto))), {}
+            self._layers, self.places = (
+                _join_layers((*self._layers, _Layer(self.places, self.upto))),
+                {},
+            )
         other = Index()
         other._layers = tuple(
             [_Layer(layer.places, min(layer.limit, limit)) for layer in self._layers]
@@ -71,12 +74,14 @@ class Index:
         return other
 
 
-def _joined(layers: tuple[_Layer, ...]) -> tuple[_Layer, ...]:
+def _join_layers(layers: tuple[_Layer, ...]) -> tuple[_Layer, ...]:
     """Layers that grow by halves at least, so that few are to be asked; the work of joining them is shared by what made them."""
     while len(layers) > 1 and 2 * len(layers[-1].places) >= len(layers[-2].places):
         below, above = layers[-2:]
-        kept = {key: place for key, place in below.places.items() if place < below.limit}
-        layers = (*layers[:-2], _Layer({**kept, **above.places}, above.limit))
+        reachable = {
+            key: position for key, position in below.places.items() if position < below.limit
+        }
+        layers = (*layers[:-2], _Layer({**reachable, **above.places}, above.limit))
     return layers
 
 
@@ -142,8 +147,8 @@ class Rows:
         return chain(chain.from_iterable(self._chunks), self._tail)
 
     def __getitem__(self, position: int) -> Row:
-        chunk, place = divmod(position, _SIZE)
-        return self._chunks[chunk][place] if chunk < len(self._chunks) else self._tail[place]
+        chunk, index = divmod(position, _SIZE)
+        return self._chunks[chunk][index] if chunk < len(self._chunks) else self._tail[index]
 
     def between(self, start: int, stop: int) -> list[Row]:
         """The rows from `start` on, up to `stop`."""
@@ -177,31 +182,41 @@ class Rows:
         """Where the message of that id stands."""
         if self._ids.upto < len(self):
             self._extend(self._ids, _message_id)
-        place = self._ids.find(message_id)
+        position = self._ids.find(message_id)
         return (
-            place
-            if place is not None and place < len(self) and self[place].message.id == message_id
+            position
+            if position is not None
+            and position < len(self)
+            and self[position].message.id == message_id
             else None
         )
 
     def turn(self, turn_id: str) -> int | None:
         """Where a message of the turn of that id stands."""
         self._extend(self._turns, _turn_id)
-        place = self._turns.find(turn_id)
+        position = self._turns.find(turn_id)
         return (
-            place
-            if place is not None and place < len(self) and self[place].message.turn == turn_id
+            position
+            if position is not None
+            and position < len(self)
+            and self[position].message.turn == turn_id
             else None
         )
 
     def call(self, call_id: str) -> int | None:
         """Where the newest call of that id stands."""
         self._extend(self._calls, _call_ids)
-        place = self._calls.find(call_id)
-        if place is None or (place < len(self) and call_id in _call_ids(self[place].message)):
-            return place
+        position = self._calls.find(call_id)
+        if position is None or (
+            position < len(self) and call_id in _call_ids(self[position].message)
+        ):
+            return position
         return next(
-            (at for at in range(len(self) - 1, -1, -1) if call_id in _call_ids(self[at].message)),
+            (
+                earlier
+                for earlier in range(len(self) - 1, -1, -1)
+                if call_id in _call_ids(self[earlier].message)
+            ),
             None,
         )
 
@@ -219,9 +234,9 @@ class Rows:
 
     def _extend(self, index: Index, keys: Callable[[Message], Iterable[str]]) -> None:
         if index.upto < len(self):
-            for place, row in enumerate(self.between(index.upto, len(self)), index.upto):
+            for position, row in enumerate(self.between(index.upto, len(self)), index.upto):
                 for key in keys(row.message):
-                    index.places[key] = place
+                    index.places[key] = position
             index.upto = len(self)
 
     # changing
@@ -235,53 +250,59 @@ class Rows:
             starts = last is None or not goes_on(
                 self[self.last_start].message, last.message, message
             )
-        place = len(self)
+        position = len(self)
         if starts:
-            self.last_start = place
+            self.last_start = position
         if (
-            self._ids.upto == place
+            self._ids.upto == position
         ):  # as it is while messages with ids are added, one by one or all at once
-            self._ids.upto = place + 1
+            self._ids.upto = position + 1
             if message.id is not None:
-                self._ids.places[message.id] = place
+                self._ids.places[message.id] = position
         self._tail.append(row if row.starts is starts else row._replace(starts=starts))
         if len(self._tail) == _SIZE:
             self._chunks.append(tuple(self._tail))
             self._tail = []
 
-    def extend(self, given: Sequence[Row]) -> None:
+    def extend(self, new_rows: Sequence[Row]) -> None:
         """Puts rows behind the others, which say already whether a turn begins with them."""
-        place = len(self)
-        if self._ids.upto == place:
-            self._ids.upto = place + len(given)
+        start = len(self)
+        if self._ids.upto == start:
+            self._ids.upto = start + len(new_rows)
             self._ids.places.update(
                 [
-                    (row.message.id, at)
-                    for at, row in enumerate(given, place)
+                    (row.message.id, position)
+                    for position, row in enumerate(new_rows, start)
                     if row.message.id is not None
                 ]
             )
         self.last_start = next(
-            (at for at in range(place + len(given) - 1, place - 1, -1) if given[at - place].starts),
+            (
+                position
+                for position in range(start + len(new_rows) - 1, start - 1, -1)
+                if new_rows[position - start].starts
+            ),
             self.last_start,
         )
-        self.sealed = max(self.sealed, _last_sealed(given))
-        rows = [*self._tail, *given]
+        self.sealed = max(self.sealed, _last_sealed(new_rows))
+        rows = [*self._tail, *new_rows]
         whole = len(rows) - len(rows) % _SIZE
-        self._chunks += [tuple(rows[at : at + _SIZE]) for at in range(0, whole, _SIZE)]
+        self._chunks += [
+            tuple(rows[position : position + _SIZE]) for position in range(0, whole, _SIZE)
+        ]
         self._tail = rows[whole:]
 
-    def wait(self, given: Sequence[Row]) -> None:
+    def wait(self, early_rows: Sequence[Row]) -> None:
         """Rows that belong before what is there. They are put in their place when it is looked at, so that a conversation which comes from its end
         on is put in order once."""
-        for row in given:
+        for row in early_rows:
             if row.starts:
                 self._waiting.append([])
             self._waiting[-1].append(row)
             self._waiting_keys.update(
                 [key for key in (row.message.id, row.message.turn) if key is not None]
             )
-        self.least_waiting = given[0].order
+        self.least_waiting = early_rows[0].order
 
     def settle(self) -> None:
         """Puts those that wait in their place."""
@@ -304,18 +325,18 @@ class Rows:
 
     def put(self, position: int, row: Row) -> None:
         """Puts a row with the same message in the place of another."""
-        chunk, place = divmod(position, _SIZE)
+        chunk, index = divmod(position, _SIZE)
         if chunk == len(self._chunks):
-            self._tail[place] = row
+            self._tail[index] = row
         else:
             old = self._chunks[chunk]
-            self._chunks[chunk] = (*old[:place], row, *old[place + 1 :])
+            self._chunks[chunk] = (*old[:index], row, *old[index + 1 :])
 
-    def splice(self, start: int, stop: int, given: Sequence[Row]) -> None:
+    def splice(self, start: int, stop: int, new_rows: Sequence[Row]) -> None:
         """Puts rows in the place of those from `start` on, up to `stop`."""
         self.changes += 1
-        self.sealed = max(self.sealed, _last_sealed(given))
-        rows, stop = self._marked(start, stop, given)
+        self.sealed = max(self.sealed, _last_sealed(new_rows))
+        rows, stop = self._mark_starts(start, stop, new_rows)
         chunk, base = start // _SIZE, min(start // _SIZE, len(self._chunks)) * _SIZE
         if len(rows) == stop - start and stop <= base + _SIZE and chunk < len(self._chunks):
             self._chunks[chunk] = (
@@ -324,12 +345,12 @@ class Rows:
                 *self.between(stop, base + _SIZE),
             )
         else:
-            left = [*self.between(base, start), *rows, *self.between(stop, len(self))]
-            whole = len(left) - len(left) % _SIZE
+            remaining = [*self.between(base, start), *rows, *self.between(stop, len(self))]
+            whole = len(remaining) - len(remaining) % _SIZE
             self._chunks[base // _SIZE :] = [
-                tuple(left[at : at + _SIZE]) for at in range(0, whole, _SIZE)
+                tuple(remaining[offset : offset + _SIZE]) for offset in range(0, whole, _SIZE)
             ]
-            self._tail = left[whole:]
+            self._tail = remaining[whole:]
         for index, keys in (
             (self._ids, _message_id),
             (self._turns, _turn_id),
@@ -338,9 +359,9 @@ class Rows:
             if len(rows) != stop - start or stop > index.upto:
                 index.upto = min(index.upto, start)
                 continue
-            for place, row in enumerate(rows, start):
+            for position, row in enumerate(rows, start):
                 for key in keys(row.message):
-                    index.places[key] = place
+                    index.places[key] = position
         self._find_last_start()
 
     def fork(self, stop: int) -> Rows:
@@ -361,21 +382,23 @@ class Rows:
             other.sealed = _last_sealed(other)
         return other
 
-    def _marked(self, start: int, stop: int, given: Sequence[Row]) -> tuple[list[Row], int]:
+    def _mark_starts(self, start: int, stop: int, new_rows: Sequence[Row]) -> tuple[list[Row], int]:
         """Rows that are to stand there, and of those behind them such for which a turn begins elsewhere now; and where they stop."""
         before = self[start - 1].message if start else None
         first = self[self.unit(start - 1)[0]].message if start else None
         rows: list[Row] = []
         changed = 0
-        for place, row in enumerate(chain(given, map(self.__getitem__, range(stop, len(self))))):
+        for number, row in enumerate(
+            chain(new_rows, map(self.__getitem__, range(stop, len(self))))
+        ):
             starts = first is None or before is None or not goes_on(first, before, row.message)
-            if place >= len(given) and starts and row.starts:
+            if number >= len(new_rows) and starts and row.starts:
                 break
             first, before = row.message if starts else first, row.message
             rows.append(row if row.starts is starts else row._replace(starts=starts))
-            if place < len(given) or row.starts is not starts:
+            if number < len(new_rows) or row.starts is not starts:
                 changed = len(rows)
-        return rows[:changed], stop + changed - len(given)
+        return rows[:changed], stop + changed - len(new_rows)
 
     def _find_last_start(self) -> None:
         start = len(self)
@@ -386,17 +409,17 @@ class Rows:
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """Rows as they come, of which none has a lower order than one before it."""
-    made: list[Row] = []
+    ordered: list[Row] = []
     for row in rows:
-        is_late = bool(made) and row.order < made[-1].order
-        made.append(row._replace(order=made[-1].order) if is_late else row)
-    return made
+        is_late = bool(ordered) and row.order < ordered[-1].order
+        ordered.append(row._replace(order=ordered[-1].order) if is_late else row)
+    return ordered
 
 
 def _last_sealed(rows: Iterable[Row]) -> int:
     """The order of the last that is sealed; -1: none is."""
-    held = [row for row in rows if row.message.native or row.message.metadata]
-    return max([row.order for row in held if is_sealed(row.message)], default=-1)
+    candidates = [row for row in rows if row.message.native or row.message.metadata]
+    return max([row.order for row in candidates if is_sealed(row.message)], default=-1)
 
 
 def _message_id(message: Message) -> Iterable[str]:

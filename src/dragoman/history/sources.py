@@ -24,12 +24,12 @@ __all__ = [
     "Mint",
     "Source",
     "check_threads",
-    "later",
+    "later_time",
     "microseconds",
     "with_threads",
-    "noted",
-    "source_named",
-    "stamped",
+    "read_noted_time",
+    "find_source",
+    "stamp",
 ]
 
 Source = Literal["input", "response", "memory", "context", "system"]
@@ -56,10 +56,10 @@ class Mint(NamedTuple):
         if self.new_id is not new_id:
             return [self.new_id() for _ in range(count)]
         digits = urandom(16 * count).hex()
-        return [digits[at : at + 32] for at in range(0, 32 * count, 32)]
+        return [digits[offset : offset + 32] for offset in range(0, 32 * count, 32)]
 
 
-def source_named(name: Any) -> Source:
+def find_source(name: Any) -> Source:
     """The source of that name; `user` is an older one of `input`.
 
     Raises:
@@ -80,7 +80,7 @@ def microseconds(time: datetime) -> int:
     return (aware - _EPOCH) // _MICROSECOND
 
 
-def later(time: datetime | None, now: datetime) -> datetime:
+def later_time(time: datetime | None, now: datetime) -> datetime:
     """The time of what comes behind `time`: now, or a millisecond behind it where that is still to come."""
     if time is None:
         return now
@@ -94,30 +94,34 @@ def later(time: datetime | None, now: datetime) -> datetime:
         return now
 
 
-def stamped(
+def stamp(
     message: Message, mint: Mint, latest: datetime | None, turn: str | None = None
 ) -> Message:
     """The message with an id, a time, and, where one is given, a turn: itself where it has them."""
     needs_turn = turn is not None and message.turn is None
     if message.id is not None and message.created_at is not None and not needs_turn:
         return message
-    made = copy(message)  # nobody has it yet
+    copied = copy(message)  # nobody has it yet
     if message.id is None:
-        force_setattr(made, "id", mint.new_id())
+        force_setattr(copied, "id", mint.new_id())
     if message.created_at is None:
-        force_setattr(made, "created_at", noted(message.metadata) or later(latest, mint.clock()))
+        force_setattr(
+            copied,
+            "created_at",
+            read_noted_time(message.metadata) or later_time(latest, mint.clock()),
+        )
     if needs_turn:
-        force_setattr(made, "turn", turn)
-    return made
+        force_setattr(copied, "turn", turn)
+    return copied
 
 
-def noted(metadata: Mapping[str, Any]) -> datetime | None:
+def read_noted_time(metadata: Mapping[str, Any]) -> datetime | None:
     """The time that a message's metadata names, as user interfaces note it."""
-    given = metadata.get("createdAt") if metadata else None
-    if isinstance(given, datetime):
-        return given
+    value = metadata.get("createdAt") if metadata else None
+    if isinstance(value, datetime):
+        return value
     try:
-        return datetime.fromisoformat(given) if isinstance(given, str) else None
+        return datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         return None
 
@@ -150,8 +154,8 @@ def with_threads(
     if fields is None or not fields.thread or (thread_id is None and resource_id is None):
         return payload
     ids = {fields.thread: thread_id, fields.resource: resource_id}
-    own = {name: value for name, value in ids.items() if value is not None}
+    missing = {name: value for name, value in ids.items() if value is not None}
     return [
-        {**row, **{name: value for name, value in own.items() if not row.get(name)}}
+        {**row, **{name: value for name, value in missing.items() if not row.get(name)}}
         for row in payload
     ]

@@ -60,13 +60,13 @@ class _Stored(msgspec.Struct, frozen=True):
     resource_id: str | None = None
 
 
-def dump(held: Held) -> bytes:
+def dump(contents: Held) -> bytes:
     """A list → JSON.
 
     Raises:
         HistoryError: a message holds what JSON cannot.
     """
-    rows = list(held.rows)
+    rows = list(contents.rows)
     return msgspec.json.encode(
         _Stored(
             _VERSION,
@@ -75,15 +75,15 @@ def dump(held: Held) -> bytes:
             [_bits(row.live) for row in rows],
             [_bits(row.origins) for row in rows],
             [
-                _System(msgspec.Raw(each.message.to_json()), each.tag, each.behind)
-                for each in held.systems.every
+                _System(msgspec.Raw(item.message.to_json()), item.tag, item.behind)
+                for item in contents.systems.every
             ],
             [
-                _Branch(each.behind, msgspec.Raw(dump_messages(each.messages)))
-                for each in held.branches
+                _Branch(item.behind, msgspec.Raw(dump_messages(item.messages)))
+                for item in contents.branches
             ],
-            held.thread_id,
-            held.resource_id,
+            contents.thread_id,
+            contents.resource_id,
         )
     )
 
@@ -100,44 +100,49 @@ def load(data: bytes | str) -> Held:
         )
     try:
         json_bytes.bound(data, 2 + 2 * json_bytes.MOST_DEPTH)
-        found = msgspec.json.decode(data, type=_Stored)
+        stored_list = msgspec.json.decode(data, type=_Stored)
     except (ValueError, RecursionError) as error:
         raise HistoryError(
             f"not a stored list of messages: {error}. Write it with MessageList.dump()."
         ) from error
-    if found.list_version != _VERSION:
+    if stored_list.list_version != _VERSION:
         raise HistoryError(
-            f"a list of messages of version {found.list_version}; this release reads version {_VERSION}"
+            f"a list of messages of version {stored_list.list_version}; this release reads version {_VERSION}"
         )
-    messages = load_messages(bytes(found.messages))
+    messages = load_messages(bytes(stored_list.messages))
     systems = [
-        System(Message.from_json(bytes(each.message)), each.tag, each.behind)
-        for each in found.system
+        System(Message.from_json(bytes(item.message)), item.tag, item.behind)
+        for item in stored_list.system
     ]
-    if {len(found.order), len(found.live), len(found.origins)} != {len(messages)}:
+    if {len(stored_list.order), len(stored_list.live), len(stored_list.origins)} != {len(messages)}:
         raise HistoryError(
             "not a stored list of messages: it does not know of each message when it came, and from where"
         )
-    if any(each.message.role is not Role.SYSTEM for each in systems) or any(
-        one.role is Role.SYSTEM for one in messages
+    if any(item.message.role is not Role.SYSTEM for item in systems) or any(
+        message.role is Role.SYSTEM for message in messages
     ):
         raise HistoryError(
             "not a stored list of messages: system messages stand in `system`, all others in `messages`"
         )
     rows = Rows()
-    known = zip(
-        messages, found.order, map(_sources, found.live), map(_sources, found.origins), strict=True
+    entries = zip(
+        messages,
+        stored_list.order,
+        map(_sources, stored_list.live),
+        map(_sources, stored_list.origins),
+        strict=True,
     )
-    for message, order, live, origins in known:
+    for message, order, live, origins in entries:
         rows.append(Row(message, order, live, origins))
     branches = [
-        Branch(each.behind, tuple(load_messages(bytes(each.messages)))) for each in found.branches
+        Branch(item.behind, tuple(load_messages(bytes(item.messages))))
+        for item in stored_list.branches
     ]
-    return Held(rows, Systems(systems), branches, found.thread_id, found.resource_id)
+    return Held(rows, Systems(systems), branches, stored_list.thread_id, stored_list.resource_id)
 
 
 def _bits(sources: frozenset[str]) -> int:
-    return sum(1 << place for place, source in enumerate(SOURCES) if source in sources)
+    return sum(1 << bit for bit, source in enumerate(SOURCES) if source in sources)
 
 
 _SETS: Sequence[frozenset[str]] = [

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self, overload
 
 from dragoman.codec.digest import neutral
 from dragoman.errors import HistoryError
-from dragoman.history.read import read, unreadable
+from dragoman.history.read import read, unreadable_error
 from dragoman.history.rows import Rows
 from dragoman.message import Message, Role
 
@@ -31,12 +31,12 @@ class System(NamedTuple):
 class Systems:
     """System messages by tag, in the order in which they came; those without a tag stand before the others."""
 
-    def __init__(self, given: Iterable[System] = ()) -> None:
-        self.every: list[System] = list(given)
+    def __init__(self, systems: Iterable[System] = ()) -> None:
+        self.every: list[System] = list(systems)
         """All of them, as they came."""
         self.changes = 0
         """How often they were changed."""
-        self._digests = {(each.tag, neutral(each.message)) for each in self.every}
+        self._digests = {(system.tag, neutral(system.message)) for system in self.every}
 
     def add(self, message: Message, tag: str | None, behind: int) -> bool:
         """Adds a message, unless one of that tag has its content; whether it did."""
@@ -50,17 +50,17 @@ class Systems:
 
     def keep(self, wanted: Callable[[System], bool]) -> list[Message]:
         """Removes all others, and returns them."""
-        removed = [each.message for each in self.every if not wanted(each)]
+        removed = [system.message for system in self.every if not wanted(system)]
         changes = self.changes + 1
-        self.__init__([each for each in self.every if wanted(each)])
+        self.__init__([system for system in self.every if wanted(system)])
         self.changes = changes
         return removed
 
     def ordered(self) -> list[System]:
         """Those without a tag, then the others."""
         return [
-            *(each for each in self.every if each.tag is None),
-            *(each for each in self.every if each.tag is not None),
+            *(system for system in self.every if system.tag is None),
+            *(system for system in self.every if system.tag is not None),
         ]
 
     def fork(self) -> Systems:
@@ -72,10 +72,10 @@ class Systems:
 
 def check_system(messages: Iterable[Message]) -> None:
     """Raises `HistoryError` where one is no system message."""
-    for place, message in enumerate(messages):
+    for position, message in enumerate(messages):
         if message.role is not Role.SYSTEM:
             raise HistoryError(
-                f"a system message is to be added, and message {place} is of the role {str(message.role)!r}: add it with another source"
+                f"a system message is to be added, and message {position} is of the role {str(message.role)!r}: add it with another source"
             )
 
 
@@ -100,7 +100,7 @@ class Whole(Sequence[Message]):
     def _all(self) -> tuple[Message, ...]:
         seen = len(self._rows), self._rows.changes, self._systems.changes
         if self._seen != seen:
-            self._seen, self._messages = seen, tuple(_woven(self._rows, self._systems))
+            self._seen, self._messages = seen, tuple(_weave(self._rows, self._systems))
         return self._messages
 
     def __len__(self) -> int:
@@ -132,25 +132,25 @@ class Whole(Sequence[Message]):
         Raises:
             HistoryError: one is no system message.
         """
-        given = read(messages, speak=Message.system)
-        if given.problems:
-            raise unreadable(given.problems)
-        check_system(given.messages)
-        for message in given.messages:
+        reading = read(messages, speak=Message.system)
+        if reading.problems:
+            raise unreadable_error(reading.problems)
+        check_system(reading.messages)
+        for message in reading.messages:
             self._systems.add(message, tag, -1)
         return self
 
     def system_messages(self, tag: str | None = None) -> list[Message]:
         """The system messages of a tag; without one, those that have none."""
-        return [each.message for each in self._systems.every if each.tag == tag]
+        return [system.message for system in self._systems.every if system.tag == tag]
 
     def all_system_messages(self) -> list[Message]:
         """All system messages: those without a tag first."""
-        return [each.message for each in self._systems.ordered()]
+        return [system.message for system in self._systems.ordered()]
 
     def clear_system(self, tag: str | None = None) -> list[Message]:
         """Removes the system messages of a tag, or those without one, and returns them."""
-        return self._systems.keep(lambda each: each.tag != tag)
+        return self._systems.keep(lambda system: system.tag != tag)
 
     def replace_system(self, messages: object) -> Self:
         """Removes all system messages and adds others, without a tag."""
@@ -158,15 +158,17 @@ class Whole(Sequence[Message]):
         return self.add_system(messages)
 
 
-def _woven(rows: Rows, systems: Systems) -> Iterator[Message]:
+def _weave(rows: Rows, systems: Systems) -> Iterator[Message]:
     """A conversation with its system messages: those that came before it first, the others where they came."""
     every = systems.ordered()
-    waiting = sorted([each for each in every if each.behind >= 0], key=lambda each: each.behind)
-    yield from (each.message for each in every if each.behind < 0)
-    place = 0
+    waiting = sorted(
+        [system for system in every if system.behind >= 0], key=lambda system: system.behind
+    )
+    yield from (system.message for system in every if system.behind < 0)
+    number = 0
     for row in rows:
-        while place < len(waiting) and waiting[place].behind < row.order:
-            yield waiting[place].message
-            place += 1
+        while number < len(waiting) and waiting[number].behind < row.order:
+            yield waiting[number].message
+            number += 1
         yield row.message
-    yield from (each.message for each in waiting[place:])
+    yield from (system.message for system in waiting[number:])

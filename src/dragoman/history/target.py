@@ -15,7 +15,7 @@ from dragoman.message import Message, Origin
 from dragoman.model.strings import ModelString, resolve
 from dragoman.providers import REGISTRY, Provider
 from dragoman.providers.address import joined, written_base_url
-from dragoman.repair import Source, trace_repair
+from dragoman.repair import Source, traced
 from dragoman.request import ModelRequest
 from dragoman.transport.redaction import public_url
 
@@ -99,24 +99,30 @@ def _model(provider: Provider, string: ModelString) -> Target:
 
     reads = getattr(provider.quirks, "reads", ())
     return Target(
-        str(ModelString(provider.name, model)), dump, trace_repair, provider.name, origin, reads
+        str(ModelString(provider.name, model)), dump, traced, provider.name, origin, reads
     )
 
 
-def format_target(found: Format, origin: Origin | None = None, **how: Any) -> Target:
+def format_target(target_format: Format, origin: Origin | None = None, **options: Any) -> Target:
     """A format as a target. `origin`: who reads it; what a provider that is known does differently is regarded. `how`: what its
     `dump_messages` takes besides."""
-    is_wire = found.name in wires.names("model")
-    quirks = _quirks(found.name, origin) if is_wire else None
+    is_wire = target_format.name in wires.names("model")
+    quirks = _quirks(target_format.name, origin) if is_wire else None
     if quirks is not None:
-        how = {"quirks": quirks, **how}
+        options = {"quirks": quirks, **options}
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
-        return found.dump_messages(messages, target=origin, losses=losses, **how)
+        return target_format.dump_messages(messages, target=origin, losses=losses, **options)
 
-    mended = trace_repair if is_wire else getattr(found, "mended", None)
+    mended = traced if is_wire else getattr(target_format, "mended", None)
     return Target(
-        found.name, dump, mended, "", origin, getattr(quirks, "reads", ()), found is dragoman
+        target_format.name,
+        dump,
+        mended,
+        "",
+        origin,
+        getattr(quirks, "reads", ()),
+        target_format is dragoman,
     )
 
 

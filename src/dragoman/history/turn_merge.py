@@ -35,11 +35,11 @@ from dragoman.message import Message, Native, Role, ToolCallPart, ToolResultPart
 __all__ = [
     "Outcome",
     "cut_at_steps",
-    "filled",
+    "fill_arguments",
     "is_model",
     "lacks_arguments",
     "merge_native",
-    "outcome",
+    "decide_outcome",
 ]
 
 _MOST = 512
@@ -49,52 +49,52 @@ _MOST = 512
 # two copies of a turn
 
 
-def _merge_turns(known: Sequence[Message], added: Sequence[Message]) -> list[Message]:
+def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Message]:
     """Returns a turn, and a copy of it that says more, as one. Messages that gain nothing stay the same objects; new ones keep their ids, unless
     the turn has them already."""
-    if list(known) == list(added):
-        return list(known)
-    first, second = lay_flat(known), lay_flat(added)
+    if list(turn) == list(copy):
+        return list(turn)
+    first, second = lay_flat(turn), lay_flat(copy)
     pairs = _pair_pieces(first, second)
     homes, moved = _merge_homes(first, second, pairs)
     pieces = list(first.pieces)
     copies = [_move(piece, moved) for piece in second.pieces]
-    for at, place in pairs.items():
-        pieces[place] = _merge_piece(pieces[place], copies[at])
+    for copy_index, index in pairs.items():
+        pieces[index] = _merge_piece(pieces[index], copies[copy_index])
     # What is new stands behind the known piece that it followed; what follows no known piece more, behind all.
     behind: defaultdict[int, list[Piece]] = defaultdict(list)
     final, before = max(pairs, default=-1), -1
-    for at, piece in enumerate(copies):
-        if at in pairs:
-            before = pairs[at]
+    for copy_index, piece in enumerate(copies):
+        if copy_index in pairs:
+            before = pairs[copy_index]
         else:
-            behind[before if at < final else len(pieces) - 1].append(piece)
+            behind[before if copy_index < final else len(pieces) - 1].append(piece)
     woven = [(piece, True) for piece in behind[-1]]
-    for place, piece in enumerate(pieces):
-        woven += [(piece, False), *((new, True) for new in behind[place])]
+    for index, piece in enumerate(pieces):
+        woven += [(piece, False), *((new, True) for new in behind[index])]
     return messages_of(cut_at_steps(woven, homes))
 
 
 def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
     """Returns position of a piece in the second copy → that of the same in the first. Equal pieces are paired in order, calls from the end."""
-    known: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for place, piece in enumerate(first.pieces):
+    indexes_by_key: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for index, piece in enumerate(first.pieces):
         for key in _keys(piece):
-            known[key].append(place)
+            indexes_by_key[key].append(index)
     keys = [key_of(piece) for piece in second.pieces]
     counts, met = Counter(keys), Counter[tuple[Any, ...]]()
     taken: set[int] = set()
     pairs: dict[int, int] = {}
-    for at, key in enumerate(keys):
-        places = known.get(key, [])
-        if not places and key[0] == "result":
-            places = known.get(("result call", *key[1:]), [])
-        skipped = len(places) - counts[key] if key[0] == "call" else 0
+    for copy_index, key in enumerate(keys):
+        indexes = indexes_by_key.get(key, [])
+        if not indexes and key[0] == "result":
+            indexes = indexes_by_key.get(("result call", *key[1:]), [])
+        skipped = len(indexes) - counts[key] if key[0] == "call" else 0
         number = met[key] + skipped
         met[key] += 1
-        if 0 <= number < len(places) and places[number] not in taken:
-            pairs[at] = places[number]
-            taken.add(places[number])
+        if 0 <= number < len(indexes) and indexes[number] not in taken:
+            pairs[copy_index] = indexes[number]
+            taken.add(indexes[number])
     return pairs
 
 
@@ -108,33 +108,33 @@ def _keys(piece: Piece) -> list[tuple[Any, ...]]:
     return [key]
 
 
-def _new_pieces(known: Sequence[Message], added: Sequence[Message]) -> list[Message]:
+def _new_pieces(turn: Sequence[Message], copy: Sequence[Message]) -> list[Message]:
     """Returns what a copy of a turn has more than the turn: as messages, without ids."""
-    first, second = lay_flat(known), lay_flat(added)
+    first, second = lay_flat(turn), lay_flat(copy)
     pairs = _pair_pieces(first, second)
-    left: list[Piece] = []
-    for at, piece in enumerate(second.pieces):
-        if at not in pairs:
-            left.append(piece)
-        elif piece.answer is not None and first.pieces[pairs[at]].answer is None:
-            left.append(piece.answer)
+    new: list[Piece] = []
+    for index, piece in enumerate(second.pieces):
+        if index not in pairs:
+            new.append(piece)
+        elif piece.answer is not None and first.pieces[pairs[index]].answer is None:
+            new.append(piece.answer)
     bare = tuple([message.replace(id=None, turn=None) for message in second.homes])
-    return [message for message in messages_of(Flat(tuple(left), bare)) if message.content]
+    return [message for message in messages_of(Flat(tuple(new), bare)) if message.content]
 
 
-def _merge_piece(known: Piece, added: Piece) -> Piece:
+def _merge_piece(piece: Piece, copy: Piece) -> Piece:
     """Returns a piece, and another copy of it, as one. A call never goes back to an earlier state, and its arguments stay as the model made
     them."""
-    call, other = known.part, added.part
+    call, other = piece.part, copy.part
     if isinstance(call, ToolCallPart) and isinstance(other, ToolResultPart):
-        return known if known.answer is not None else known._replace(answer=added)
+        return piece if piece.answer is not None else piece._replace(answer=copy)
     if not isinstance(call, ToolCallPart) or not isinstance(other, ToolCallPart):
         is_richer = bool(other.native) and not call.native
-        return known._replace(part=replace(call, native=other.native)) if is_richer else known
-    is_forward = rank(added) >= rank(known)
+        return piece._replace(part=replace(call, native=other.native)) if is_richer else piece
+    is_forward = rank(copy) >= rank(piece)
     merged = _merge_call(call, other, is_forward=is_forward)
-    known = known if merged is call else known._replace(part=merged)
-    return _with_answer(known, added) if is_forward else known
+    piece = piece if merged is call else piece._replace(part=merged)
+    return _with_answer(piece, copy) if is_forward else piece
 
 
 def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) -> ToolCallPart:
@@ -146,34 +146,34 @@ def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) ->
     return call if native == call.native else replace(call, native=native)
 
 
-def _with_answer(known: Piece, added: Piece) -> Piece:
+def _with_answer(piece: Piece, copy: Piece) -> Piece:
     """Returns a call with the result that its copy has, unless that says the same as its own."""
-    before, result = result_of(known), result_of(added)
+    before, result = result_of(piece), result_of(copy)
     if result is None:
-        return known
-    if known.answer is None or before is None:
-        return known._replace(answer=added.answer)
+        return piece
+    if piece.answer is None or before is None:
+        return piece._replace(answer=copy.answer)
     if (before.result, before.is_error, before.denied) == (
         result.result,
         result.is_error,
         result.denied,
     ):
-        return known
+        return piece
     result = replace(result, native=merge_native(before.native, result.native))
-    return known._replace(answer=known.answer._replace(part=result))
+    return piece._replace(answer=piece.answer._replace(part=result))
 
 
-def merge_native(known: Native, added: Native) -> Native:
+def merge_native(before: Native, after: Native) -> Native:
     """Returns both, wire by wire; where both have a field, it is the added one's."""
-    if not known or not added:
-        return known or added
+    if not before or not after:
+        return before or after
     merged: dict[str, Any] = {}
-    for name in {**known, **added}:
-        one, other = known.get(name), added.get(name)
-        if isinstance(one, dict) and isinstance(other, dict):
-            merged[name] = {**if_object(one), **if_object(other)}
+    for name in {**before, **after}:
+        old, new = before.get(name), after.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            merged[name] = {**if_object(old), **if_object(new)}
         else:
-            merged[name] = one if other is None else other
+            merged[name] = old if new is None else new
     return merged
 
 
@@ -184,11 +184,11 @@ def _merge_homes(
     where a piece of it is found."""
     homes = list(first.homes)
     moved: dict[int, int] = {}
-    for at, place in pairs.items():
-        copy, known = second.pieces[at], first.pieces[place]
-        moved.setdefault(copy.home, known.home)
-        if copy.answer is not None and known.answer is not None:
-            moved.setdefault(copy.answer.home, known.answer.home)
+    for copy_index, index in pairs.items():
+        copy, piece = second.pieces[copy_index], first.pieces[index]
+        moved.setdefault(copy.home, piece.home)
+        if copy.answer is not None and piece.answer is not None:
+            moved.setdefault(copy.answer.home, piece.answer.home)
     ids = {message.id for message in homes}
     for number, message in enumerate(second.homes):
         same = moved.get(number)
@@ -209,18 +209,18 @@ def _home_of_id(homes: Sequence[Message], message_id: str | None) -> int | None:
     return next((number for number, home in enumerate(homes) if home.id == message_id), None)
 
 
-def _with_fields(known: Message, added: Message) -> Message:
+def _with_fields(message: Message, copy: Message) -> Message:
     """Returns a message with what another copy of it knows beside the content: of metadata the added goes before, all else is filled in."""
     changes: dict[str, Any] = {}
-    metadata = {**known.own_metadata, **added.own_metadata}
-    if metadata != known.own_metadata:
+    metadata = {**message.own_metadata, **copy.own_metadata}
+    if metadata != message.own_metadata:
         changes["metadata"] = metadata
     for name in ("origin", "finish_reason", "usage", "created_at"):
-        if getattr(known, name) is None and getattr(added, name) is not None:
-            changes[name] = getattr(added, name)
-    if added.native and (native := merge_native(known.native, added.native)) != known.native:
+        if getattr(message, name) is None and getattr(copy, name) is not None:
+            changes[name] = getattr(copy, name)
+    if copy.native and (native := merge_native(message.native, copy.native)) != message.native:
         changes["native"] = native
-    return known.replace(**changes) if changes else known
+    return message.replace(**changes) if changes else message
 
 
 def _move(piece: Piece, moved: Mapping[int, int]) -> Piece:
@@ -232,7 +232,7 @@ def _move(piece: Piece, moved: Mapping[int, int]) -> Piece:
 
 def cut_at_steps(pieces: Sequence[tuple[Piece, bool]], homes: list[Message]) -> Flat:
     """Returns a turn of pieces, each with whether it is new. Where a new step begins behind answered calls, so does a message."""
-    kept: list[Piece] = []
+    cut_pieces: list[Piece] = []
     cut: dict[int, int] = {}
     answered: set[int] = set()
     for piece, is_new in pieces:
@@ -242,42 +242,42 @@ def cut_at_steps(pieces: Sequence[tuple[Piece, bool]], homes: list[Message]) -> 
             homes.append(Message(Role.MODEL, origin=homes[piece.home].origin))
         if piece.answer is not None:
             answered.add(home)
-        kept.append(piece if home == piece.home else piece._replace(home=home))
-    return Flat(tuple(kept), tuple(homes))
+        cut_pieces.append(piece if home == piece.home else piece._replace(home=home))
+    return Flat(tuple(cut_pieces), tuple(homes))
 
 
 # a turn as it is stored, and the copy of it that is there
 
 
-def _with_outcomes(stored: Sequence[Message], held: Sequence[Message]) -> list[Message]:
+def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[Message]:
     """Returns the stored turn of a model's, with the outcomes that a client's copy has of calls that are open in it: results, and answers to
     approvals. Of calls that a provider runs, answers to approvals alone."""
-    first, second = lay_flat(stored), lay_flat(held)
+    first, second = lay_flat(stored), lay_flat(copy)
     pieces, homes = list(first.pieces), list(first.homes)
     ids = {message.id for message in homes}
     moved: dict[int, int] = {}
-    for at, place in _pair_pieces(first, second).items():
-        known, added = pieces[place], second.pieces[at]
-        call, other = known.part, added.part
-        if not isinstance(call, ToolCallPart) or known.answer is not None:
+    for copy_index, index in _pair_pieces(first, second).items():
+        piece, copied_piece = pieces[index], second.pieces[copy_index]
+        call, other = piece.part, copied_piece.part
+        if not isinstance(call, ToolCallPart) or piece.answer is not None:
             continue
-        answer = added if isinstance(other, ToolResultPart) else added.answer
-        if isinstance(other, ToolCallPart) and rank(added) == APPROVED > rank(known):
+        answer = copied_piece if isinstance(other, ToolResultPart) else copied_piece.answer
+        if isinstance(other, ToolCallPart) and rank(copied_piece) == APPROVED > rank(piece):
             call = replace(call, native=merge_native(call.native, other.native))
-            pieces[place] = known._replace(part=call)
+            pieces[index] = piece._replace(part=call)
         elif answer is not None and call.run_by != "provider":
             if answer.home not in moved:
                 message = second.homes[answer.home]
                 moved[answer.home] = len(homes)
                 message_id = None if message.id in ids else message.id
                 homes.append(Message(Role.USER, id=message_id, created_at=message.created_at))
-            pieces[place] = known._replace(answer=answer._replace(home=moved[answer.home]))
+            pieces[index] = piece._replace(answer=answer._replace(home=moved[answer.home]))
     return messages_of(Flat(tuple(pieces), tuple(homes)))
 
 
-def _with_metadata(stored: Message, held: Message) -> Message:
+def _with_metadata(stored: Message, copy: Message) -> Message:
     """Returns a stored message of a user's, with the metadata that the copy at hand has beside it: that goes before."""
-    return _with_fields(stored, Message(Role.USER, metadata=held.own_metadata))
+    return _with_fields(stored, Message(Role.USER, metadata=copy.own_metadata))
 
 
 # what becomes of them
@@ -296,24 +296,24 @@ class Outcome(NamedTuple):
     """It was stored, and the copy that was there is newer."""
 
 
-def outcome(
-    known: Sequence[Row], added: Sequence[Message], source: Source, *, sealed: bool, merge: bool
+def decide_outcome(
+    rows: Sequence[Row], added: Sequence[Message], source: Source, *, sealed: bool, merge: bool
 ) -> Outcome:
-    """`known`: the turn as it is there; `sealed`: it never changes, or one behind it does not; `merge`: whether copies are made one."""
-    before = [row.message for row in known]
-    if _same(before, added):
+    """`rows`: the turn as it is there; `sealed`: it never changes, or one behind it does not; `merge`: whether copies are made one."""
+    before = [row.message for row in rows]
+    if _is_same(before, added):
         return Outcome(before)
-    is_live = any(row.live - {"memory"} for row in known)
+    is_live = any(row.live - {"memory"} for row in rows)
     if source == "memory" and not sealed and any(map(is_sealed, added)):
         return Outcome(added, _new_pieces(added, before) if is_live else ())
     if sealed:
         return Outcome(before, _new_pieces(before, added))
-    if _goes_on(before, added):
+    if _is_continued(before, added):
         return Outcome([*before, *added])
     if before[0].role is not added[0].role and not (is_model(before) and is_model(added)):
         return Outcome(before, [message.replace(id=None, turn=None) for message in added])
     if source == "memory":
-        return _stored_after(known, added, is_live=is_live)
+        return _merge_stored(rows, added, is_live=is_live)
     if is_model(before):
         if merge and not is_done([*before, *added]):
             return Outcome(_merge_turns(before, added))
@@ -323,10 +323,10 @@ def outcome(
     return Outcome(added, replaced=True)
 
 
-def _goes_on(known: Sequence[Message], added: Sequence[Message]) -> bool:
+def _is_continued(turn: Sequence[Message], added: Sequence[Message]) -> bool:
     """Whether what is added are results that name the turn of the model's that they are of, and are not there yet."""
-    turns, ids = {message.turn for message in known}, {message.id for message in known}
-    return is_model(known) and all(
+    turns, ids = {message.turn for message in turn}, {message.id for message in turn}
+    return is_model(turn) and all(
         only_answers(message)
         and message.turn is not None
         and message.turn in turns
@@ -340,11 +340,11 @@ def is_model(messages: Sequence[Message]) -> bool:
     return any(message.role is Role.MODEL for message in messages)
 
 
-def _stored_after(known: Sequence[Row], stored: Sequence[Message], *, is_live: bool) -> Outcome:
+def _merge_stored(rows: Sequence[Row], stored: Sequence[Message], *, is_live: bool) -> Outcome:
     """A stored turn that comes when there is one of its id: it is what counts, and what it has not becomes a branch."""
-    before = [row.message for row in known]
+    before = [row.message for row in rows]
     if is_model(before) and (
-        any("response" in row.live for row in known) or (not is_live and _is_saved(known))
+        any("response" in row.live for row in rows) or (not is_live and _is_saved(rows))
     ):
         return Outcome(_merge_turns(stored, before), stored_first=is_live)
     has_more = bool(_new_pieces(stored, before))
@@ -359,35 +359,32 @@ def _stored_after(known: Sequence[Row], stored: Sequence[Message], *, is_live: b
     )
 
 
-def _is_saved(known: Sequence[Row]) -> bool:
-    return any("memory" not in row.live for row in known)
+def _is_saved(rows: Sequence[Row]) -> bool:
+    return any("memory" not in row.live for row in rows)
 
 
-def _same(known: Sequence[Message], added: Sequence[Message]) -> bool:
+def _is_same(turn: Sequence[Message], added: Sequence[Message]) -> bool:
     """Whether a copy says nothing else than some of the messages that are there."""
-    by_id = {message.id: message for message in known}
-    return all(_says_no_more(by_id.get(message.id), message) for message in added)
+    by_id = {message.id: message for message in turn}
+    return all(_is_no_more(by_id.get(message.id), message) for message in added)
 
 
-def _says_no_more(known: Message | None, added: Message) -> bool:
-    if known is added:
+def _is_no_more(message: Message | None, copy: Message) -> bool:
+    if message is copy:
         return True
-    if known is None or known.content != added.content or known.role is not added.role:
+    if message is None or message.content != copy.content or message.role is not copy.role:
         return False
     fields = (
-        (known.origin, added.origin),
-        (known.usage, added.usage),
-        (known.finish_reason, added.finish_reason),
+        (message.origin, copy.origin),
+        (message.usage, copy.usage),
+        (message.finish_reason, copy.finish_reason),
     )
-    if any(
-        given is not None and given != there
-        for there, given in (*fields, (known.native, added.native))
-    ):
+    if any(new is not None and new != old for old, new in (*fields, (message.native, copy.native))):
         return False
-    return not added.metadata or added.metadata.items() <= known.metadata.items()
+    return not copy.metadata or copy.metadata.items() <= message.metadata.items()
 
 
-def filled(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]:
+def fill_arguments(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]:
     """New messages, of whose calls those that come answered and without arguments have the ones of an open call of their id."""
     if not len(rows) or not lacks_arguments(messages):
         return messages
@@ -397,7 +394,7 @@ def filled(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]:
         for piece in message.content
         if isinstance(piece, ToolResultPart)
     }
-    return [_filled(rows, message, answered) for message in messages]
+    return [_fill(rows, message, answered) for message in messages]
 
 
 def lacks_arguments(messages: Sequence[Message]) -> bool:
@@ -409,27 +406,27 @@ def _is_empty(piece: object) -> bool:
     return isinstance(piece, ToolCallPart) and not piece.arguments and piece.state == "complete"
 
 
-def _filled(rows: Rows, message: Message, answered: set[str]) -> Message:
-    found = {
-        place: arguments
-        for place, piece in enumerate(message.content)
+def _fill(rows: Rows, message: Message, answered: set[str]) -> Message:
+    arguments_found = {
+        part_index: arguments
+        for part_index, piece in enumerate(message.content)
         if isinstance(piece, ToolCallPart)
         and _is_empty(piece)
         and piece.id in answered
-        and (arguments := _of_open(rows, piece))
+        and (arguments := _arguments_of_open(rows, piece))
     }
-    if not found:
+    if not arguments_found:
         return message
     content = [
-        replace(piece, arguments=found[place], raw=None)
-        if isinstance(piece, ToolCallPart) and place in found
+        replace(piece, arguments=arguments_found[part_index], raw=None)
+        if isinstance(piece, ToolCallPart) and part_index in arguments_found
         else piece
-        for place, piece in enumerate(message.content)
+        for part_index, piece in enumerate(message.content)
     ]
     return message.replace(content=tuple(content))
 
 
-def _of_open(rows: Rows, call: ToolCallPart) -> dict[str, Any] | None:
+def _arguments_of_open(rows: Rows, call: ToolCallPart) -> dict[str, Any] | None:
     """The arguments of the newest call of that id and tool which has some, where that is still open."""
     newest = rows.call(call.id)
     if newest is None:
@@ -443,7 +440,8 @@ def _of_open(rows: Rows, call: ToolCallPart) -> dict[str, Any] | None:
             ):
                 unit = [row.message for row in rows.between(*rows.unit(position))]
                 is_open = any(
-                    each.part is piece and each.answer is None for each in lay_flat(unit).pieces
+                    turn_piece.part is piece and turn_piece.answer is None
+                    for turn_piece in lay_flat(unit).pieces
                 )
                 return piece.arguments if is_open else None
     return None

@@ -10,19 +10,19 @@ from msgspec.structs import replace
 from dragoman.history.format_fields import step_mark, with_step_model
 from dragoman.history.pieces import Flat, Piece, is_step, lay_flat, messages_of, result_of
 from dragoman.history.rows import Row, Rows, in_order
-from dragoman.history.sources import RESPONSE, Mint, stamped
+from dragoman.history.sources import RESPONSE, Mint, stamp
 from dragoman.history.turn_merge import cut_at_steps, merge_native
 from dragoman.message import OURS, Content, MarkPart, Message, Role, ToolCallPart, ToolResultPart
 
 __all__ = [
     "Boundary",
-    "boundary",
-    "describe",
+    "last_boundary",
+    "describe_step",
     "put_metadata",
     "put_result",
-    "rolled_back",
-    "seal",
-    "start",
+    "roll_back",
+    "seal_turn",
+    "start_step",
     "step_content",
     "without_step",
 ]
@@ -33,22 +33,22 @@ def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint)
     newest open call of that tool. Whether there is such a call."""
     position = rows.call(result.id)
     if position is None and result.run_by == "provider":
-        found = _open_at_provider(rows, name or result.name)
-        if found is not None:
-            position, call_id = found
+        provider_call = _open_at_provider(rows, name or result.name)
+        if provider_call is not None:
+            position, call_id = provider_call
             result = replace(result, id=call_id)
     if position is None:
         return False
     start, stop = rows.unit(position)
     flat = lay_flat([row.message for row in rows.between(start, stop)])
-    at, call = next(
-        (at, piece.part)
-        for at, piece in reversed([*enumerate(flat.pieces)])
+    index, call = next(
+        (index, piece.part)
+        for index, piece in reversed([*enumerate(flat.pieces)])
         if isinstance(piece.part, ToolCallPart) and piece.part.id == result.id
     )
     result = replace(result, name=name or result.name or call.name, run_by=call.run_by)
     put = _put_behind if call.run_by == "provider" else _put_answer
-    _replace_unit(rows, start, stop, messages_of(put(flat, at, result)), mint)
+    _replace_unit(rows, start, stop, messages_of(put(flat, index, result)), mint)
     return True
 
 
@@ -68,29 +68,29 @@ def _replace_unit(rows: Rows, start: int, stop: int, messages: list[Message], mi
     old = {id(row.message): row for row in rows.between(start, stop)}
     by_id = {row.message.id: row for row in rows.between(start, stop)}
     turn = rows[start].message.turn
-    made: list[Row] = []
+    new_rows: list[Row] = []
     for message in messages:
         row = old.get(id(message))
         if row is None:
             before = by_id.get(message.id) if message.id is not None else None
-            last = made[-1] if made else rows[start]
-            message = stamped(message, mint, last.message.created_at, turn)
+            last = new_rows[-1] if new_rows else rows[start]
+            message = stamp(message, mint, last.message.created_at, turn)
             row = Row(
                 message,
                 before.order if before else last.order,
                 RESPONSE,
                 (before.origins if before else RESPONSE) | RESPONSE,
             )
-        made.append(row)
-    rows.splice(start, stop, in_order(made))
+        new_rows.append(row)
+    rows.splice(start, stop, in_order(new_rows))
 
 
-def _put_answer(flat: Flat, at: int, result: ToolResultPart) -> Flat:
-    piece, homes = flat.pieces[at], flat.homes
+def _put_answer(flat: Flat, index: int, result: ToolResultPart) -> Flat:
+    piece, homes = flat.pieces[index], flat.homes
     before = result_of(piece)
     if piece.answer is not None and before is not None:
         result = replace(result, native=merge_native(before.native, result.native))
-        return flat.with_piece(at, piece._replace(answer=piece.answer._replace(part=result)))
+        return flat.with_piece(index, piece._replace(answer=piece.answer._replace(part=result)))
     beside = [
         other.answer.home
         for other in flat.pieces
@@ -99,21 +99,22 @@ def _put_answer(flat: Flat, at: int, result: ToolResultPart) -> Flat:
     if not beside:
         homes = (*homes, Message(Role.USER))
     answer = Piece(result, beside[-1] if beside else len(homes) - 1)
-    answered = flat.with_piece(at, piece._replace(answer=answer))
+    answered = flat.with_piece(index, piece._replace(answer=answer))
     # What stands behind the call in a later step follows the result now, as it does once the list was stored.
     return cut_at_steps(
-        [(each, place > at) for place, each in enumerate(answered.pieces)], list(homes)
+        [(turn_piece, number > index) for number, turn_piece in enumerate(answered.pieces)],
+        list(homes),
     )
 
 
-def _put_behind(flat: Flat, at: int, result: ToolResultPart) -> Flat:
+def _put_behind(flat: Flat, index: int, result: ToolResultPart) -> Flat:
     """The result of a tool that the provider ran stands behind its call, in the same message."""
-    for place, piece in enumerate(flat.pieces):
+    for number, piece in enumerate(flat.pieces):
         if isinstance(piece.part, ToolResultPart) and piece.part.id == result.id:
             result = replace(result, native=merge_native(piece.part.native, result.native))
-            return flat.with_piece(place, piece._replace(part=result))
-    behind = Piece(result, flat.pieces[at].home)
-    return flat._replace(pieces=(*flat.pieces[: at + 1], behind, *flat.pieces[at + 1 :]))
+            return flat.with_piece(number, piece._replace(part=result))
+    behind = Piece(result, flat.pieces[index].home)
+    return flat._replace(pieces=(*flat.pieces[: index + 1], behind, *flat.pieces[index + 1 :]))
 
 
 def _open_at_provider(rows: Rows, name: str) -> tuple[int, str] | None:
@@ -141,7 +142,7 @@ class Boundary(NamedTuple):
     """How many pieces its content had."""
 
 
-def start(rows: Rows, mint: Mint) -> bool:
+def start_step(rows: Rows, mint: Mint) -> bool:
     """Marks that a step begins behind the model's last message; whether there is one that may change and is not marked."""
     position = _last_model(rows)
     if position is None or rows[position].order <= rows.sealed:
@@ -156,15 +157,15 @@ def start(rows: Rows, mint: Mint) -> bool:
     return True
 
 
-def describe(rows: Rows, model: str, mint: Mint) -> bool:
+def describe_step(rows: Rows, model: str, mint: Mint) -> bool:
     """Says which model makes the last step that is marked; whether there is one in the last turn."""
     for position in reversed(_last_turn(rows)):
         message = rows[position].message
         content = list(message.content)
-        for place in range(len(content) - 1, -1, -1):
-            mark = content[place]
+        for part_index in range(len(content) - 1, -1, -1):
+            mark = content[part_index]
             if isinstance(mark, MarkPart) and is_step(mark):
-                content[place] = replace(mark, native=with_step_model(mark, model))
+                content[part_index] = replace(mark, native=with_step_model(mark, model))
                 changed = message.replace(content=tuple(content))
                 _replace_unit(rows, position, position + 1, [changed], mint)
                 return True
@@ -187,11 +188,11 @@ def step_content(rows: Rows, number: int) -> list[Content]:
         if not is_step(piece.part):
             result = result_of(piece)
             steps[-1] += [piece.part] if result is None else [piece.part, result]
-    at = number if number < 0 else number - 1
-    return steps[at] if number and -len(steps) <= at < len(steps) else []
+    index = number if number < 0 else number - 1
+    return steps[index] if number and -len(steps) <= index < len(steps) else []
 
 
-def boundary(rows: Rows) -> Boundary:
+def last_boundary(rows: Rows) -> Boundary:
     """The place behind all that there is."""
     last = rows.last
     return (
@@ -199,7 +200,7 @@ def boundary(rows: Rows) -> Boundary:
     )
 
 
-def rolled_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None:
+def roll_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None:
     """Drops what the last turn has behind a place → what was dropped; `None`: the place is in another turn, or gone."""
     position = len(rows) - 1 if place.message is None else rows.position(place.message)
     if place.message is None:
@@ -210,24 +211,26 @@ def rolled_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None
         return None
     message = rows[position].message
     dropped = [row.message for row in rows.between(position + 1, len(rows))]
-    rest = message.content[place.pieces :]
-    kept = message.replace(content=message.content[: place.pieces]) if rest else message
-    _replace_unit(rows, position, len(rows), [kept], mint)
-    return [message.replace(content=rest), *dropped] if rest else dropped
+    dropped_parts = message.content[place.pieces :]
+    kept_message = (
+        message.replace(content=message.content[: place.pieces]) if dropped_parts else message
+    )
+    _replace_unit(rows, position, len(rows), [kept_message], mint)
+    return [message.replace(content=dropped_parts), *dropped] if dropped_parts else dropped
 
 
-def seal(rows: Rows, message_id: str, mint: Mint) -> bool:
+def seal_turn(rows: Rows, message_id: str, mint: Mint) -> bool:
     """Says of a turn that it never changes; whether it is there."""
     position = rows.position(message_id)
     position = rows.turn(message_id) if position is None else position
     if position is None:
         return False
     first, stop = rows.unit(position)
-    made = [
+    sealed = [
         row.message.replace(native={**(row.message.native or {}), OURS: {"sealed": True}})
         for row in rows.between(first, stop)
     ]
-    _replace_unit(rows, first, stop, made, mint)
+    _replace_unit(rows, first, stop, sealed, mint)
     return True
 
 
@@ -247,4 +250,6 @@ def _last_turn(rows: Rows) -> range:
 def _last_model(rows: Rows) -> int | None:
     """The model's last message in the last turn."""
     positions = reversed(_last_turn(rows))
-    return next((at for at in positions if rows[at].message.role is Role.MODEL), None)
+    return next(
+        (position for position in positions if rows[position].message.role is Role.MODEL), None
+    )

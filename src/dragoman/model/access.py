@@ -131,21 +131,21 @@ class Access:
     def identity(self) -> tuple[str, str]:
         """Digests of what requests carry as far as settings say it: of headers that are no secrets, and of those that are. Who gives keys
         by a function is nobody else."""
-        key, given = (
+        key, own_headers = (
             self._api_key,
             {name.lower(): value for name, value in (self._headers or {}).items()},
         )
-        known = key if isinstance(key, str) else None
+        fixed_key = key if isinstance(key, str) else None
         try:
             headers = request_headers(
                 self.provider,
-                api_key=known,
-                headers=given,
+                api_key=fixed_key,
+                headers=own_headers,
                 environment=self._environment,
                 system=self._system,
             )
         except DragomanError:  # the request itself will say so
-            headers = given
+            headers = own_headers
         secret = {name: value for name, value in headers.items() if is_secret(name)}
         for name in self.provider.auth_names:
             secret[name] = (self._environment or {}).get(name) or self._system.get(name) or ""
@@ -227,7 +227,12 @@ class Access:
     def redacted(self, error: DragomanError) -> DragomanError:
         """The error itself, without the keys of the latest requests, which a provider may repeat."""
         return redacted(
-            error, {word for sent in self._carried for word in secrets(sent.path, sent.headers)}
+            error,
+            {
+                secret
+                for request in self._carried
+                for secret in secrets(request.path, request.headers)
+            },
         )
 
     async def fetch(
@@ -250,12 +255,12 @@ class Access:
 
     async def _refusal(self, request: HttpRequest, response: Response) -> DragomanError:
         """The error that an answer is. A key that it repeats, as Google's does, is not shown."""
-        held = secrets(request.path, request.headers, request_body(request))
+        request_secrets = secrets(request.path, request.headers, request_body(request))
         try:
             body = await _read_error(response)
         finally:
             await response.close()
-        body = hidden(body, held)
+        body = hidden(body, request_secrets)
         if response.status >= 400:
             error = wires.get(self.provider.wire).load_error(
                 response.status, response.headers, body
@@ -267,7 +272,8 @@ class Access:
                 f"{self.provider.display_name} provider answered with HTTP {response.status} {what}: check the base URL"
             )
         return redacted(
-            error.at(provider=self.provider.name, status=response.status, body=body), held
+            error.at(provider=self.provider.name, status=response.status, body=body),
+            request_secrets,
         )
 
     def _authorize(self, request: HttpRequest, credentials: _Credentials) -> HttpRequest:
@@ -384,12 +390,12 @@ async def _read_error(response: Response) -> bytes:
 
 def unsendable(error: UnicodeEncodeError) -> InvalidRequestError:
     """The error for a request with a text that is no Unicode: half of a pair of surrogates, as a cut in UTF-16 leaves it."""
-    place = (
+    excerpt = (
         error.object[max(0, error.start - 20) : error.end + 20]
         .encode("ascii", "backslashreplace")
         .decode()
     )
     return InvalidRequestError(
-        f'a text of the request holds half a character and cannot be sent: "{place}". '
+        f'a text of the request holds half a character and cannot be sent: "{excerpt}". '
         'Replace it: text.encode("utf-8", "replace").decode().'
     )

@@ -81,7 +81,7 @@ def is_whole(events: Sequence[Event], to: Origin) -> bool:
     return holds_something and not open_messages
 
 
-def dump_answer(events: Sequence[Event], at: datetime) -> bytes:
+def dump_answer(events: Sequence[Event], answered_at: datetime) -> bytes:
     """The stored form.
 
     Raises:
@@ -90,7 +90,7 @@ def dump_answer(events: Sequence[Event], at: datetime) -> bytes:
     encoded = b",".join(map(event_to_json, compact(events)))
     return b'{"version":%d,"at":%s,"events":[%b]}' % (
         _VERSION,
-        msgspec.json.encode(at.timestamp()),
+        msgspec.json.encode(answered_at.timestamp()),
         encoded,
     )
 

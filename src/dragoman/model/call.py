@@ -107,8 +107,8 @@ class Caller:
             try:
                 opened = await self._open(request, watch, losses)
             except (DragomanError, UnicodeEncodeError) as error:
-                ours = unsendable(error) if isinstance(error, UnicodeEncodeError) else error
-                events: list[Event] = [RunError(ours.at(provider=self._provider.name))]
+                failure = unsendable(error) if isinstance(error, UnicodeEncodeError) else error
+                events: list[Event] = [RunError(failure.at(provider=self._provider.name))]
                 if watch is not None:
                     watch.add(events)
                 yield events
@@ -156,7 +156,7 @@ class Caller:
     ) -> _OpenResponse:
         """Sends a request once, and returns the open response."""
         route = await self.access.route(self._name)
-        messages, places = places_sent(request.messages)
+        messages, mark_places = places_sent(request.messages)
         request = request.replace(model=self._name)
         if messages is not request.messages:
             request = request.replace(messages=messages)
@@ -167,7 +167,7 @@ class Caller:
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         http, prefix_sent, losses = self._dump(request, target, route.quirks)
-        losses = given_losses(losses, places)
+        losses = given_losses(losses, mark_places)
         if request.on_loss == "error" and (refused := refusal(losses)) is not None:
             raise refused
         left_out = dict.fromkeys(losses)

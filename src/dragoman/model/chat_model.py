@@ -216,8 +216,8 @@ class ChatModel:
         """The model of a model string: itself, or another."""
         if string in ("", self.string):
             return self
-        if (known := self.fallbacks.get(string)) is not None:
-            return known
+        if (fallback := self.fallbacks.get(string)) is not None:
+            return fallback
         if self._others is not None:
             return self._others(string)
         if string == self.name:

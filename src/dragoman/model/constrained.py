@@ -156,8 +156,8 @@ async def _calls(
     reader = _CallReader(tool, exchange, steps)
     async with _open(following, question.replace(settings=limit)) as events:
         async for event in events:
-            for mine in reader.feed(event):
-                yield mine
+            for call_event in reader.feed(event):
+                yield call_event
 
 
 class _CallReader:

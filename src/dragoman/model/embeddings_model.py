@@ -142,14 +142,14 @@ class EmbeddingsModel:
                 f"embedding takes no argument {', '.join(sorted(unknown))}; it takes "
                 f"{', '.join(EmbeddingsOptions.__annotations__)}"
             )
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - of callers without types
                 raise InvalidRequestError(
-                    f"texts[{place}] is no text but of type {type(text).__name__}"
+                    f"texts[{index}] is no text but of type {type(text).__name__}"
                 )
             if not text:
                 raise InvalidRequestError(
-                    f"texts[{place}] is empty: there is no meaning in it to embed; leave it out"
+                    f"texts[{index}] is empty: there is no meaning in it to embed; leave it out"
                 )
         request = EmbeddingsRequest(
             self.name,
@@ -177,9 +177,9 @@ class EmbeddingsModel:
 
         async def work() -> None:
             nonlocal done
-            for place, batch in waiting:
-                results[place] = await self._send(request.replace(texts=tuple(batch)))
-                keep(starts[place], results[place].embeddings)
+            for index, batch in waiting:
+                results[index] = await self._send(request.replace(texts=tuple(batch)))
+                keep(starts[index], results[index].embeddings)
                 done += len(batch)
                 progress(done)
 
@@ -196,10 +196,12 @@ class EmbeddingsModel:
         """One request → its vectors, as many as texts and as long as was asked."""
         route = await self._access.route(self.name, embeddings=True)
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
-        sent = {"content-type": "application/json", **http.headers}
+        headers_sent = {"content-type": "application/json", **http.headers}
         try:
             url = joined(route.base_url, http.path)
-            headers, body = await self._access.fetch(HttpRequest(url, sent, http.body), route)
+            headers, body = await self._access.fetch(
+                HttpRequest(url, headers_sent, http.body), route
+            )
         except UnicodeEncodeError as error:
             raise unsendable(error).at(provider=self.provider.name) from None
         try:
@@ -223,15 +225,16 @@ def _lacking(provider: Provider) -> str:
 def _batches(texts: Iterable[str], size: int, characters: int | None) -> Iterator[list[str]]:
     """Texts → batches of at most so many texts and, but for a single one, characters."""
     batch: list[str] = []
-    held = 0
+    characters_held = 0
     for text in texts:
         if batch and (
-            len(batch) == size or (characters is not None and held + len(text) > characters)
+            len(batch) == size
+            or (characters is not None and characters_held + len(text) > characters)
         ):
             yield batch
-            batch, held = [], 0
+            batch, characters_held = [], 0
         batch.append(text)
-        held += len(text)
+        characters_held += len(text)
     if batch:
         yield batch
 
@@ -274,30 +277,38 @@ def _joined(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
     while (
         len(metadata) > 1
     ):  # by halves: each list is copied as often as it is doubled, not once for every request
-        metadata = [reduce(_together, metadata[at : at + 2]) for at in range(0, len(metadata), 2)]
+        metadata = [
+            reduce(_together, metadata[start : start + 2]) for start in range(0, len(metadata), 2)
+        ]
     vectors = [vector for result in results for vector in result.embeddings]
     usage = reduce(add, usages) if usages else None
     return BatchEmbeddingsResult(vectors, usage, first.finish_reason, metadata[0], first.id)
 
 
-def _together(one: Any, other: Any) -> Any:
+def _together(first: Any, second: Any) -> Any:
     """What two requests said, as one: objects by their keys, numbers added, lists joined, else what was said last."""
-    match one, other:
+    match first, second:
         case dict(), dict():
-            mine, theirs = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+            first_object, second_object = (
+                cast("dict[str, Any]", first),
+                cast("dict[str, Any]", second),
+            )
             return {
-                **mine,
-                **theirs,
-                **{key: _together(mine[key], theirs[key]) for key in mine.keys() & theirs.keys()},
+                **first_object,
+                **second_object,
+                **{
+                    key: _together(first_object[key], second_object[key])
+                    for key in first_object.keys() & second_object.keys()
+                },
             }
         case list(), list():
-            return [*cast("list[Any]", one), *cast("list[Any]", other)]
+            return [*cast("list[Any]", first), *cast("list[Any]", second)]
         case (bool(), _) | (_, bool()):
-            return one or other
+            return first or second
         case int() | float(), int() | float():
-            return one + other
+            return first + second
         case _:
-            return other
+            return second
 
 
 def _silent(*_: object) -> None:

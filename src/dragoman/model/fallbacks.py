@@ -82,8 +82,8 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         """See `BatchMiddleware`."""
         models = self._order(request, target)
         failures: list[tuple[str, DragomanError]] = []
-        for place, model in enumerate(models):
-            is_last = place == len(models) - 1
+        for index, model in enumerate(models):
+            is_last = index == len(models) - 1
             retries = request.retries if is_last else self.retries
             begun: list[str] = []
             answer: list[Event] | None = None if is_last or self.on_answer is None else []
@@ -110,7 +110,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
                 failures.append((model, error))
             if begun:
                 yield [MessageDropped(message_id, _DROPPED) for message_id in begun]
-            await _report(request.replace(model=model), target, place + 1, error, models[place + 1])
+            await _report(request.replace(model=model), target, index + 1, error, models[index + 1])
 
     def _attempt(
         self, request: ModelRequest, following: Batches, target: Target
@@ -183,8 +183,8 @@ def fallback(
         raise SettingsError(
             'fallback() needs a model at least, such as fallback("anthropic:claude-sonnet-4-5")'
         )
-    for place, model in enumerate(models):
-        expect(f"models[{place}]", model, str, Provider)
+    for index, model in enumerate(models):
+        expect(f"models[{index}]", model, str, Provider)
         model_string(model)
     expect_callable("on_answer", on_answer, "a function of a message")
     expect("retries", retries, int)
@@ -257,17 +257,24 @@ async def _report(
 
 def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
     """One function that says whether an error is one of those."""
-    each = (
+    conditions = (
         (on,)
         if callable(on)
         else expect_sequence("on", on, "classes of DragomanError, or functions of an error")
     )
-    for one in each:
-        if not (issubclass(one, DragomanError) if isinstance(one, type) else callable(one)):
-            raise wrong("on", one, "classes of DragomanError, or functions of an error")
+    for condition in conditions:
+        if not (
+            issubclass(condition, DragomanError)
+            if isinstance(condition, type)
+            else callable(condition)
+        ):
+            raise wrong("on", condition, "classes of DragomanError, or functions of an error")
 
     def rule(error: DragomanError) -> bool:
-        return any(isinstance(error, one) if isinstance(one, type) else one(error) for one in each)
+        return any(
+            isinstance(error, condition) if isinstance(condition, type) else condition(error)
+            for condition in conditions
+        )
 
     return rule
 
@@ -280,11 +287,14 @@ def _with_earlier(
         return error
     final = copy(error)
     final.__cause__ = error.__cause__
-    words = [f"{model}: {type(each).__name__}, {_short(each.message)}" for model, each in failures]
-    final.message = f"{error.message} Before it failed {'; '.join(words)}"
-    final.earlier = tuple(each for _, each in failures)
+    reports = [
+        f"{model}: {type(failure).__name__}, {_short(failure.message)}"
+        for model, failure in failures
+    ]
+    final.message = f"{error.message} Before it failed {'; '.join(reports)}"
+    final.earlier = tuple(failure for _, failure in failures)
     return final
 
 
-def _short(words: str) -> str:
-    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -94,19 +94,23 @@ class Fetched:
             for number, link in _links(request.messages, places)
             if self._is_allowed(link.url)
         }
-        known = {key: found.file for key in links if (found := self._files.get(key)) is not None}
-        known |= await self._got({key: link for key, link in links.items() if key not in known})
-        files = {key: file for key, file in known.items() if file is not None}
+        files_by_link = {
+            key: kept_link.file for key in links if (kept_link := self._files.get(key)) is not None
+        }
+        files_by_link |= await self._got(
+            {key: link for key, link in links.items() if key not in files_by_link}
+        )
+        files = {key: file for key, file in files_by_link.items() if file is not None}
         messages = list(request.messages)
         for number, positions in places.items():
             urls = {
                 link.url
-                for place in positions
-                for link in links_in(messages[number].content[place])
+                for index in positions
+                for link in links_in(messages[number].content[index])
             }
-            own = {url: files[key] for url in urls if (key := keys[number, url]) in files}
-            if own:
-                messages[number] = with_files(messages[number], positions, own)
+            message_files = {url: files[key] for url in urls if (key := keys[number, url]) in files}
+            if message_files:
+                messages[number] = with_files(messages[number], positions, message_files)
         return request.replace(messages=tuple(messages)) if files else request
 
     def _is_allowed(self, url: str) -> bool:
@@ -136,11 +140,13 @@ class Fetched:
             async with limiter:
                 if failed and self._on_failure == "error":
                     return
-                left = self._total_bytes - sum(
+                bytes_left = self._total_bytes - sum(
                     len(file.data) for file in got.values() if file is not None
                 )
                 try:
-                    got[key] = await self._source.get(link, min(self._max_bytes, max(0, left)))
+                    got[key] = await self._source.get(
+                        link, min(self._max_bytes, max(0, bytes_left))
+                    )
                 except DragomanError as error:
                     failed.append(error)
                     if self._on_failure == "tell" and isinstance(error, InvalidRequestError):
@@ -161,9 +167,9 @@ class Fetched:
 def _links(messages: Sequence[Message], places: Places) -> list[tuple[int, LinkPart]]:
     return [
         (number, link)
-        for number, at in places.items()
-        for place in at
-        for link in links_in(messages[number].content[place])
+        for number, indexes in places.items()
+        for index in indexes
+        for link in links_in(messages[number].content[index])
     ]
 
 

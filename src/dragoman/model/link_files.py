@@ -47,9 +47,9 @@ def link_places(messages: Sequence[Message]) -> Places:
     """Where files stand that a URL of HTTP names, those in results of tools included."""
     places: dict[int, list[int]] = {}
     for number, message in enumerate(messages):
-        for at, piece in enumerate(message.content):
+        for index, piece in enumerate(message.content):
             if type(piece) in _HOLDERS and any(links_in(piece)):
-                places.setdefault(number, []).append(at)
+                places.setdefault(number, []).append(index)
     return places
 
 
@@ -82,11 +82,11 @@ def unsendable(request: ModelRequest, places: Places, to: Destination) -> Places
         for loss in losses
         if loss.message is not None and loss.part is not None and loss.what is Lost.link
     }
-    found = {
-        number: [at for at in positions if (number, at) in lost]
+    lost_places = {
+        number: [index for index in positions if (number, index) in lost]
         for number, positions in places.items()
     }
-    return {number: positions for number, positions in found.items() if positions}
+    return {number: positions for number, positions in lost_places.items() if positions}
 
 
 def with_files(
@@ -94,8 +94,8 @@ def with_files(
 ) -> Message:
     """The message, with files by their bytes where there are some for the URLs at these positions."""
     content = list(message.content)
-    for at in positions:
-        content[at] = _with_file(content[at], files)
+    for index in positions:
+        content[index] = _with_file(content[index], files)
     return message.replace(content=tuple(content))
 
 
@@ -106,10 +106,10 @@ def _with_file(piece: Content, files: Mapping[str, DataPart]) -> Content:
         )
     if not isinstance(piece, LinkPart) or (file := files.get(piece.url)) is None:
         return piece
-    own = {
+    native = {
         name: fields for name, fields in (piece.native or {}).items() if not name.endswith(NOTES)
     }
-    return msgspec.structs.replace(file, name=piece.name or file.name, native=own or None)
+    return msgspec.structs.replace(file, name=piece.name or file.name, native=native or None)
 
 
 # fetched files
@@ -198,15 +198,15 @@ class LinkedFiles:
             self._drop()
             if key not in self._files:
                 return None
-            found = self._files[key] = self._files.pop(key)._replace(needed=self._clock())
-            return found
+            linked = self._files[key] = self._files.pop(key)._replace(needed=self._clock())
+            return linked
 
     def put(self, key: LinkKey, file: DataPart | None) -> None:
         """Keeps it, in the place of those that were not needed for longest."""
         with self._lock:
-            known = self._files.pop(key, None)
-            made = self._files[key] = LinkedFile(file, self._clock())
-            self._size += made.size - (0 if known is None else known.size)
+            previous = self._files.pop(key, None)
+            linked = self._files[key] = LinkedFile(file, self._clock())
+            self._size += linked.size - (0 if previous is None else previous.size)
             self._drop()
 
     def _drop(self) -> None:

@@ -124,31 +124,31 @@ def kinds_of(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     A provider that tells only that a model answers the requests of a chat leaves it to the name what it answers with.
     """
     named = next((kinds for pattern, kinds in _BY_NAME if pattern.search(name)), ())
-    kinds = next((kinds for path, words in _LISTED if (kinds := _kinds(fields, path, words))), ())
-    counts = tuple(kind for kind in kinds if kind == "count_tokens")
-    does = tuple(kind for kind in kinds if kind != "count_tokens")
+    kinds = next((kinds for path, names in _LISTED if (kinds := _kinds(fields, path, names))), ())
+    counts = tuple(model_kind for model_kind in kinds if model_kind == "count_tokens")
+    does = tuple(model_kind for model_kind in kinds if model_kind != "count_tokens")
     if not does or (does[0] == "chat" and named and named[0] not in does):
         does = named or ("chat",)
     return does + counts
 
 
 def _kinds(
-    fields: Mapping[str, Any], path: tuple[str, ...], words: Mapping[str, str]
+    fields: Mapping[str, Any], path: tuple[str, ...], kind_names: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The kinds that the value at a path says; what is "other" says nothing beside one that has a name."""
     *above, last = path
     for key in above:
         fields = if_object(fields.get(key))
-    found = {words[word] for word in _words(fields.get(last)) if word in words}
-    return tuple(kind for kind in _ORDER if kind in found) or tuple(found)
+    told = {kind_names[name] for name in _words(fields.get(last)) if name in kind_names}
+    return tuple(model_kind for model_kind in _ORDER if model_kind in told) or tuple(told)
 
 
 def _words(value: Any) -> Iterable[str]:
     """A word, a list of words, or an object that says true of some."""
     if isinstance(value, str):
         return (value,)
-    return [word for word in if_list(value) if isinstance(word, str)] or [
-        word for word, holds in if_object(value).items() if holds is True
+    return [name for name in if_list(value) if isinstance(name, str)] or [
+        name for name, holds in if_object(value).items() if holds is True
     ]
 
 
@@ -229,10 +229,10 @@ def next_page(url: str, body: Any) -> str | None:
     parts = urlsplit(url)
     if link := if_text(if_object(fields.get("links")).get("next")):  # OpenRouter
         return urlunsplit(parts._replace(query=urlsplit(link).query))
-    for field, sent in _CURSORS.items():
+    for field, parameter in _CURSORS.items():
         if (cursor := if_text(fields.get(field))) and fields.get("has_more", True):
             return urlunsplit(
-                parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | {sent: cursor}))
+                parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | {parameter: cursor}))
             )
     return None
 

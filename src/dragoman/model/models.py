@@ -47,8 +47,8 @@ class Models:
             SettingsError: a model string is malformed, no provider has that name, or two models of a fallback have one.
         """
         self._system: Mapping[str, str] = {} if environment_only else os.environ
-        given = default_model(environment, self._system) if model is None or model == "" else model
-        first, layer = chosen(given)
+        choice = default_model(environment, self._system) if model is None or model == "" else model
+        first, layer = chosen(choice)
         self.string, self.provider = resolve(first)
         self._transport, self._environment = transport, environment
         self._middleware, self._new_id, self._clock = tuple(middleware), new_id, clock
@@ -61,7 +61,7 @@ class Models:
         self._fallbacks = [layer for layer in self._middleware if isinstance(layer, Fallback)]
         self._own: ChatModel | None = None
         if layer or self._fallbacks:
-            self._own = self.chat(given)
+            self._own = self.chat(choice)
 
     @property
     def name(self) -> str:
@@ -83,14 +83,14 @@ class Models:
         if model is None and self._own is not None:
             return self._own
         first, layer = (None, None) if model is None else chosen(model)
-        found = self._one(first)
+        first_model = self._one(first)
         if layer is None and not self._fallbacks:
             if model is None:
-                self._own = found
-            return found
+                self._own = first_model
+            return first_model
         layers = [] if layer is None else [layer]
-        members = self._members(found, [*layers, *self._fallbacks])
-        return found.led_by(layers, members) if layers or members else found
+        members = self._members(first_model, [*layers, *self._fallbacks])
+        return first_model.led_by(layers, members) if layers or members else first_model
 
     def check_keys(self) -> dict[str, AuthenticationError | None]:
         """Returns the error for a key that is missing, or None, for the own model and each of its fallbacks."""
@@ -118,9 +118,9 @@ class Models:
         string, provider = self._resolved(model)
         name = string.chat or (self.string.chat if provider is self.provider else None)
         key = f"{provider.name}:{name}"
-        found = self._chat.get(key)
-        if found is None or found.provider is not provider:
-            found = self._chat[key] = ChatModel(
+        model_made = self._chat.get(key)
+        if model_made is None or model_made.provider is not provider:
+            model_made = self._chat[key] = ChatModel(
                 provider,
                 name,
                 transport=self._transport,
@@ -131,7 +131,7 @@ class Models:
                 new_id=self._new_id,
                 clock=self._clock,
             )
-        return found
+        return model_made
 
     def embeddings(self) -> EmbeddingsModel:
         """The own provider's model for embeddings.
@@ -166,10 +166,10 @@ class Models:
     def _access_to(self, provider: Provider) -> Access:
         if provider is self.provider:
             return self._access
-        found = self._accesses.get(provider.name)
-        if found is None or found.provider is not provider:
-            found = self._accesses[provider.name] = self._new_access(provider)
-        return found
+        access = self._accesses.get(provider.name)
+        if access is None or access.provider is not provider:
+            access = self._accesses[provider.name] = self._new_access(provider)
+        return access
 
     def _new_access(
         self,

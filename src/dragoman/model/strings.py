@@ -46,14 +46,14 @@ class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         models = {"chat": self.chat, "embeddings": self.embeddings, "media": self.media}
-        given = {kind: model for kind, model in models.items() if model}
-        if not given:
+        named = {model_kind: model for model_kind, model in models.items() if model}
+        if not named:
             return self.provider
-        is_plain = "?" not in given.get("chat", "") or "://" in given["chat"]
-        if given.keys() == {"chat"} and _NAME_BEFORE_COLON.fullmatch(self.provider) and is_plain:
-            return f"{self.provider}:{given['chat']}"
+        is_plain = "?" not in named.get("chat", "") or "://" in named["chat"]
+        if named.keys() == {"chat"} and _NAME_BEFORE_COLON.fullmatch(self.provider) and is_plain:
+            return f"{self.provider}:{named['chat']}"
         return f"{self.provider}?" + "&".join(
-            f"{kind}={quote(model, safe='/:')}" for kind, model in given.items()
+            f"{model_kind}={quote(model, safe='/:')}" for model_kind, model in named.items()
         )
 
 
@@ -63,20 +63,21 @@ def parse_model_string(text: str) -> ModelString:
     Raises:
         SettingsError: it has none of the forms.
     """
-    head, mark, rest = _split(text)
+    head, mark, tail = _split(text)
     provider = head.lower()
     if provider and not mark:
         return ModelString(provider)
-    model = rest if mark == ":" and "://" in rest else rest.partition("?")[0]
+    model = tail if mark == ":" and "://" in tail else tail.partition("?")[0]
     if (mark == ":" and _NAME_BEFORE_COLON.fullmatch(provider)) or (
         mark == "/" and provider and "/" not in model
     ):
         return ModelString(provider, model or None)
     if mark == "?" and provider:
-        pairs = [pair.partition("=") for pair in rest.split("&") if pair]
-        if all(kind in _KINDS for kind, _, _ in pairs):
+        pairs = [pair.partition("=") for pair in tail.split("&") if pair]
+        if all(model_kind in _KINDS for model_kind, _, _ in pairs):
             return ModelString(
-                provider, **{_KINDS[kind]: unquote(model) or None for kind, _, model in pairs}
+                provider,
+                **{_KINDS[model_kind]: unquote(model) or None for model_kind, _, model in pairs},
             )
     raise SettingsError(
         f'Invalid model string format: "{text}". Write provider, provider:model, provider/model or '
@@ -85,8 +86,8 @@ def parse_model_string(text: str) -> ModelString:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    at = min((text.index(mark) for mark in ":/?" if mark in text), default=len(text))
-    return text[:at], text[at : at + 1], text[at + 1 :]
+    index = min((text.index(mark) for mark in ":/?" if mark in text), default=len(text))
+    return text[:index], text[index : index + 1], text[index + 1 :]
 
 
 # where nothing is said
@@ -95,7 +96,12 @@ def _split(text: str) -> tuple[str, str, str]:
 def default_model(*environments: Mapping[str, str] | None) -> str:
     """The model string that the first of these environments names as DRAGOMAN_MODEL, else `local`."""
     return next(
-        (name for each in environments if each and (name := each.get("DRAGOMAN_MODEL"))), "local"
+        (
+            name
+            for environment in environments
+            if environment and (name := environment.get("DRAGOMAN_MODEL"))
+        ),
+        "local",
     )
 
 

@@ -58,11 +58,11 @@ class Window:
     def wait(self, amount: int, now: float) -> float:
         """Seconds until there is room for so much; 0: now."""
         self._forget(now)
-        left, wait = self.total, 0.0
+        total_left, wait = self.total, 0.0
         for booking in self._bookings:
-            if left + amount <= self.limit:
+            if total_left + amount <= self.limit:
                 break
-            left -= booking.amount
+            total_left -= booking.amount
             wait = booking.at + MINUTE - now
         return wait
 

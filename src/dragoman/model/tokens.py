@@ -59,10 +59,10 @@ def estimated_tokens(
     rates = _rates(provider, model)
     total, count = rates.request, 0
     for message in messages:
-        held = _counted(message)
+        counts = _counted(message)
         count += 1
-        total += rates.text * held.text + rates.call * held.calls
-        for size in held.files:
+        total += rates.text * counts.text + rates.call * counts.calls
+        for size in counts.files:
             total += _file_tokens(size, rates)
     total += rates.message * count
     specs = [tool for tool in tools if isinstance(tool, ToolSpec)]
@@ -97,7 +97,7 @@ def _rates(provider: str, model: str) -> TokenRates:
     record = REGISTRY.find(provider) if provider else None
     if record is not None and record.token_rates is not None:
         return record.token_rates
-    family = next((rates for word, rates in _FAMILIES.items() if word in model), _USUAL)
+    family = next((rates for name_part, rates in _FAMILIES.items() if name_part in model), _USUAL)
     return _rates(family, "") if isinstance(family, str) else family
 
 
@@ -106,8 +106,8 @@ def _rates(provider: str, model: str) -> TokenRates:
 
 def _class(first: int, last: int, *more: int) -> bytes:
     """A table for `bytes.translate` under which the bytes of a class are `x`, and all others spaces."""
-    held = {*range(first, last + 1), *more}
-    return bytes(120 if byte in held else 32 for byte in range(256))
+    members = {*range(first, last + 1), *more}
+    return bytes(120 if byte in members else 32 for byte in range(256))
 
 
 _LETTERS = _class(97, 122, *range(65, 91))
@@ -128,8 +128,8 @@ def text_tokens(text: str) -> float:
         data.translate(_MARKS),
     )
     lengths = letters.count(b"x")
-    words = max(0.85 * letters.count(b" x") + 0.04 * lengths, lengths / 8)
-    tokens = words + marks.count(b" x") + 0.5 * data.count(b"\n")
+    word_tokens = max(0.85 * letters.count(b" x") + 0.04 * lengths, lengths / 8)
+    tokens = word_tokens + marks.count(b" x") + 0.5 * data.count(b"\n")
     if numbers := digits.count(b"x"):
         tokens += 0.6 * digits.count(b" x") + 0.4 * numbers
     if len(data) == len(text) + 1:
@@ -162,13 +162,13 @@ _known: dict[int, tuple[ref[Message], _Counts]] = {}
 
 def _counted(message: Message) -> _Counts:
     key = id(message)
-    known = _known.get(key)
-    if known is not None and known[0]() is message:
-        return known[1]
-    found = _count(message.content)
-    if found.size >= _LARGE:
-        _known[key] = ref(message, lambda _, known=_known: known.pop(key, None)), found
-    return found
+    memo = _known.get(key)
+    if memo is not None and memo[0]() is message:
+        return memo[1]
+    counts = _count(message.content)
+    if counts.size >= _LARGE:
+        _known[key] = ref(message, lambda _, memo=_known: memo.pop(key, None)), counts
+    return counts
 
 
 def _count(pieces: Iterable[Content]) -> _Counts:
@@ -294,12 +294,12 @@ def file_size(part: Media) -> FileSize:
         part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "image/*"
     )
     data = part.data if isinstance(part, DataPart) else b""
-    kind = mime_type.partition("/")[0]
-    if kind == "image":
+    file_kind = mime_type.partition("/")[0]
+    if file_kind == "image":
         width, height = _pixels(data) or USUAL
-        return FileSize(kind, width, height, length=len(data))
-    if kind in ("audio", "video"):
-        return FileSize(kind, length=len(data))
+        return FileSize(file_kind, width, height, length=len(data))
+    if file_kind in ("audio", "video"):
+        return FileSize(file_kind, length=len(data))
     return FileSize("document", pages=_pages(data), length=len(data))
 
 
@@ -335,23 +335,25 @@ def _read_pixels(data: bytes) -> tuple[int, int]:
 
 
 def _jpeg(data: bytes) -> tuple[int, int]:
-    at = 2
-    while at < min(len(data), _SEARCHED):
-        if data[at] != 0xFF:
+    offset = 2
+    while offset < min(len(data), _SEARCHED):
+        if data[offset] != 0xFF:
             raise ValueError("no marker")
-        if data[at + 1] in _STARTS:
-            height, width = unpack_from(">HH", data, at + 5)
+        if data[offset + 1] in _STARTS:
+            height, width = unpack_from(">HH", data, offset + 5)
             return width, height
-        at += 1 if data[at + 1] == 0xFF else 2 + max(2, unpack_from(">H", data, at + 2)[0])
+        offset += (
+            1 if data[offset + 1] == 0xFF else 2 + max(2, unpack_from(">H", data, offset + 2)[0])
+        )
     raise ValueError("no size")
 
 
 def _webp(data: bytes) -> tuple[int, int]:
-    kind = data[12:16]
-    if kind == b"VP8 ":
+    chunk_type = data[12:16]
+    if chunk_type == b"VP8 ":
         width, height = unpack_from("<HH", data, 26)
         return width & 0x3FFF, height & 0x3FFF
-    if kind == b"VP8L":
+    if chunk_type == b"VP8L":
         bits = unpack_from("<I", data, 21)[0]
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     width, height = (

@@ -140,8 +140,12 @@ def _as_texts(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) ->
             text = ", ".join(
                 f"{call.name}({_named(call.arguments)})" for call in message.tool_calls
             )
-            rest = [piece for piece in message.content if not isinstance(piece, ToolCallPart)]
-            yield message.replace(content=_joined([*rest, "\n" if rest else "", f"Calls: {text}"]))
+            others_said = [
+                piece for piece in message.content if not isinstance(piece, ToolCallPart)
+            ]
+            yield message.replace(
+                content=_joined([*others_said, "\n" if others_said else "", f"Calls: {text}"])
+            )
         elif message.tool_results:
             text = "\n".join(_line(result, calls) for result in message.tool_results)
             spoken = _spoken(message)
@@ -225,22 +229,22 @@ def _example(schema: Any, root: Mapping[str, Any], turn: int, depth: int = 0) ->
         return _example(choices[0], root, turn, depth + 1)
     if "const" in schema:
         return schema["const"]
-    kind: Any = schema.get("type")
-    if isinstance(kind, list):
-        kind = cast("list[Any]", kind)[0]
-    if kind == "object":
+    json_type: Any = schema.get("type")
+    if isinstance(json_type, list):
+        json_type = cast("list[Any]", json_type)[0]
+    if json_type == "object":
         needed = schema.get("required", ())
         properties = enumerate(cast("dict[str, Any]", schema.get("properties", {})).items())
         return {
-            name: _example(each, root, turn + i, depth + 1)
-            for i, (name, each) in properties
+            name: _example(property_schema, root, turn + i, depth + 1)
+            for i, (name, property_schema) in properties
             if name in needed
         }
-    if kind == "array":
+    if json_type == "array":
         return [_example(schema.get("items", {}), root, turn, depth + 1)]
-    if kind in ("integer", "number"):
+    if json_type in ("integer", "number"):
         return _NUMBERS[turn % 3]
-    return {"boolean": True, "null": None}.get(kind, _WORDS[turn % 3])
+    return {"boolean": True, "null": None}.get(json_type, _WORDS[turn % 3])
 
 
 def _user(*pieces: Content | str) -> Message:
@@ -310,15 +314,15 @@ def lower(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, A
         lowered: dict[str, Any] = {key: value for key, value in node.items() if key in _KEPT}
         for key in _MANY:
             if isinstance(choices := node.get(key), list):
-                lowered[key] = [walk(each) for each in cast("list[Any]", choices)]
+                lowered[key] = [walk(subschema) for subschema in cast("list[Any]", choices)]
         for key in ("items", "additionalProperties"):
             if isinstance(node.get(key), Mapping):
                 lowered[key] = walk(node[key])
         if isinstance(properties := node.get("properties"), Mapping):
             lowered["properties"] = {
-                name: walk(each)
-                for name, each in cast("Mapping[str, Any]", properties).items()
-                if each is not False
+                name: walk(subschema)
+                for name, subschema in cast("Mapping[str, Any]", properties).items()
+                if subschema is not False
             }
         return lowered
 
@@ -338,8 +342,8 @@ def lower(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, A
 def _find(schema: Mapping[str, Any], reference: str) -> Any:
     """What a reference within the schema (`#`, `#/$defs/Name`) points to; `None`: nothing."""
     root, *path = reference.split("/")
-    found: Any = schema if root == "#" else None
+    target: Any = schema if root == "#" else None
     for step in path:
         key = step.replace("~1", "/").replace("~0", "~")
-        found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
-    return found
+        target = cast("Mapping[str, Any]", target).get(key) if isinstance(target, Mapping) else None
+    return target

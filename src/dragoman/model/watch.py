@@ -63,9 +63,12 @@ class Watch:
     ) -> Response:
         """Sends the request, with what hooks add to it."""
         entered: list[tuple[Hooks, AbstractContextManager[Any]]] = []
-        for each in self._hooks:
-            if each.model_context is not None and (one := self._entered(each)) is not None:
-                entered.append(one)
+        for hook in self._hooks:
+            if (
+                hook.model_context is not None
+                and (context_entered := self._entered(hook)) is not None
+            ):
+                entered.append(context_entered)
         raised: BaseException | None = None
         token = RETRIED.set(self._retried)
         try:

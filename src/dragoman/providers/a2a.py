@@ -40,12 +40,12 @@ def discover(url: str) -> Discovery:
     Raises:
         SettingsError: the card leads elsewhere, or to nothing that is spoken here.
     """
-    for place in (
+    for address in (
         [url]
         if url.partition("?")[0].endswith(".json")
         else [joined(url, CARD_PATH), joined(url, _OLD_CARD_PATH)]
     ):
-        answer = yield HttpRequest(place, {"accept": "application/json"}, method="GET")
+        answer = yield HttpRequest(address, {"accept": "application/json"}, method="GET")
         if answer.status == 200 and (card := _card(answer.body)) is not None:
             return _place(card, url)
     return Place(url, Quirks())
@@ -65,18 +65,22 @@ def _card(body: bytes) -> dict[str, Any] | None:
 
 def _place(card: Mapping[str, Any], url: str) -> Place:
     capabilities = if_object(card.get("capabilities"))
-    known = [if_object(each).get("uri") for each in if_list(capabilities.get("extensions"))]
-    found = {(binding, version): at for at, binding, version in reversed(_interfaces(card))}
+    extensions = [
+        if_object(extension).get("uri") for extension in if_list(capabilities.get("extensions"))
+    ]
+    urls = {
+        (binding, version): address for address, binding, version in reversed(_interfaces(card))
+    }
     for binding, version in _ORDER:
-        if (at := found.get((binding, version))) is not None:
-            _check(at, url)
-            extras, streams = EXTENSION in known, capabilities.get("streaming") is True
+        if (address := urls.get((binding, version))) is not None:
+            _check(address, url)
+            extras, streams = EXTENSION in extensions, capabilities.get("streaming") is True
             return Place(
-                at, Quirks(extras=extras, version=version, binding=binding, streams=streams)
+                address, Quirks(extras=extras, version=version, binding=binding, streams=streams)
             )
     raise SettingsError(
         f"the agent at {public_url(url)} is asked by JSON-RPC and by REST here, and its card names neither; what it names: "
-        f"{', '.join(sorted(f'{binding} {version}' for binding, version in found)) or 'nothing'}",
+        f"{', '.join(sorted(f'{binding} {version}' for binding, version in urls)) or 'nothing'}",
         provider="a2a",
     )
 
@@ -85,17 +89,17 @@ def _interfaces(card: Mapping[str, Any]) -> Sequence[tuple[str, Any, Any]]:
     """URL, binding and version of each, the preferred first."""
     listed = [
         (
-            if_text(each.get("url")),
-            if_text(each.get("protocolBinding")),
-            if_text(each.get("protocolVersion")) or "1.0",
+            if_text(interface.get("url")),
+            if_text(interface.get("protocolBinding")),
+            if_text(interface.get("protocolVersion")) or "1.0",
         )
-        for each in map(if_object, if_list(card.get("supportedInterfaces")))
+        for interface in map(if_object, if_list(card.get("supportedInterfaces")))
     ]
     if url := if_text(card.get("url")):
         listed.append((url, if_text(card.get("preferredTransport")) or "JSONRPC", "0.3"))
         listed += [
-            (if_text(each.get("url")), if_text(each.get("transport")), "0.3")
-            for each in map(if_object, if_list(card.get("additionalInterfaces")))
+            (if_text(interface.get("url")), if_text(interface.get("transport")), "0.3")
+            for interface in map(if_object, if_list(card.get("additionalInterfaces")))
         ]
     return [
         (url, _BINDINGS.get(binding, binding), ".".join(version.split(".")[:2]))
@@ -104,24 +108,24 @@ def _interfaces(card: Mapping[str, Any]) -> Sequence[tuple[str, Any, Any]]:
     ]
 
 
-def _check(at: str, url: str) -> None:
+def _check(address: str, url: str) -> None:
     """A card may not lead the key and the conversation to somebody else.
 
     Raises:
         SettingsError: it does.
     """
     try:
-        there, here = urlsplit(at), urlsplit(url)
-        same = (there.scheme, _port(there)) == (here.scheme, _port(here)) and (
-            there.hostname == here.hostname
-            or (is_loopback(there.hostname or "") and is_loopback(here.hostname or ""))
+        target, source = urlsplit(address), urlsplit(url)
+        same = (target.scheme, _port(target)) == (source.scheme, _port(source)) and (
+            target.hostname == source.hostname
+            or (is_loopback(target.hostname or "") and is_loopback(source.hostname or ""))
         )
     except ValueError:
         same = False
     if not same:
         raise SettingsError(
-            f"the card of the agent at {public_url(url)} leads to {public_url(at)}, which is another host. If you trust it, "
-            f"name that: a2a:{public_url(at)}",
+            f"the card of the agent at {public_url(url)} leads to {public_url(address)}, which is another host. If you trust it, "
+            f"name that: a2a:{public_url(address)}",
             provider="a2a",
         )
 

@@ -84,17 +84,17 @@ def _completed(base_url: str | None, provider: Provider) -> str | None:
     """A bare host gets what the values of the provider's variables lack too: Anthropic's own client takes one without `/v1`."""
     if not base_url:
         return None
-    rest = next((rest for rest in provider.base_url_names.values() if rest), "")
-    if rest and _is_http(base_url) and not urlsplit(base_url).path.strip("/"):
-        return joined(base_url, rest)
+    suffix = next((suffix for suffix in provider.base_url_names.values() if suffix), "")
+    if suffix and _is_http(base_url) and not urlsplit(base_url).path.strip("/"):
+        return joined(base_url, suffix)
     return base_url
 
 
 def _from_environment(provider: Provider, *environments: Mapping[str, str]) -> str | None:
     for environment in environments:
-        for name, rest in provider.base_url_names.items():
+        for name, suffix in provider.base_url_names.items():
             if value := environment.get(name, "").strip().rstrip("/"):
-                return _with_scheme(value, provider).removesuffix(rest) + rest
+                return _with_scheme(value, provider).removesuffix(suffix) + suffix
     return None
 
 
@@ -102,10 +102,10 @@ def _with_scheme(value: str, provider: Provider) -> str:
     """`host`, `host:port` and `:port` (as in OLLAMA_HOST) → a URL, what is left out being the record's."""
     if "://" in value or not isinstance(provider.base_url, str):
         return value
-    own = urlsplit(provider.base_url)
-    place, slash, path = value.partition("/")
-    if place.startswith(":"):
-        place = f"{own.hostname}{place}"
-    elif own.port and not re.search(r":\d+$", place):
-        place = f"{place}:{own.port}"
-    return f"{own.scheme}://{place}{slash}{path}"
+    usual = urlsplit(provider.base_url)
+    authority, slash, path = value.partition("/")
+    if authority.startswith(":"):
+        authority = f"{usual.hostname}{authority}"
+    elif usual.port and not re.search(r":\d+$", authority):
+        authority = f"{authority}:{usual.port}"
+    return f"{usual.scheme}://{authority}{slash}{path}"

@@ -97,14 +97,14 @@ def granted(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] 
             or if_text(fields.get("error"))
             or f"HTTP {answer.status}"
         )
-        kind = (
+        error_class = (
             RateLimitError
             if answer.status == 429
             else ProviderError
             if answer.status >= 500
             else AuthenticationError
         )
-        raise kind(
+        raise error_class(
             f"no access token for {who}: {why.splitlines()[0].rstrip('.')}. Check that these credentials are still valid.",
             status=answer.status,
             body=answer.body,

@@ -82,7 +82,7 @@ def _value(value: Value) -> bytes:
 def _array(values: Iterable[str | int]) -> bytes:
     items = list(values)
     if items and isinstance(items[0], str):
-        kind, data = _STRING, b"".join(_string(str(item)) for item in items)
+        item_type, data = _STRING, b"".join(_string(str(item)) for item in items)
     else:
-        kind, data = _INT32, struct.pack(f"<{len(items)}i", *items)
-    return struct.pack("<IIQ", _ARRAY, kind, len(items)) + data
+        item_type, data = _INT32, struct.pack(f"<{len(items)}i", *items)
+    return struct.pack("<IIQ", _ARRAY, item_type, len(items)) + data

@@ -32,19 +32,19 @@ def find_key(
     Raises:
         AuthenticationError: the provider needs a key and there is none. No request was made: it has no status.
     """
-    found = (
+    environment_keys = (
         source.get(name) for source in (environment or {}, system) for name in provider.key_names
     )
-    for key in chain((api_key,), found):
+    for key in chain((api_key,), environment_keys):
         if key and (key := key.strip()):
             return key
     if not provider.key_names or not provider.key_required:
         return None
     if provider.auth is not None and provider.auth(_both(environment, system), None) is not None:
         return None
-    others = f" or {', '.join(provider.auth_names)}" if provider.auth_names else ""
+    alternatives = f" or {', '.join(provider.auth_names)}" if provider.auth_names else ""
     raise AuthenticationError(
-        f"{provider.key_names[-1]} is required for {provider.display_name} provider: set this environment variable{others}, "
+        f"{provider.key_names[-1]} is required for {provider.display_name} provider: set this environment variable{alternatives}, "
         "or pass api_key=",
         provider=provider.name,
     )
@@ -84,8 +84,10 @@ def find_auth(
     """
     if provider.auth is None:
         return None
-    given = {name.lower(): value for name, value in (headers or {}).items()}
-    key = next((given[name] for name, _ in _ways(provider).values() if name in given), None)
+    lower_headers = {name.lower(): value for name, value in (headers or {}).items()}
+    key = next(
+        (lower_headers[name] for name, _ in _ways(provider).values() if name in lower_headers), None
+    )
     if key is None:
         key = find_key(provider, api_key, environment=environment, system=system)
     return provider.auth(_both(environment, system), key)
@@ -106,15 +108,19 @@ def request_headers(
     Raises:
         AuthenticationError: as `find_key`.
     """
-    given = {name.lower(): value for name, value in (headers or {}).items()}
+    lower_headers = {name.lower(): value for name, value in (headers or {}).items()}
     out = {name.lower(): value for name, value in provider.headers.items()}
     kinds = _ways(provider)
-    if not any(header in given for header, _ in kinds.values()):
+    if not any(header in lower_headers for header, _ in kinds.values()):
         key = find_key(provider, api_key, environment=environment, system=system)
         if key is not None:
-            header, prefix = next(how for start, how in kinds.items() if key.startswith(start))
+            header, prefix = next(
+                header_and_prefix
+                for start, header_and_prefix in kinds.items()
+                if key.startswith(start)
+            )
             out[header] = prefix + key
-    return out | given
+    return out | lower_headers
 
 
 def _ways(provider: Provider) -> dict[str, tuple[str, str]]:

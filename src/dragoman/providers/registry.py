@@ -114,17 +114,17 @@ class Registry:
         """
         for loaders in self._sources():
             if load := loaders.get(name):
-                found = _attempt(load)
-                return found if isinstance(found, Provider) else None
+                record = _attempt(load)
+                return record if isinstance(record, Provider) else None
         return None
 
     def providers(self) -> list[Provider]:
         """All providers that can be loaded, each once."""
-        return [found for found in self._load_all() if isinstance(found, Provider)]
+        return [record for record in self._load_all() if isinstance(record, Provider)]
 
     def broken(self) -> list[SettingsError]:
         """What is wrong with the plug-ins that cannot be loaded."""
-        return [found for found in self._load_all() if isinstance(found, SettingsError)]
+        return [record for record in self._load_all() if isinstance(record, SettingsError)]
 
     def _sources(self) -> Iterator[Mapping[str, _Loader]]:
         yield self._own
@@ -135,14 +135,14 @@ class Registry:
         yield self._plug_ins
 
     def _load_all(self) -> list[Provider | SettingsError]:
-        own, plug_ins = self._sources()
-        return [_attempt(load) for load in {**plug_ins, **own}.values()]
+        registered, plug_ins = self._sources()
+        return [_attempt(load) for load in {**plug_ins, **registered}.values()]
 
     def _unknown(self, name: str) -> SettingsError:
         from difflib import get_close_matches
 
         providers = self.providers()
-        known = sorted(provider.name for provider in providers)
+        provider_names = sorted(provider.name for provider in providers)
         family = _family(name)
         models = [
             f"{each.name}:{name}"
@@ -154,15 +154,15 @@ class Registry:
         return SettingsError(
             f'no provider is named "{name}"'
             + (f'; did you mean "{meant[0]}"? There are ' if meant else "; there are ")
-            + ", ".join(known)
+            + ", ".join(provider_names)
             + "".join(f"; {error.message}" for error in self.broken())
         )
 
 
 def _family(model: str | None) -> str | None:
     """The word that a model's name begins with, which its maker's other models share: `gpt` of `gpt-4o`."""
-    word = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
-    return word and word[0]
+    match = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
+    return match and match[0]
 
 
 def _attempt(load: _Loader) -> Provider | SettingsError:

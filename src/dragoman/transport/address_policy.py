@@ -48,10 +48,10 @@ async def system_addresses(host: str) -> Sequence[str]:
     import socket
     from asyncio import get_running_loop
 
-    found = await get_running_loop().run_in_executor(
+    entries = await get_running_loop().run_in_executor(
         _look_ups(), lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     )
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 @cache
@@ -97,12 +97,12 @@ class AddressPolicy:
         Raises:
             SettingsError: something of it cannot be used.
         """
-        for argument, given in {"allow": allow, "schemes": schemes}.items():
-            if isinstance(given, str):
+        for argument, value in {"allow": allow, "schemes": schemes}.items():
+            if isinstance(value, str):
                 raise SettingsError(
-                    f"AddressPolicy({argument}={given!r}) must be a list: [{given!r}]"
+                    f"AddressPolicy({argument}={value!r}) must be a list: [{value!r}]"
                 )
-            expect_each(argument, given, str)
+            expect_each(argument, value, str)
         expect_each("ports", () if ports is None else ports, int)
         expect("private", private, bool)
         expect("proxy", proxy, str, type(None))
@@ -118,8 +118,10 @@ class AddressPolicy:
             resolve,
         )
         self.ports = None if ports is None else frozenset(ports)
-        self._names = {each for each in allow if _network(each) is None}
-        self._networks = tuple(network for each in allow if (network := _network(each)) is not None)
+        self._names = {entry for entry in allow if _network(entry) is None}
+        self._networks = tuple(
+            network for entry in allow if (network := _network(entry)) is not None
+        )
         for name in self._names:
             _check_name(name)
 
@@ -133,44 +135,46 @@ class AddressPolicy:
         Raises:
             InvalidRequestError: it is not allowed, or cannot be read.
         """
-        place = place_of(url)
-        if place.scheme not in self.schemes:
+        target = place_of(url)
+        if target.scheme not in self.schemes:
             raise InvalidRequestError(
                 f"the URL's scheme is not {' or '.join(sorted(self.schemes, reverse=True))}"
             )
-        if place.port not in ({USUAL_PORTS[place.scheme]} if self.ports is None else self.ports):
-            raise InvalidRequestError(f"the URL's port {place.port} is not allowed here")
-        if place.address is None and not self._names_it(place.host):
+        if target.port not in ({USUAL_PORTS[target.scheme]} if self.ports is None else self.ports):
+            raise InvalidRequestError(f"the URL's port {target.port} is not allowed here")
+        if target.address is None and not self._names_it(target.host):
             raise InvalidRequestError(
-                f"the URL's host {place.host} is not one that is allowed here"
+                f"the URL's host {target.host} is not one that is allowed here"
             )
-        if place.address is not None and not self._in_network(place.address):
+        if target.address is not None and not self._in_network(target.address):
             raise InvalidRequestError(
                 "the URL's host is an address that is not allowed here: write a name"
             )
-        return place
+        return target
 
-    async def addresses(self, place: Place) -> Sequence[str]:
+    async def addresses(self, target: Place) -> Sequence[str]:
         """The addresses at which a place may be reached, found out now.
 
         Raises:
             InvalidRequestError: there are none. What was found is not in the message: it is not for who wrote the URL.
         """
-        if place.address is not None:
-            return [str(place.address)]
+        if target.address is not None:
+            return [str(target.address)]
         try:
-            found = [ip_address(each) for each in list(await self.resolve(place.host))[:_MOST]]
+            addresses = [
+                ip_address(address) for address in list(await self.resolve(target.host))[:_MOST]
+            ]
         except (OSError, ValueError) as error:
-            _LOG.info("no address of %s: %s", place.host, error)
-            raise _nowhere(place.host) from None
-        refused = [each for each in found if not self.takes(each)]
+            _LOG.info("no address of %s: %s", target.host, error)
+            raise _nowhere(target.host) from None
+        refused = [address for address in addresses if not self.takes(address)]
         if refused:
             _LOG.warning(
-                "%s is at %s, which is not allowed", place.host, ", ".join(map(str, refused))
+                "%s is at %s, which is not allowed", target.host, ", ".join(map(str, refused))
             )
-        if refused or not found:
-            raise _nowhere(place.host)
-        return [str(each) for each in found]
+        if refused or not addresses:
+            raise _nowhere(target.host)
+        return [str(address) for address in addresses]
 
     def takes(self, address: Address) -> bool:
         """Whether a connection may be made to an address: that of an allowed name, or one that is allowed itself."""
@@ -181,14 +185,18 @@ class AddressPolicy:
         )
 
     def _in_network(self, address: Address) -> bool:
-        known = judged(address)
-        return known is not None and any(known in network for network in self._networks)
+        judged_address = judged(address)
+        return judged_address is not None and any(
+            judged_address in network for network in self._networks
+        )
 
     def _names_it(self, host: str) -> bool:
         if host in self._names or ("*" in self._names and "." in host):
             return True
         labels = host.split(".")
-        return any(f"*.{'.'.join(labels[at:])}" in self._names for at in range(1, len(labels)))
+        return any(
+            f"*.{'.'.join(labels[start:])}" in self._names for start in range(1, len(labels))
+        )
 
 
 def _network(text: str) -> Network | None:

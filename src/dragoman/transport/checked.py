@@ -39,7 +39,7 @@ _CLOSING_SECONDS = 1.0
 @asynccontextmanager
 async def opened(
     policy: AddressPolicy,
-    place: Place,
+    target: Place,
     method: str,
     headers: Mapping[str, str],
     body: bytes | None = None,
@@ -50,10 +50,10 @@ async def opened(
         InvalidRequestError: it may not be reached.
         ProviderConnectionError, ProviderTimeoutError, SettingsError: see `Transport.send`.
     """
-    url = _read_alike(place)
-    addresses: Sequence[str] = () if policy.proxy else await policy.addresses(place)
+    url = _read_alike(target)
+    addresses: Sequence[str] = () if policy.proxy else await policy.addresses(target)
     session = aiohttp.ClientSession(
-        connector=_connector(policy, place.scheme, addresses),
+        connector=_connector(policy, target.scheme, addresses),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=_HEADERS,
         timeout=aiohttp.ClientTimeout(total=None),
@@ -71,7 +71,7 @@ async def opened(
         except InvalidRequestError:
             raise
         except FAILURES as error:
-            raise failed(error, place) from None
+            raise failed(error, target) from None
         yield response
     finally:
         if response is not None:
@@ -133,27 +133,27 @@ class _Checked(AbstractResolver):
         """Holds nothing."""
 
 
-def _read_alike(place: Place) -> URL:
+def _read_alike(target: Place) -> URL:
     """The URL as the client reads it, which has to be as we did.
 
     Raises:
         InvalidRequestError: it is not.
     """
     try:
-        url = URL(place.url, encoded=True)
+        url = URL(target.url, encoded=True)
         read = (url.scheme, url.raw_host, url.port, url.raw_user, url.raw_password)
     except ValueError:
         raise unreadable() from None
-    if read != (place.scheme, place.host, place.port, None, None):
+    if read != (target.scheme, target.host, target.port, None, None):
         raise unreadable()
     return url
 
 
-def failed(error: Exception, place: Place) -> DragomanError:
+def failed(error: Exception, target: Place) -> DragomanError:
     """One of `FAILURES` → what to raise. Its words hold no address: they may be for who wrote the URL."""
-    _LOG.info("%s: %s: %s", place.host, type(error).__name__, error)
+    _LOG.info("%s: %s: %s", target.host, type(error).__name__, error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
-        return ProviderConnectionError(f"{place.host} has no certificate that is trusted here")
+        return ProviderConnectionError(f"{target.host} has no certificate that is trusted here")
     if isinstance(error, aiohttp.InvalidURL):
         return unreadable()
     if isinstance(error, ValueError):
@@ -161,11 +161,11 @@ def failed(error: Exception, place: Place) -> DragomanError:
             "the message has a header that cannot be sent: take line breaks out of it"
         )
     if isinstance(error, TimeoutError):
-        return ProviderTimeoutError(f"{place.host} did not answer in time: try again later")
+        return ProviderTimeoutError(f"{target.host} did not answer in time: try again later")
     if isinstance(error, aiohttp.ClientPayloadError):
         return StreamCutError(
-            f"the connection to {place.host} was cut before the answer ended: try again"
+            f"the connection to {target.host} was cut before the answer ended: try again"
         )
     return ProviderConnectionError(
-        f"no connection to {place.host}, or a broken one: try again later"
+        f"no connection to {target.host}, or a broken one: try again later"
     )

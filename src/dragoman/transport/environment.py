@@ -86,7 +86,7 @@ def _context(file: str | None, folder: str | None, *versions: tuple[int, ...] | 
 def _version(path: str | None) -> tuple[int, ...] | None:
     """What changes when a file or folder does; `None`: it is not there."""
     try:
-        found = Path(path).stat() if path else None
+        status = Path(path).stat() if path else None
     except OSError:
         return None
-    return found and (found.st_mtime_ns, found.st_size, found.st_ino)
+    return status and (status.st_mtime_ns, status.st_size, status.st_ino)

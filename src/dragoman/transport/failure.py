@@ -114,8 +114,10 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
 
 def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
     """One of `FAILURES`, from a request to `url` → what to raise instead."""
-    ours, text = next((ours, text) for theirs, ours, text in _KINDS if isinstance(error, theirs))
-    return ours(
+    error_class, text = next(
+        (error_class, text) for cause, error_class, text in _KINDS if isinstance(error, cause)
+    )
+    return error_class(
         text.format(
             host=host_of(url),
             url=public_url(url),

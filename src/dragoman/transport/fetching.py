@@ -78,12 +78,12 @@ async def fetch(
     """
     try:
         async with asyncio.timeout(seconds):
-            place = policy.place(url)
+            target = policy.place(url)
             for _ in range(redirects + 1):
-                async with _requested(policy, place, "GET", {}) as response:
+                async with _requested(policy, target, "GET", {}) as response:
                     if response.status not in _REDIRECTS:
-                        return await _file(url, place, response, max_bytes)
-                    place = _next(policy, place, response.headers.get("location", ""))
+                        return await _file(url, target, response, max_bytes)
+                    target = _next(policy, target, response.headers.get("location", ""))
     except TimeoutError:
         raise ProviderTimeoutError(
             f"the file was not there within {seconds:g} s: try again later"
@@ -116,12 +116,12 @@ async def post(
         SettingsError: a header that cannot be sent.
     """
     data = body if isinstance(body, bytes) else msgspec.json.encode(dict(body))
-    kind = {} if isinstance(body, bytes) else {"content-type": "application/json"}
+    json_header = {} if isinstance(body, bytes) else {"content-type": "application/json"}
     try:
         async with (
             asyncio.timeout(seconds),
             _requested(
-                policy, policy.place(url), "POST", {**kind, **(headers or {})}, data
+                policy, policy.place(url), "POST", {**json_header, **(headers or {})}, data
             ) as response,
         ):
             lower = {name.lower(): value for name, value in response.headers.items()}
@@ -135,52 +135,54 @@ async def post(
 @asynccontextmanager
 async def _requested(
     policy: AddressPolicy,
-    place: Place,
+    target: Place,
     method: str,
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
     from dragoman.transport.checked import opened
 
-    async with opened(policy, place, method, headers, body) as response:
+    async with opened(policy, target, method, headers, body) as response:
         yield response
 
 
-def _next(policy: AddressPolicy, place: Place, location: str) -> Place:
+def _next(policy: AddressPolicy, target: Place, location: str) -> Place:
     """Where a redirect leads. Where it may not be followed, who wrote the URL does not learn where that is."""
     if not location:
-        raise InvalidRequestError(f"the URL's host {place.host} sends on to nowhere")
+        raise InvalidRequestError(f"the URL's host {target.host} sends on to nowhere")
     try:
-        following = policy.place(urljoin(place.url, location))
+        following = policy.place(urljoin(target.url, location))
     except (InvalidRequestError, ValueError) as error:
-        _LOG.warning("%s redirects to where nothing may be fetched: %s", place.host, error)
+        _LOG.warning("%s redirects to where nothing may be fetched: %s", target.host, error)
         raise InvalidRequestError(
-            f"the URL's host {place.host} sends on to where nothing may be fetched"
+            f"the URL's host {target.host} sends on to where nothing may be fetched"
         ) from None
-    if place.scheme == "https" and following.scheme != "https":
-        raise InvalidRequestError(f"the URL's host {place.host} sends on to an address without TLS")
+    if target.scheme == "https" and following.scheme != "https":
+        raise InvalidRequestError(
+            f"the URL's host {target.host} sends on to an address without TLS"
+        )
     return following
 
 
-async def _file(url: str, place: Place, response: aiohttp.ClientResponse, most: int) -> DataPart:
+async def _file(url: str, target: Place, response: aiohttp.ClientResponse, most: int) -> DataPart:
     status = response.status
     if status >= 500 or status in _AGAIN:
         raise ProviderError(
-            f"{place.host} cannot give the file now, it answers with HTTP {status}: try again later"
+            f"{target.host} cannot give the file now, it answers with HTTP {status}: try again later"
         )
     if status != 200:
         raise InvalidRequestError(
-            f"there is no file at the URL: {place.host} answers with HTTP {status}"
+            f"there is no file at the URL: {target.host} answers with HTTP {status}"
         )
     if (response.content_length or 0) > most:
         raise _too_large(most)
     encoding = ",".join(response.headers.getall("content-encoding", ()))
-    data = await read_limited(_chunks(place, response), encoding, most)
+    data = await read_limited(_chunks(target, response), encoding, most)
     name = _file_name(url, {"content-disposition": response.headers.get("content-disposition", "")})
     return DataPart(data, _media_type(response.headers.get("content-type", ""), name, data), name)
 
 
-async def _chunks(place: Place, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _chunks(target: Place, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     from dragoman.transport.checked import failed
     from dragoman.transport.failure import FAILURES
 
@@ -188,7 +190,7 @@ async def _chunks(place: Place, response: aiohttp.ClientResponse) -> AsyncIterat
         while chunk := await response.content.readany():
             yield chunk
     except FAILURES as error:
-        raise failed(error, place) from None
+        raise failed(error, target) from None
 
 
 # what an answer says of its file
@@ -244,14 +246,16 @@ def _media_type(declared: str, name: str | None, data: bytes) -> str:
     Raises:
         InvalidRequestError: it is said to be an image, and is none.
     """
-    kind = declared.partition(";")[0].strip().lower()
-    kind = kind if _TYPE.fullmatch(kind) else ""
-    found = file_type("", data)
-    if found in _KNOWN and (kind in ("", _ANY) or kind.startswith("image/")):
-        return found
-    if kind in _KNOWN or kind == "image/jpg":
-        raise InvalidRequestError(f"the file is said to be {kind}, and its bytes are none")
-    return file_type(name or "", data) if kind in ("", _ANY) else kind
+    declared_type = declared.partition(";")[0].strip().lower()
+    declared_type = declared_type if _TYPE.fullmatch(declared_type) else ""
+    detected_type = file_type("", data)
+    if detected_type in _KNOWN and (
+        declared_type in ("", _ANY) or declared_type.startswith("image/")
+    ):
+        return detected_type
+    if declared_type in _KNOWN or declared_type == "image/jpg":
+        raise InvalidRequestError(f"the file is said to be {declared_type}, and its bytes are none")
+    return file_type(name or "", data) if declared_type in ("", _ANY) else declared_type
 
 
 def _file_name(url: str, headers: Mapping[str, str]) -> str | None:

@@ -86,8 +86,8 @@ def place_of(url: str) -> Place:
         raise InvalidRequestError("the URL has a port that is no number from 1 to 65535")
     host, number = str(address or host), int(port) if port else USUAL_PORTS.get(scheme, 0)
     written = f"[{host}]" if bracketed else host
-    rest = url[len(scheme) + len("://") + len(netloc) :].partition("#")[0]
-    return Place(f"{scheme}://{written}:{number}{rest}", scheme, host, number, address)
+    path = url[len(scheme) + len("://") + len(netloc) :].partition("#")[0]
+    return Place(f"{scheme}://{written}:{number}{path}", scheme, host, number, address)
 
 
 def unreadable() -> InvalidRequestError:
@@ -100,9 +100,9 @@ def _parted(netloc: str, *, bracketed: bool) -> tuple[str, str]:
     if not bracketed:
         host, colon, port = netloc.partition(":")
     else:
-        host, bracket, rest = netloc[1:].partition("]")
-        colon, port = rest[:1], rest[1:]
-        if not bracket or (rest and colon != ":"):
+        host, bracket, tail = netloc[1:].partition("]")
+        colon, port = tail[:1], tail[1:]
+        if not bracket or (tail and colon != ":"):
             raise unreadable()
     if colon and not port:
         raise InvalidRequestError("the URL has a colon behind its host, and no port")
@@ -193,17 +193,19 @@ def judged(address: Address) -> Address | None:
 
 def is_public(address: Address) -> bool:
     """Whether anybody may have it, wherever he is."""
-    known = judged(address)
-    if known is None or (isinstance(known, IPv6Address) and known not in _GLOBAL):
+    judged_address = judged(address)
+    if judged_address is None or (
+        isinstance(judged_address, IPv6Address) and judged_address not in _GLOBAL
+    ):
         return False
-    return not any(known in network for network in (*_SPECIAL, *_PRIVATE))
+    return not any(judged_address in network for network in (*_SPECIAL, *_PRIVATE))
 
 
 def is_private(address: Address) -> bool:
     """Whether it is of an organisation's or a home's own network, and no machine's door to its cloud."""
-    known = judged(address)
+    judged_address = judged(address)
     return (
-        known is not None
-        and any(known in network for network in _PRIVATE)
-        and not any(known in network for network in _CLOUD)
+        judged_address is not None
+        and any(judged_address in network for network in _PRIVATE)
+        and not any(judged_address in network for network in _CLOUD)
     )

@@ -59,7 +59,7 @@ class Recorder:
             body: what of its body arrived.
             cut: whether the connection broke after that.
         """
-        sent = request_body(request)
+        request_json = request_body(request)
         framing = _FRAMINGS.get(
             response.headers.get("content-type", "").partition(";")[0].strip(), "json"
         )
@@ -71,7 +71,7 @@ class Recorder:
                 "method": request.method,
                 "url": public_url(request.path),
                 "headers": _public(request.headers),
-                **_body_fields("body", public_body(sent)),
+                **_body_fields("body", public_body(request_json)),
             },
             "response": {
                 "status": response.status,
@@ -81,7 +81,7 @@ class Recorder:
             },
         }
         text = msgspec.json.format(msgspec.json.encode(record))
-        text = hidden(text, secrets(request.path, request.headers, sent))
+        text = hidden(text, secrets(request.path, request.headers, request_json))
         self._folder.mkdir(parents=True, exist_ok=True)
         _write_new(self._folder, text)
 

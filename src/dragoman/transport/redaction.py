@@ -42,17 +42,15 @@ def is_secret(name: str) -> bool:
 def public_url(url: str) -> str:
     """A URL, or what was meant for one, without user, password, secret query parameters, and keys in its path."""
     whole, _, query = url.partition("#")[0].partition("?")
-    scheme, separator, rest = whole.rpartition("://")
-    place, slash, path = rest.partition("/")
+    scheme, separator, after_scheme = whole.rpartition("://")
+    authority, slash, path = after_scheme.partition("/")
     segments = path.split("/")
     path = "/".join(
         _HIDDEN if hidden else segment
         for segment, hidden in zip(segments, _keys(segments), strict=True)
     )
     query = "&".join(pair for pair in query.split("&") if not is_secret(pair.partition("=")[0]))
-    return (
-        f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}{'?' if query else ''}{query}"
-    )
+    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}{'?' if query else ''}{query}"
 
 
 def public_body(body: Any) -> Any:
@@ -70,12 +68,12 @@ def public_body(body: Any) -> Any:
 
 def secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[str]:
     """The keys and passwords that a request carries. `body`: as parsed JSON."""
-    found = [
+    values = [
         *(value for name, value in headers.items() if is_secret(name)),
         *_of_url(url),
         *_of_body(body),
     ]
-    return {word for value in found for word in value.split() if len(word) >= _SHORTEST}
+    return {secret for value in values for secret in value.split() if len(secret) >= _SHORTEST}
 
 
 def hidden(data: bytes, secrets: Iterable[str]) -> bytes:
@@ -116,8 +114,8 @@ def _keys(segments: list[str]) -> Iterator[bool]:
 
 def _of_url(url: str) -> Iterator[str]:
     whole, _, query = url.partition("#")[0].partition("?")
-    place, _, path = whole.partition("://")[2].partition("/")
-    _, _, password = place.rpartition("@")[0].partition(":")
+    authority, _, path = whole.partition("://")[2].partition("/")
+    _, _, password = authority.rpartition("@")[0].partition(":")
     segments = path.split("/")
     values = [
         password,

@@ -36,7 +36,7 @@ from dragoman.wires.a2a import decode
 from dragoman.wires.a2a.errors import load_error
 from dragoman.wires.a2a.old import OLD_RPC
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, Quirks
-from dragoman.wires.a2a.runs import OLD_NAMES, dump_run, rpc_request
+from dragoman.wires.a2a.runs import OLD_NAMES, dump_run, last_index, rpc_request
 from dragoman.wires.a2a.tools import RESULT, TOOL_RESULTS_KEY, result_text
 
 __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", "name"]
@@ -70,7 +70,7 @@ def dump_request(
     losses: list[Loss] | None = None,
 ) -> Json:
     """A request → the parameters of `SendMessage`. Options are further fields of them."""
-    peer = quirks if isinstance(quirks, Quirks) else Quirks()
+    peer = _quirks_of(quirks)
     if losses is None:
         losses = []
     turns = agent_turns(request.messages, OWN, target)
@@ -87,6 +87,7 @@ def dump_request(
     params = dump_run(run_request)
     message = if_object(params["message"])
     message["messageId"] = f"{run_request.run_id or 'message'}-{len(request.messages)}"
+    # Without the extension an agent takes plain parts alone.
     if not peer.extras:
         message["parts"] = _plain_parts(run_request, if_list(message["parts"]))
         params["message"] = rest(message, "metadata", "extensions")
@@ -94,15 +95,19 @@ def dump_request(
     return merged(params, request.options)
 
 
+def _quirks_of(quirks: Any) -> Quirks:
+    return quirks if isinstance(quirks, Quirks) else Quirks()
+
+
 def _with_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
     """Returns the request with what our extension carries to agents that know it."""
-    run = request.run
-    return run_request.replace(
-        tools=tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)]),
-        context=() if run is None else run.context,
-        state=None if run is None else run.state,
-        settings=None if request.settings == Settings() else request.settings,
-    )
+    tools = tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
+    run_request = run_request.replace(tools=tools)
+    if request.run is not None:
+        run_request = run_request.replace(context=request.run.context, state=request.run.state)
+    if request.settings != Settings():
+        run_request = run_request.replace(settings=request.settings)
+    return run_request
 
 
 def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
@@ -120,19 +125,19 @@ def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
 def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
     """Returns what the agent has not heard: what its user says now, and before it, in words, what was said by others and to them."""
     messages = turns.messages[turns.known :]
-    answers = [at for at, message in enumerate(messages) if message.role is not Role.USER]
-    start = answers[-1] + 1 if answers else 0
+    start = last_index(messages, lambda message: message.role is not Role.USER) + 1
     calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
     texts: list[str] = []
     sent: list[Message] = []
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         # What its user says now is sent as it is, but for results of calls that others made.
         as_is = [
-            at >= start and not (isinstance(piece, ToolResultPart) and piece.id not in calls)
+            index >= start and not (isinstance(piece, ToolResultPart) and piece.id not in calls)
             for piece in message.content
         ]
-        if text := _retell(message, as_is, turns.known + at, losses):
+        if text := _retell(message, as_is, turns.known + index, losses):
             texts.append(f"{_SPEAKERS[message.role]}: {text}")
+        # A message of which nothing is left was told in words as a whole.
         pieces = tuple(compress(message.content, as_is))
         if pieces or not message.content:
             sent.append(message.replace(content=pieces))
@@ -141,18 +146,18 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
     return sent
 
 
-def _retell(message: Message, as_is: Sequence[bool], at: int, losses: list[Loss]) -> str:
-    """Returns in words what is not sent `as_is` of a message. `at`: its place in the conversation."""
+def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[Loss]) -> str:
+    """Returns in words what is not sent `as_is` of a message. `number`: its index in the conversation."""
     why = "what was said to others is told an agent of A2A in words"
     texts: list[str] = []
     for index, (piece, is_sent) in enumerate(zip(message.content, as_is, strict=True)):
         if is_sent:
             continue
         texts.append(_words_of(piece))
-        if (what := _LOST.get(type(piece))) is not None:
-            losses.append(Loss(at, index, what, why))
+        if (lost := _LOST.get(type(piece))) is not None:
+            losses.append(Loss(number, index, lost, why))
     if message.role is Role.SYSTEM:
-        losses.append(Loss(at, None, Lost.system_message, "A2A has none; its text is sent"))
+        losses.append(Loss(number, None, Lost.system_message, "A2A has none; its text is sent"))
     return "\n".join(filter(None, texts))
 
 
@@ -207,31 +212,33 @@ def dump_http(
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
     """A request as it is sent to the agent's URL."""
-    peer = quirks if isinstance(quirks, Quirks) else Quirks()
+    peer = _quirks_of(quirks)
     params = dump_request(request, target=target, quirks=peer, losses=losses)
     method = "SendStreamingMessage" if peer.streams else "SendMessage"
     path = f"/message:{'stream' if peer.streams else 'send'}"
-    http = _sent(method, path, params, peer)
+    http = _request(method, path, params, peer)
     return HttpRequest(http.path, http.headers, http.body, retries=request.retries)
 
 
 def dump_cancel(task_id: str, quirks: Any = None) -> HttpRequest:
     """The request that ends a task."""
-    peer = quirks if isinstance(quirks, Quirks) else Quirks()
-    return _sent("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
+    peer = _quirks_of(quirks)
+    return _request("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
 
 
-def _sent(method: str, path: str, params: Json, peer: Quirks) -> HttpRequest:
-    headers = {
-        "accept": "text/event-stream" if method == "SendStreamingMessage" else "application/json"
-    }
-    if peer.version != "0.3":
+def _request(method: str, path: str, params: Json, peer: Quirks) -> HttpRequest:
+    headers = {"accept": "application/json"}
+    if method == "SendStreamingMessage":
+        headers["accept"] = "text/event-stream"
+    # 0.3 has no header for the version, and the older name of the one for extensions.
+    is_old = peer.version == "0.3"
+    if not is_old:
         headers["a2a-version"] = peer.version
     if peer.extras:
-        headers["a2a-extensions" if peer.version != "0.3" else "x-a2a-extensions"] = EXTENSION
+        headers["x-a2a-extensions" if is_old else "a2a-extensions"] = EXTENSION
     if peer.binding == "rest":
         return HttpRequest(path, headers, params)
-    if peer.version == "0.3":
+    if is_old:
         return HttpRequest("", headers, rpc_request(OLD_NAMES[method], OLD_RPC.dump_params(params)))
     return HttpRequest("", headers, rpc_request(method, params))
 

@@ -155,6 +155,7 @@ class _Compaction:
         for id_, arguments in calls:
             if not isinstance(arguments, dict):
                 continue
+            # Arguments may come before the call that they are of.
             target = self._calls[id_].arguments if id_ in self._calls else self._early
             target.setdefault(id_, {}).update(if_object(arguments))
 
@@ -318,10 +319,10 @@ def _plain(value: Any) -> Any:
 
 
 def role_name(message: Any) -> str:
-    """`user` or `agent`, from any age's word for it; else the word itself, or empty."""
+    """`user` or `agent`, from any version's name for it; else the name itself, or empty."""
     role = field(message, "role")
-    word = if_text(role) or if_text(getattr(role, "value", None))
-    return word.removeprefix("ROLE_").lower() if word.startswith("ROLE_") else word
+    name = if_text(role) or if_text(getattr(role, "value", None))
+    return name.removeprefix("ROLE_").lower() if name.startswith("ROLE_") else name
 
 
 def parts_of(message: Any) -> list[Any]:

@@ -44,8 +44,8 @@ from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.errors import error_of
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.quirks import CANONICAL, OLD_KINDS, PATCH_TYPE, extras, others
-from dragoman.wires.a2a.runs import is_rpc
+from dragoman.wires.a2a.quirks import CANONICAL, OLD_KINDS, PATCH_TYPE, extras, others, role_of
+from dragoman.wires.a2a.runs import is_rpc, last_index
 from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 
 __all__ = ["PlainDecoder", "member"]
@@ -99,7 +99,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
     def admit(self, kind: str, fields: Json) -> bool:
         """See `RunDecoder.admit`."""
-        self.task_id = if_text(fields.get("id" if kind == "task" else "taskId")) or self.task_id
+        name = "id" if kind == "task" else "taskId"
+        self.task_id = if_text(fields.get(name)) or self.task_id
         return True
 
     def read_object(self, kind: str, fields: Json) -> None:
@@ -137,6 +138,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         is_last = is_over(state_of(status.get("state")))
         history = map(if_object, if_list(fields.get("history")))
         history_ids = {if_text(message.get("messageId")) for message in history}
+        # Some agents list an answer in the history and as an artifact.
         for message in group_artifacts(fields):
             if message["messageId"] not in history_ids:
                 self._read_whole_artifact(message, is_last=is_last)
@@ -197,6 +199,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
             self._read_shared(id_, parts, is_change=appends)
             return
         if not appends:
+            # The events of a message cannot be replaced: it is dropped, and told anew under its id.
             self._replace_artifact(id_)
         emitter = self._emitters.get(id_)
         if emitter is None:
@@ -218,6 +221,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         """An artifact as a task has it, of which something may have been told already. `is_last`: nothing more of it comes."""
         id_ = if_text(message.get("messageId"))
         parts = _parts_of(message)
+        # A stream cuts texts anywhere, so they are compared joined.
         text, other_parts = _gist(parts)
         text_before, other_parts_before = _gist(self._parts.get(id_, []))
         has_same_parts = other_parts == other_parts_before
@@ -227,6 +231,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         if id_ in self._emitters and text.startswith(text_before) and has_same_parts:
             news = [{"text": text[len(text_before) :]}]
             update = {**update, "artifact": {"artifactId": id_, "parts": news}, "append": True}
+        # An artifact that comes whole keeps the form that its message has, such as results of their own.
         elif is_last and id_ not in self._told:
             self._parts[id_] = parts
             self._tell_message(message)
@@ -275,6 +280,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
     def _end_run(self, state: str, message: Json, fields: Json) -> None:
         run_id = self._run_id
+        # The end of a growing text goes before the ends of other messages; what an error says is no part of it.
         is_told = state not in _ERRORS and self._tell_end(message)
         self._finish_emitters(load_finish(state) or FinishReason.stop)
         usage = load_usage(extras(fields.get("metadata")))
@@ -312,6 +318,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         if not calls:
             return load_pending(message, state)
         if not is_told:
+            # Calls of a task that waits for input are those that the client is to run.
             for_client = [
                 part.replace(content=tuple(map(_for_client, part.content))) for part in loaded
             ]
@@ -324,21 +331,19 @@ class PlainDecoder(RunDecoder[OpenPart]):
         if kind == CHUNK:
             self._grow(message)
             return
+        # Both say the whole text of the answer that the chunks before them told in pieces.
         if kind in (START, END):
             if not self._tell_end(message):
                 self._tell_message(message)
             self._finish_growing()
             return
         pieces = [piece for part in _parts_of(message) for piece in load_content(part)]
-        thoughts = tuple(piece for piece in pieces if isinstance(piece, ThinkingPart))
-        if thoughts and len(thoughts) == len(pieces):
+        if pieces and all(isinstance(piece, ThinkingPart) for piece in pieces):
             id_ = if_text(message.get("messageId")) or None
-            self._tell([Message(Role.MODEL, thoughts, id_, origin=self._model)])
+            self._tell([Message(Role.MODEL, tuple(pieces), id_, origin=self._model)])
         elif pieces:
-            note = {name: message[name] for name in ("messageId", "parts") if name in message}
-            metadata = others(message.get("metadata"))
-            value = {"message": note, **({"metadata": metadata} if metadata else {})}
-            self._events.append(Custom("a2a.status", value))
+            # It is no part of the answer, which comes as an artifact or with the end.
+            self._events.append(Custom("a2a.status", _note_of(message)))
 
     # texts that grow
 
@@ -365,6 +370,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
             return False
         emitter, before = self._growing
         text = _text_of(message)
+        # An agent that says its answer once more with the end has said it already.
         if emitter.finished:
             return text == before
         if not holds(text, before):
@@ -394,6 +400,7 @@ def member(event: JsonMap) -> tuple[str, Json]:
     kind = event.get("kind")
     if isinstance(kind, str) and kind in _MEMBERS:
         return _MEMBERS[kind], dict(event)
+    # Some older agents leave the kind out, so the fields must tell.
     if "parts" in event and "role" in event:
         return "message", dict(event)
     if isinstance(event.get("id"), str) and "status" in event:
@@ -416,12 +423,18 @@ def _gist(parts: Sequence[Json]) -> tuple[str, list[Json]]:
 def _answers_in(history: Sequence[Any]) -> list[Json]:
     """Returns what the agent said behind the last question."""
     messages = [if_object(message) for message in history]
-    questions = [
-        index
-        for index, message in enumerate(messages)
-        if if_text(message.get("role")) in ("user", "ROLE_USER")
-    ]
-    return messages[questions[-1] + 1 if questions else 0 :]
+    asked = last_index(messages, lambda message: role_of(message.get("role")) is Role.USER)
+    return messages[asked + 1 :]
+
+
+def _note_of(message: Json) -> Json:
+    """Returns what an agent says while it works, as an application may show it."""
+    note: Json = {
+        "message": {name: message[name] for name in ("messageId", "parts") if name in message}
+    }
+    if metadata := others(message.get("metadata")):
+        note["metadata"] = metadata
+    return note
 
 
 def _client_call(call: ToolCallPart) -> ToolCallPart:

@@ -24,7 +24,7 @@ from dragoman import json_bytes
 from dragoman.codec import run_encoder
 from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import Json, JsonMap
+from dragoman.codec.json_values import Json, JsonMap, if_text
 from dragoman.codec.run_encoder import Key, RunEncoder, split_frame
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import ContentRefusedError, StreamCutError
@@ -96,7 +96,7 @@ _ARTIFACT_NAMES: Mapping[type, str] = {
 """Type of a part → the name of its artifact; others are files."""
 
 
-class OpenPart(run_encoder.OpenPart):
+class ArtifactPart(run_encoder.OpenPart):
     """A part of a message that clients see, and whose end is to come."""
 
     __slots__ = ("artifact_id", "is_begun", "key", "name")
@@ -111,7 +111,7 @@ class OpenPart(run_encoder.OpenPart):
         """Whether a piece of its artifact was written."""
 
 
-class Encoder(RunEncoder[OpenPart]):
+class Encoder(RunEncoder[ArtifactPart]):
     """Events → objects, and their bytes.
 
     `envelope`: `task_id`, `context_id`; `history`: messages of A2A that the task begins with; `goes_on`: the task was there before, and
@@ -132,7 +132,7 @@ class Encoder(RunEncoder[OpenPart]):
         self._artifacts: dict[str, list[str]] = {}
         """Id of a message → ids of the artifacts that show it."""
         self._artifact_ids = _ArtifactIds()
-        self._held: tuple[Key, OpenPart, str] | None = None
+        self._held: tuple[Key, ArtifactPart, str] | None = None
         """The delta of text that is not written yet, and the part that it is of."""
         self._is_begun = self._is_run = self._has_state = False
 
@@ -150,6 +150,7 @@ class Encoder(RunEncoder[OpenPart]):
         if not part.is_begun or key[1] != event.index or key[0] != event.message_id:
             return None
         if part.frame is None:
+            # All further pieces differ in their text alone, so one is made as an object, and its bytes are cut at the text.
             self._write_piece(part, [{"text": ""}], append=True, last=False)
             part.frame = split_frame(self._framed(self._taken()))
         part.deltas.append(event.delta)
@@ -167,6 +168,7 @@ class Encoder(RunEncoder[OpenPart]):
                 return False
         if type(event) is PartDelta and (event.message_id, event.index) in self.open:
             return True
+        # Clients see nothing of runs within tools, but that the task still works.
         if self._inner.has(event):
             self._carry(_without_details(event))
             self._write_working()
@@ -179,6 +181,7 @@ class Encoder(RunEncoder[OpenPart]):
 
     def end_stream(self) -> None:
         """See `RunEncoder.end_stream`. A run that was not ended was cut; messages alone are a task that is completed."""
+        # Messages without a run, as a gateway has them, are complete when they end.
         if self._is_run:
             error = StreamCutError("the run was cut before its end. Ask again.")
             self._end_failed(RunError(error))
@@ -192,6 +195,7 @@ class Encoder(RunEncoder[OpenPart]):
         """Writes the task, before anything else of it."""
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
+        # A new task is told as submitted first, and works from then on.
         state = WORKING if self._envelope.get("goes_on") else "TASK_STATE_SUBMITTED"
         metadata = dict(cast("JsonMap", self._envelope.get("metadata") or {}))
         if self._extras:
@@ -216,13 +220,13 @@ class Encoder(RunEncoder[OpenPart]):
 
     def _write_working(self, message: Json | None = None, **fields: str) -> None:
         """Writes a status that goes on, with the events that wait."""
-        if message is None and not self._extras:
+        if message is None and not self._extras:  # it would say nothing
             self.pending.clear()
         else:
             self.write(self._task.status_update(WORKING, message, self._carried(**fields)))
 
     def _write_piece(
-        self, part: OpenPart, parts: list[Json], *, append: bool, last: bool, **fields: str
+        self, part: ArtifactPart, parts: list[Json], *, append: bool, last: bool, **fields: str
     ) -> None:
         """Writes a piece of the artifact that shows a part."""
         artifact: Json = {"artifactId": part.artifact_id}
@@ -231,8 +235,9 @@ class Encoder(RunEncoder[OpenPart]):
             message_id, index = part.key
             artifact |= self._task.extension({"messageId": message_id, "index": str(index)})
         artifact["parts"] = parts
-        needs_metadata = self.pending or fields or not append
-        carried = self._carried(**fields) if needs_metadata else {}
+        carried: Json = {}
+        if self.pending or fields or not append:
+            carried = self._carried(**fields)
         part.is_begun = True
         self.write(self._task.artifact_update(artifact, carried, append=append, last=last))
 
@@ -257,12 +262,14 @@ class Encoder(RunEncoder[OpenPart]):
 
     def _part_started(self, event: PartStarted) -> None:
         self._carry(event)
+        # A part that starts again begins another artifact; what was streamed into the first one stays.
         key = (event.message_id, event.index)
         self.take_part(key)
         if not self._is_seen(event):
             return
-        part = OpenPart(key, event.part, "")
+        part = ArtifactPart(key, event.part, "")
         if not isinstance(event.part, ThinkingPart):
+            # Clients find a call by its id, so its artifact has that id too.
             call_id = event.part.id if isinstance(event.part, ToolCallPart) else ""
             part.artifact_id = self._artifact_ids.take(call_id or event.message_id)
             self._artifacts.setdefault(event.message_id, []).append(part.artifact_id)
@@ -297,7 +304,8 @@ class Encoder(RunEncoder[OpenPart]):
         if part is None:
             self._carry(event)
             return
-        finished = _finished_field(event, part)
+        finished = _dump_end(event, part)
+        # The text that is held is the last piece, if it is this part's: one object less.
         if self._held is not None and self._held[1] is part:
             self._release(last=True, finished=finished)
             return
@@ -335,6 +343,7 @@ class Encoder(RunEncoder[OpenPart]):
     def _state_delta(self, event: StateDelta) -> None:
         self._carry(event)
         operations = [dict(operation) for operation in event.operations]
+        # Changes are appended to the artifact of the state, so that a reader that comes late can apply them in order.
         part = {"data": operations, "mediaType": PATCH_TYPE}
         self._write_artifact("state", part, append=self._has_state)
         self._has_state = True
@@ -345,6 +354,7 @@ class Encoder(RunEncoder[OpenPart]):
 
     def _run_finished(self, event: RunFinished) -> None:
         self._release()
+        # A text is in the artifact of the model's last message already.
         if event.result is not None and not isinstance(event.result, str):
             self._write_artifact("result", dump_data(event.result))
         state, message = "TASK_STATE_COMPLETED", None
@@ -359,8 +369,9 @@ class Encoder(RunEncoder[OpenPart]):
 
     def _end_failed(self, event: RunError) -> None:
         self._release()
-        refused = isinstance(event.error, ContentRefusedError)
-        state = "TASK_STATE_REJECTED" if refused else "TASK_STATE_FAILED"
+        state = "TASK_STATE_FAILED"
+        if isinstance(event.error, ContentRefusedError):
+            state = "TASK_STATE_REJECTED"
         message = self._task.message([{"text": event.error.message or "the agent failed"}])
         self._write_end(state, [_without_details(event)], message)
 
@@ -408,7 +419,7 @@ class _ArtifactIds:
         return id_
 
 
-def _finished_field(event: PartFinished, part: OpenPart) -> str:
+def _dump_end(event: PartFinished, part: ArtifactPart) -> str:
     """Returns where the part is that ends, and the fields in which its start and its deltas make another part; all fields, and its
     type, if they make one of another type."""
     built = close_part(part.begun, part.deltas)
@@ -431,6 +442,7 @@ def _without_details(event: Event) -> Event:
     """An error without what the run had come to, of which the client has its part, and without what an upstream answered."""
     if not isinstance(event, RunError):
         return event
+    # The exception itself belongs to the server, which logs it whole.
     error = copy(event.error)
     error.body = error.partial = error.result = None
     return RunError(error, event.run_id, event.native)
@@ -445,17 +457,18 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # 
     """What `encoder` takes of a request: the task that it goes on with, else a new one of that id, and what was said to it."""
     if request is None:
         return {"task_id": id, "context_id": id, "now": lambda: now}
-    task_id = OWN.fields(request.native).get("taskId")
-    goes_on = isinstance(task_id, str) and bool(task_id)
+    task_id = if_text(OWN.fields(request.native).get("taskId"))
     context_id = request.thread_id or id
-    ids = {"taskId": task_id if goes_on else id, "contextId": context_id}
-    asked = [message for message in request.messages if message.role is Role.USER][-1:]
+    ids = {"taskId": task_id or id, "contextId": context_id}
+    # The agent's own history has what came before; the task begins with what is said to it now.
+    questions = [message for message in request.messages if message.role is Role.USER][-1:]
     fields: Json = {
         "task_id": ids["taskId"],
         "context_id": context_id,
-        "goes_on": goes_on,
+        "goes_on": bool(task_id),
         "history": [
-            _without_carried({**dump_message(message, f"{id}:asked"), **ids}) for message in asked
+            _without_carried({**dump_message(message, f"{id}:asked"), **ids})
+            for message in questions
         ],
         "now": lambda: now,
     }
@@ -486,6 +499,7 @@ def dump_response(
     task = aggregated([*objects, *run.closing()])
     if envelope.get("extras", True):
         fields = with_events(compact([_without_details(event) for event in events]))
+        # A task that is read whole has no objects that could carry the events, so it carries all of them.
         held = {"type": "run", "run": fields.get("events", "[]")}
         task["metadata"] = {**task.get("metadata", {}), EXTENSION: held}
     return task

@@ -110,8 +110,10 @@ def rpc_error(error: DragomanError, reason: str = "") -> Json:
 def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
     """An exception → the answer of the REST binding."""
     reason, fault = fault_of(error, reason)
-    status = status_of(error) if reason == "INTERNAL_ERROR" else fault.status
-    grpc = _STATUS_NAMES.get(status, fault.grpc) if reason == "INTERNAL_ERROR" else fault.grpc
+    status, grpc = fault.status, fault.grpc
+    if reason == "INTERNAL_ERROR":  # the protocol has no word for who may ask, and how often
+        status = status_of(error)
+        grpc = _STATUS_NAMES.get(status, grpc)
     body = {
         "code": status,
         "status": grpc,
@@ -130,6 +132,7 @@ def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorRes
     """An exception before a request was understood → the answer. `purpose`: of the place that it goes to; by JSON-RPC it is an answer of
     that, unless it is about who asks. `kind`: the media type of what was sent."""
     plain = rest_error(error)
+    # Clients, and proxies between, act on these by the status of HTTP.
     if purpose != "rpc" or plain.status in (401, 403, 413, 429, 503):
         return plain
     reason = ""

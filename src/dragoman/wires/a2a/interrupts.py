@@ -55,6 +55,7 @@ def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool 
     parts: list[Json] = []
     for interrupt in pending:
         name = interrupt.call.name if interrupt.call is not None else ""
+        # A client that knows no data parts of ours shows the words, and sends words back (see `answered`).
         question = interrupt.message or _DEFAULT[interrupt.reason].format(name=name)
         parts += [{"text": question}, dump_data(_dump_question(interrupt))]
     message: Json = {
@@ -88,12 +89,9 @@ def _dump_question(interrupt: Interrupt) -> Json:
 def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
     """The message of a task that waits → what it waits for. A task of another agent asks one question, in the words of its message."""
     fields = if_object(message)
-    carried = extras(fields.get("metadata"))
-    if "pending" in carried:
-        try:
-            return msgspec.convert(json_of(carried["pending"]), tuple[Interrupt, ...])
-        except (ValueError, TypeError, RecursionError):
-            pass
+    carried = _load_carried(fields)
+    if carried is not None:
+        return carried
     parts = [if_object(part) for part in if_list(fields.get("parts"))]
     data = [if_object(part.get("data")) for part in parts]
     questions = [_load_question(value) for value in data if value.get("type") == QUESTION]
@@ -103,6 +101,16 @@ def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
     reason = "auth" if state == "TASK_STATE_AUTH_REQUIRED" else "input"
     id_ = if_text(fields.get("messageId")) or reason
     return (Interrupt(id_, reason, message="\n".join(texts) or None),)
+
+
+def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
+    carried = extras(message.get("metadata"))
+    if "pending" not in carried:
+        return None
+    try:
+        return msgspec.convert(json_of(carried["pending"]), tuple[Interrupt, ...])
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 def _load_question(data: JsonMap) -> Interrupt | None:
@@ -184,6 +192,7 @@ def _words_of(message: Message) -> str:
 def _answer(question: Interrupt, text: str) -> Resume | None:
     if question.reason != "approval":
         return question.answer(text)
+    # What is neither a yes nor a no is a message of its own, and the task goes on waiting.
     word = text.casefold().rstrip(".!")
     if word in _YES:
         return question.approve()

@@ -1,7 +1,7 @@
 """A conversation ⇄ A2A messages: 1.0's are written; those of 0.2 and 0.3 (`kind`, lower-case roles) and of older agents are read too.
 
 A message whose plain reading is not the message (`_says_all`) carries its stored form under our extension. Texts and files that its
-parts hold already are not repeated there: an entry `at` names the part (`_packed`, `_unpacked`).
+parts hold already are not repeated there: an entry `at` names the part (`_pack`, `_unpack`).
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ def group_artifacts(task: JsonMap) -> list[Json]:
         is_shared = id_ in SHARED and artifact.get("name") == id_
         if not parts or is_shared or metadata.get("retracted") is True:
             continue
+        # Our own encoder writes an artifact a part; those of one message are one again.
         message_id = extras(metadata).get("messageId", "")
         if message_id and messages and messages[-1]["messageId"] == message_id:
             messages[-1]["parts"].extend(parts)
@@ -138,7 +139,7 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
     if not isinstance(parts, list):
         raise HistoryError("the parts of a message are a list; send it")
     carried = extras(fields.get("metadata")).get("message")
-    exact = None if carried is None else _unpacked(carried, if_list(parts), role)
+    exact = None if carried is None else _unpack(carried, if_list(parts), role)
     if exact is not None:
         is_answer = exact.role is Role.MODEL
         return [exact.replace(origin=origin) if is_answer and origin is not None else exact]
@@ -172,6 +173,7 @@ def _split(
         )
         for number, (owner, pieces) in enumerate(runs or [(role, [])])
     ]
+    # What stands beside the parts is told once, with the first message.
     first = messages[0].replace(metadata=others(fields.get("metadata")), native=native)
     return [first, *messages[1:]]
 
@@ -214,7 +216,7 @@ def dump_message(message: Message, spare_id: str = "message", *, extras: bool = 
     metadata: Json = dict(message.own_metadata)
     if extras and not _says_all(message, {**entry, "metadata": metadata}):
         metadata[CANONICAL] = canonical_type(message)
-        metadata[EXTENSION] = {"type": "message", "message": _packed(message, indexes)}
+        metadata[EXTENSION] = {"type": "message", "message": _pack(message, indexes)}
         entry["extensions"] = list(dict.fromkeys([*if_list(entry.get("extensions")), EXTENSION]))
     return {**entry, "metadata": metadata} if metadata else entry
 
@@ -241,13 +243,14 @@ def _has_numbers(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _packed(message: Message, indexes: Sequence[int]) -> str:
+def _pack(message: Message, indexes: Sequence[int]) -> str:
     """The stored form of a message. Pieces that its parts hold are told by the `indexes` of these."""
     try:
         stored = json_bytes.decode(message.to_json())
     except HistoryError:  # half a character, which no JSON holds
         return ""
     content = stored.get("content", [])
+    # A file's bytes are most of what a message weighs, and a text most of what it says: neither is sent twice.
     for index, (piece, part_index) in enumerate(zip(message.content, indexes, strict=True)):
         if isinstance(piece, TextPart) and piece.native is None:
             content[index] = {"at": part_index}
@@ -256,21 +259,22 @@ def _packed(message: Message, indexes: Sequence[int]) -> str:
     return text_of(stored)
 
 
-def _unpacked(text: str, parts: list[Any], role: Role) -> Message | None:
-    """What `_packed` wrote → the message; `None`: it cannot be read, or does not fit what it stands beside."""
+def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
+    """What `_pack` wrote → the message; `None`: it cannot be read, or does not fit what it stands beside."""
     stored = if_object(json_of(text))
     content = stored.get("content", [])
     if not stored or not isinstance(content, list):
         return None
     try:
-        stored["content"] = [_filled(entry, parts) for entry in if_list(content)]
+        stored["content"] = [_fill(entry, parts) for entry in if_list(content)]
         message = Message.from_json(json_bytes.encode(stored))
     except (HistoryError, ValueError, TypeError, LookupError):
         return None
+    # A client may change what it sends back; it cannot make a message of its own the model's.
     return message if (message.role is Role.MODEL) == (role is Role.MODEL) else None
 
 
-def _filled(entry: Any, parts: list[Any]) -> Any:
+def _fill(entry: Any, parts: list[Any]) -> Any:
     """Returns a stored piece with what its part holds."""
     fields = if_object(entry)
     index = fields.get("at")
@@ -291,6 +295,7 @@ def votes(message: Any) -> int:
     fields = if_object(message)
     if role_of(fields.get("role")) is None or not isinstance(fields.get("parts"), list):
         return 0
+    # No other format names its roles so.
     if isinstance(fields["role"], str) and fields["role"].startswith("ROLE_"):
         return 3
     if fields.get("kind") == "message" or CANONICAL in if_object(fields.get("metadata")):

@@ -103,7 +103,7 @@ def text_of(value: Any) -> str:
 
 def json_of(text: Any) -> Any:
     """Returns the JSON value of a text; None if it is no JSON, or nests too deep."""
-    return _decoded(text, Any)
+    return _decode(text, Any)
 
 
 def extras(metadata: Any) -> dict[str, str]:
@@ -126,7 +126,7 @@ def with_events(events: Sequence[Event]) -> dict[str, str]:
 
 def load_events(text: str) -> list[Event] | None:
     """Returns the events of the field `events`; None if they cannot be read."""
-    raw_events = _decoded(text, list[msgspec.Raw])
+    raw_events = _decode(text, list[msgspec.Raw])
     if raw_events is None:
         return None
     try:
@@ -135,7 +135,7 @@ def load_events(text: str) -> list[Event] | None:
         return None
 
 
-def _decoded(text: Any, kind: Any) -> Any:
+def _decode(text: Any, kind: Any) -> Any:
     if not isinstance(text, str):
         return None
     try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,6 +28,7 @@ __all__ = [
     "framed",
     "in_task",
     "is_rpc",
+    "last_index",
     "load_run",
     "routes",
     "rpc_failure",
@@ -51,6 +52,14 @@ OLD_METHODS: Mapping[str, str] = {
 """Name in 0.3 → in 1.0."""
 OLD_NAMES = {name: old_name for old_name, name in OLD_METHODS.items()}
 """Name in 1.0 → in 0.3."""
+
+
+def last_index(messages: Sequence[T], is_match: Callable[[T], bool]) -> int:
+    """Returns the index of the last message that matches, or -1."""
+    for index in range(len(messages) - 1, -1, -1):
+        if is_match(messages[index]):
+            return index
+    return -1
 
 
 def is_rpc(value: Any) -> bool:
@@ -78,6 +87,7 @@ def framed(value: JsonMap) -> bytes:
     return event_bytes(json_bytes.encode(value))
 
 
+T = TypeVar("T")
 _AGENTS = ("/a2a", "/a2a/agents/{model}")
 routes = (
     Route("GET", "/.well-known/agent-card.json", "card", public=True),
@@ -141,6 +151,7 @@ def load_run(
     if not isinstance(message, dict):
         raise HistoryError("a request of A2A has a message; send one")
     entry = if_object(message)
+    # Answers are parts of the message, and a text may stand beside them.
     resumes, unanswered = _split_answers(entry)
     messages = [] if unanswered is None else load_message(unanswered, origin)
     if any(message.role is Role.MODEL for message in messages):
@@ -197,6 +208,7 @@ def _with_fields(native: Native, fields: Json) -> Native:
 
 
 def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
+    # Some libraries send the names of protobuf's fields.
     task_id = {"taskId": message["task_id"]} if "task_id" in message else {}
     fields = {
         **task_id,
@@ -212,21 +224,18 @@ def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
     """A request → the parameters that ask it. One message is sent; what came before it is known to the agent: a history that is not
     is a loss."""
-    answers = [at for at, message in enumerate(request.messages) if message.role is Role.MODEL]
-    start = answers[-1] + 1 if answers else 0
+    # The agent has its own answers, and what was said before them.
+    start = last_index(request.messages, lambda message: message.role is Role.MODEL) + 1
     if losses is not None:
         why = "an agent of A2A keeps the conversation itself"
         losses += [Loss(index, None, Lost.message, why) for index in range(start)]
     fields = OWN.fields(request.native)
     spare_id = if_text(fields.get("messageId")) or f"{request.run_id or 'run'}:asked"
     entries = [dump_message(message, spare_id) for message in request.messages[start:]]
-    message = _joined(entries, spare_id)
+    message = _join(entries, spare_id)
     message["parts"] = [*map(dump_resume, request.resume), *message["parts"]]
-    metadata = if_object(message.get("metadata"))
-    if carried := _carried_fields(request):
-        extension = {**if_object(metadata.get(EXTENSION)), "run": text_of(carried)}
-        metadata = message["metadata"] = {**metadata, EXTENSION: extension}
-    if EXTENSION in metadata:
+    _add_carried(message, request)
+    if EXTENSION in if_object(message.get("metadata")):
         extensions = [*if_list(fields.get("extensions")), EXTENSION]
         message["extensions"] = list(dict.fromkeys(extensions))
     if request.thread_id:
@@ -236,15 +245,17 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
     return {**params, "metadata": dict(request.metadata)} if request.metadata else params
 
 
-def _carried_fields(request: RunRequest) -> Json:
-    """Returns the fields that are carried, and say something, but `metadata`, for which the parameters have a field."""
-    fields = {
-        name: msgspec.to_builtins(getattr(request, name)) for name in _CARRIED if name != "metadata"
-    }
-    return {name: value for name, value in fields.items() if value}
+def _add_carried(message: Json, request: RunRequest) -> None:
+    """Adds the fields that are carried, and say something, to a message; not `metadata`, for which the parameters have a field."""
+    names = [name for name in _CARRIED if name != "metadata"]
+    values = {name: msgspec.to_builtins(getattr(request, name)) for name in names}
+    if carried := {name: value for name, value in values.items() if value}:
+        metadata = if_object(message.get("metadata"))
+        extension = {**if_object(metadata.get(EXTENSION)), "run": text_of(carried)}
+        message["metadata"] = {**metadata, EXTENSION: extension}
 
 
-def _joined(messages: list[Json], spare_id: str) -> Json:
+def _join(messages: list[Json], spare_id: str) -> Json:
     """Returns several messages as the one that is sent."""
     if len(messages) == 1:
         return messages[0]

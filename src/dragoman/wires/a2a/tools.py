@@ -73,7 +73,9 @@ def load_call(data: JsonMap) -> ToolCallPart:
     call = ToolCallPart(id_, name, run_by=run_by if run_by in ("client", "provider") else "agent")
     if data.get("state") == "cut" and not isinstance(arguments, dict):
         return msgspec.structs.replace(call, raw=if_text(arguments), state="cut")
-    text = text_of(arguments) if arguments and isinstance(arguments, dict) else if_text(arguments)
+    text = if_text(arguments)
+    if arguments and isinstance(arguments, dict):
+        text = text_of(arguments)
     return parse_call(call, text) if text else call
 
 

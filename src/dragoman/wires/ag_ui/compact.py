@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    if_list,
+    if_object,
+    if_text,
+    optional_field,
+    rest,
+)
 from dragoman.errors import DecodeError
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
 from dragoman.wires.ag_ui.decode_old import OldEvents
@@ -34,12 +42,12 @@ class _Stream:
         self._head = {"type": family.content, family.key: id_}
         self._family = family
 
-    def add(self, kind: str, fields: Json) -> bool:
+    def add(self, event_type: str, fields: Json) -> bool:
         """One more object of it. Returns whether that ends it."""
-        if kind == self._family.content:
+        if event_type == self._family.content:
             self._deltas.append(if_text(fields.get("delta")))
             self._metadata |= if_object(fields.get("metadata"))
-        elif kind == self._family.start:
+        elif event_type == self._family.start:
             self._begin(fields)
         else:
             self._end = fields
@@ -53,7 +61,7 @@ class _Stream:
             more = {}
         before = if_object(self._start.get("metadata")) if self._start else {}
         metadata = {**before, **more}
-        self._start = {**rest(fields, "metadata"), **({"metadata": metadata} if metadata else {})}
+        self._start = {**rest(fields, "metadata"), **optional_field("metadata", metadata)}
 
     def dump(self) -> list[Json]:
         """All of it, made one."""
@@ -86,28 +94,28 @@ class _Compactor:
 
     def add(self, fields: Json) -> None:
         """The next object."""
-        kind = if_text(fields.get("type"))
-        family = FAMILIES.get(kind)
+        event_type = if_text(fields.get("type"))
+        family = FAMILIES.get(event_type)
         if family is not None and family is not REASONING:
-            self._add_to_stream(family, kind, fields)
-        elif kind in _STATES:
+            self._add_to_stream(family, event_type, fields)
+        elif event_type in _STATES:
             self._states.append(fields)
         else:
-            if kind in _BORDERS:
+            if event_type in _BORDERS:
                 # what goes on behind a border is written behind it
                 self._streams.clear()
-            if kind in _BORDERS and kind != _MESSAGES:
+            if event_type in _BORDERS and event_type != _MESSAGES:
                 self._end_states()
             self._out.append(fields)
 
-    def _add_to_stream(self, family: Family, kind: str, fields: Json) -> None:
+    def _add_to_stream(self, family: Family, event_type: str, fields: Json) -> None:
         key = (family, if_text(fields.get(family.key)))
         stream = self._streams.get(key)
         if stream is None:
             stream = self._streams[key] = _Stream(*key)
             # its place is where it begins, however late its end comes
             self._out.append(stream)
-        if stream.add(kind, fields):
+        if stream.add(event_type, fields):
             del self._streams[key]
 
     def _end_states(self) -> None:

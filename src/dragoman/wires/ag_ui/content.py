@@ -59,6 +59,7 @@ def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = 
     if not pieces:
         return [] if is_list else ""
     first = pieces[0]
+    # older peers read texts alone, so one plain text is sent as such
     if len(pieces) == 1 and not is_list and type(first) is TextPart and not first.native:
         return first.text
     return [dump_block(piece, extras=extras) for piece in pieces]
@@ -85,20 +86,20 @@ def dump_block(piece: Block, *, extras: bool = True) -> Json:
 
 
 def _read(block: JsonMap) -> Block | None:
-    kind = block.get("type")
-    if kind == "text":
+    block_type = block.get("type")
+    if block_type == "text":
         text = if_text(block.get("text"))
         return TextPart(text, load_native(block, "type", "text")) if text else None
-    if kind == "binary":
+    if block_type == "binary":
         return _read_binary(block)
-    if not isinstance(kind, str) or kind not in _MEDIA:
+    if not isinstance(block_type, str) or block_type not in _MEDIA:
         raise HistoryError(
-            f"AG-UI has no part of type {kind!r:.100}; it has text, image, audio, video and document"
+            f"AG-UI has no part of type {block_type!r:.100}; it has text, image, audio, video and document"
         )
-    return _read_media(kind, block)
+    return _read_media(block_type, block)
 
 
-def _read_media(kind: str, block: JsonMap) -> Media:
+def _read_media(block_type: str, block: JsonMap) -> Media:
     source = if_object(block.get("source"))
     mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
     metadata = app_metadata(block.get("metadata"))
@@ -115,7 +116,7 @@ def _read_media(kind: str, block: JsonMap) -> Media:
         part = LinkPart(f"data:{mime_type or ''};base64,{value}", mime_type, name)
         unread = source
     native = _media_native(block, name, unread)
-    form = {} if kind == _kind_of(part) else {"type": kind}
+    form = {} if block_type == _media_type(part) else {"type": block_type}
     return replace(part, native=OWN.note(native, form))
 
 
@@ -146,17 +147,17 @@ def _read_binary(block: JsonMap) -> Block:
 
 
 def _write(piece: Block) -> Json:
-    own = OWN.fields(piece.native)
+    native_fields = OWN.fields(piece.native)
     if isinstance(piece, TextPart):
-        return merged({"type": "text", "text": piece.text}, own)
+        return merged({"type": "text", "text": piece.text}, native_fields)
     source = _write_source(piece)
     if piece.mime_type is not None:
         source["mimeType"] = piece.mime_type
-    kind = OWN.form(piece.native).get("type", _kind_of(piece))
-    block = {"type": kind, "source": source}
+    block_type = OWN.form(piece.native).get("type", _media_type(piece))
+    block = {"type": block_type, "source": source}
     if piece.name:
         block["metadata"] = {_NAME: piece.name}
-    return merged(block, own)
+    return merged(block, native_fields)
 
 
 def _write_source(piece: Media) -> Json:
@@ -167,6 +168,6 @@ def _write_source(piece: Media) -> Json:
     return {"type": "file", "value": piece.id}
 
 
-def _kind_of(part: Media) -> str:
-    kind = (part.mime_type or "").partition("/")[0]
-    return kind if kind in _KINDS else "document"
+def _media_type(part: Media) -> str:
+    block_type = (part.mime_type or "").partition("/")[0]
+    return block_type if block_type in _KINDS else "document"

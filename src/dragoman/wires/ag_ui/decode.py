@@ -68,6 +68,7 @@ class Decoder(PartsDecoder):
 
     def ordinary(self, payload: bytes) -> bool:
         """Content of what is open, the shortest way."""
+        # most other payloads are told apart without parsing them
         if b'"delta"' not in payload or self._has_ended or self._older.is_within_chunks:
             return False
         try:

@@ -67,6 +67,7 @@ class ReadPart(OpenPart):
             whole = super().whole(cut=cut)
         if self.sealed is None or not isinstance(whole, ThinkingPart):
             return whole
+        # the peer's field holds what a provider signed: put it where that provider had it
         if "signed" in self.extras:
             return restore_signature(whole, self.extras["signed"], self.sealed)
         fields = {**OWN.fields(whole.native), "encryptedValue": self.sealed}
@@ -114,6 +115,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         open_messages = (current, *self.aside)
         if message is not None and message.role is role and message in open_messages:
             return message
+        # reasoning comes before the message that it belongs to, under an id of its own
         if current is not None and not current.spoke and current.role is role is Role.MODEL:
             self._entries[id_] = current  # so far it has nothing but thinking
             current.entries.append(id_)

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import Json, JsonMap, if_object, if_text, rest, text_or_json
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    if_object,
+    if_text,
+    optional_field,
+    rest,
+    text_or_json,
+)
 from dragoman.wires.ag_ui.decode_seed import SeedEvents
 from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family
 
@@ -72,44 +80,44 @@ class OldEvents:
     def read(self, event: JsonMap) -> list[Json]:
         """One object → those that it stands for."""
         fields = dict(event)
-        kind = fields.get("type")
-        if not isinstance(kind, str):
+        event_type = fields.get("type")
+        if not isinstance(event_type, str):
             return [fields]
-        is_old = "-" in kind or kind.islower()
+        is_old = "-" in event_type or event_type.islower()
         if is_old:
-            kind = kind.replace("-", "_").replace(".", "_").upper()
+            event_type = event_type.replace("-", "_").replace(".", "_").upper()
             fields = {_FIELDS.get(name, name): value for name, value in fields.items()}
-        if kind in _TYPES:
-            self._name_thought(kind, fields)
-        kind = fields["type"] = _TYPES.get(kind, kind)
-        if kind == "RUN_ERROR" and not isinstance(fields.get("message"), str):
+        if event_type in _TYPES:
+            self._name_thought(event_type, fields)
+        event_type = fields["type"] = _TYPES.get(event_type, event_type)
+        if event_type == "RUN_ERROR" and not isinstance(fields.get("message"), str):
             fields["message"] = _error_text(fields.get("error"))
         if (seed := self._seed.read(fields, is_old=is_old)) is not None:
             return [*self._close_lanes(list(self._lanes)), *seed]
-        if kind in _KEEPS_OPEN or kind.startswith("STEP_"):
-            return self._read_new(kind, fields)
-        return [*self._seed.close(), *self._read_new(kind, fields)]
+        if event_type in _KEEPS_OPEN or event_type.startswith("STEP_"):
+            return self._read_new(event_type, fields)
+        return [*self._seed.close(), *self._read_new(event_type, fields)]
 
     def close(self) -> list[Json]:
         """What is still to be told where the stream ends."""
         return self._seed.close()
 
-    def _name_thought(self, kind: str, fields: Json) -> None:
+    def _name_thought(self, event_type: str, fields: Json) -> None:
         """Thinking of old has no id: one is made for each span."""
-        if kind == "THINKING_START" or not self._thinking:
+        if event_type == "THINKING_START" or not self._thinking:
             self._thoughts += 1
             self._thinking = f"thinking-{self._thoughts}"
         fields.setdefault("messageId", self._thinking)
-        if kind == "THINKING_END":
+        if event_type == "THINKING_END":
             self._thinking = ""
 
-    def _read_new(self, kind: str, fields: Json) -> list[Json]:
+    def _read_new(self, event_type: str, fields: Json) -> list[Json]:
         """One object of today's shape."""
-        if kind in _CHUNKS:
-            return self._read_chunk(_CHUNKS[kind], fields)
+        if event_type in _CHUNKS:
+            return self._read_chunk(_CHUNKS[event_type], fields)
         closing: list[str] = []
-        if kind not in _KEEPS_OPEN:
-            closing = list(self._lanes) if kind in _CLOSES_ALL else [_owner_of(fields)]
+        if event_type not in _KEEPS_OPEN:
+            closing = list(self._lanes) if event_type in _CLOSES_ALL else [_owner_of(fields)]
         return [*self._close_lanes(closing), *_split_call(fields)]
 
     def _close_lanes(self, owners: list[str]) -> list[Json]:
@@ -125,10 +133,11 @@ class OldEvents:
         id_ = if_text(fields.get(family.key))
         if not id_ and lane is not None and lane[0] is family:
             id_ = lane[1]
-        common = {"subagentRunId": owner} if owner else {}
+        common = optional_field("subagentRunId", owner)
         out: list[Json] = []
         if lane != (family, id_):
             out += self._close_lanes([owner])
+            # a stream may name any number of runs; those beyond are never closed
             if len(self._lanes) < _MOST_LANES:
                 self._lanes[owner] = (family, id_)
             if family is REASONING:
@@ -148,7 +157,7 @@ def _owner_of(fields: JsonMap) -> str:
 
 
 def _end(family: Family, id_: str, owner: str) -> list[Json]:
-    common = {"subagentRunId": owner} if owner else {}
+    common = optional_field("subagentRunId", owner)
     ends: list[Json] = [{"type": family.end, family.key: id_, **common}]
     if family is REASONING:
         ends.append({"type": "REASONING_END", "messageId": id_, **common})
@@ -157,10 +166,10 @@ def _end(family: Family, id_: str, owner: str) -> list[Json]:
 
 def _split_call(fields: Json) -> list[Json]:
     """A start of old that holds the arguments → a start, the arguments and an end; a result of old → today's."""
-    kind = fields["type"]
-    if kind == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
+    event_type = fields["type"]
+    if event_type == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
         return [{**rest(fields, "result"), "content": text_or_json(fields["result"])}]
-    if kind != CALL.start or "arguments" not in fields:
+    if event_type != CALL.start or "arguments" not in fields:
         return [fields]
     function = if_object(fields.get("function")) or fields
     id_ = if_text(fields.get("toolCallId")) or if_text(fields.get("id"))

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import Json, JsonMap, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, if_text, optional_field, rest
 from dragoman.errors import DecodeError
 from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted
 from dragoman.message import Content, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
@@ -59,6 +59,7 @@ class PartsDecoder(MessagesDecoder):
     def _start(self, fields: Json) -> None:
         family = FAMILIES[fields["type"]]
         id_ = if_text(fields.get(family.key))
+        # the extras of others could say anything, so they are not even looked at
         start = self._start_own if self.is_own else self._start_foreign
         part = start(family, id_, fields)
         if isinstance(part.begun, ToolCallPart):
@@ -93,22 +94,22 @@ class PartsDecoder(MessagesDecoder):
 
     def _start_foreign(self, family: Family, id_: str, fields: Json) -> ReadPart:
         owner = if_text(fields.get("subagentRunId"))
-        own = rest(fields, *_COMMON, "metadata", *_OF_START)
+        native_fields = rest(fields, *_COMMON, "metadata", *_OF_START)
         metadata = app_metadata(fields.get("metadata"))
         part = _base_of(family, id_, fields)
         if family is TEXT:
             role = if_text(fields.get("role"))
             form = {"role": role} if role == "developer" else None
-            ours = ROLES.get(role, Role.MODEL)
-            message = self.message(id_, ours, owner, metadata, OWN.note(own, form))
+            our_role = ROLES.get(role, Role.MODEL)
+            message = self.message(id_, our_role, owner, metadata, OWN.note(native_fields, form))
             message.spoke = True
             message.spoken.add(id_)
         else:
-            own |= {"id": id_} if family is REASONING else {}
-            own |= {"metadata": metadata} if metadata else {}
-            part = replace(part, native=OWN.note(own))
-            place = self._place_call if family is CALL else self._place_thinking
-            message = place(id_, owner, if_text(fields.get("parentMessageId")))
+            native_fields |= {"id": id_} if family is REASONING else {}
+            native_fields |= optional_field("metadata", metadata)
+            part = replace(part, native=OWN.note(native_fields))
+            find_message = self._place_call if family is CALL else self._place_thinking
+            message = find_message(id_, owner, if_text(fields.get("parentMessageId")))
         message.parts.append((family.name, id_))
         message.next += 1
         return ReadPart(message.id, message.next - 1, part, message=message)
@@ -165,6 +166,7 @@ class PartsDecoder(MessagesDecoder):
 
     def _reasoning_end(self, fields: Json) -> None:
         part = self.open.pop((REASONING.name, if_text(fields.get("messageId"))), None)
+        # some servers end the span alone; in our own stream such a part was cut
         if part is not None and (part.is_ended or not self.is_own):
             self.close_part(part)
 
@@ -192,8 +194,8 @@ class PartsDecoder(MessagesDecoder):
             self.leave(owner)
             message = self.message(id_, Role.USER, owner, {})
         elif id_:
-            own = {**OWN.fields(result.native), "id": id_}
-            result = replace(result, native=OWN.note(own, OWN.form(result.native)))
+            native_fields = {**OWN.fields(result.native), "id": id_}
+            result = replace(result, native=OWN.note(native_fields, OWN.form(result.native)))
         message.spoken.add(id_)
         message.calls.add(result.id)
         message.next += 1

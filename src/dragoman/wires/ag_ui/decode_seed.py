@@ -45,14 +45,16 @@ class SeedEvents:
 
     def read(self, fields: Json, *, is_old: bool) -> list[Json] | None:
         """One object; `None`: it is of another shape. `is_old`: its type is written as those documents do."""
-        kind = fields["type"]
-        if kind in _TEXTS and "message" in fields and "delta" not in fields:
-            return self._read_text(kind, if_object(fields["message"]))
-        if kind in ("TOOL_CALL_START", "TOOL_CALL_ARGS") and (
+        event_type = fields["type"]
+        if event_type in _TEXTS and "message" in fields and "delta" not in fields:
+            return self._read_text(event_type, if_object(fields["message"]))
+        if event_type in ("TOOL_CALL_START", "TOOL_CALL_ARGS") and (
             "toolCall" in fields or "toolCalls" in fields
         ):
-            return self._read_calls(kind, fields)
-        if kind == "TOOL_CALL_RESULT" and ("results" in fields or (is_old and "result" in fields)):
+            return self._read_calls(event_type, fields)
+        if event_type == "TOOL_CALL_RESULT" and (
+            "results" in fields or (is_old and "result" in fields)
+        ):
             return [*self.close(), *_results(fields)]
         return None
 
@@ -60,7 +62,7 @@ class SeedEvents:
         """What is told and closed since something else begins."""
         return [*self._end_text(), *self._tell_calls()]
 
-    def _read_text(self, kind: str, message: Json) -> list[Json]:
+    def _read_text(self, event_type: str, message: Json) -> list[Json]:
         text, role = if_text(message.get("content")), message.get("role")
         if not message:
             return []
@@ -68,13 +70,14 @@ class SeedEvents:
             self._arguments.clear()
             return [*self.close(), *self._whole_text(text, role)]
         out = self._tell_calls()
-        if kind == "TEXT_MESSAGE_CHUNK":
+        if event_type == "TEXT_MESSAGE_CHUNK":
             return [*out, *self._go_on(text)]
         return [*out, *self._finish(text)]
 
     def _go_on(self, text: str) -> list[Json]:
         """The text so far; one that does not hold what was told is another answer's."""
         id_, before = self._text or ("", "")
+        # an earlier state of the text that came late
         if id_ and before != text and before.startswith(text):
             return []
         out: list[Json] = []
@@ -107,9 +110,9 @@ class SeedEvents:
         self._text = None
         return [_end(id_)]
 
-    def _read_calls(self, kind: str, fields: Json) -> list[Json]:
+    def _read_calls(self, event_type: str, fields: Json) -> list[Json]:
         calls = if_objects(fields.get("toolCalls")) or if_objects([fields.get("toolCall")])
-        if kind == "TOOL_CALL_ARGS":
+        if event_type == "TOOL_CALL_ARGS":
             for call in calls:
                 self._add_arguments(call)
             return []

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import Json, JsonMap, if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, optional_field, rest
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import StreamCutError
 from dragoman.event import (
@@ -70,6 +70,7 @@ class Encoder(MessagesEncoder):
             return False
         if not isinstance(event, RunStarted):
             self._open_run()
+        # what waits comes behind the start of the run, and before the event
         self.settle(event)
         return True
 
@@ -106,6 +107,7 @@ class Encoder(MessagesEncoder):
         self.over = False
         self._started = event
         self._opened = (
+            # the ids are those that the client asked for; where the event has others, it carries them
             self._thread_id or event.thread_id or event.run_id or "thread",
             self._run_id or event.run_id or "run",
         )
@@ -118,6 +120,7 @@ class Encoder(MessagesEncoder):
         parent = event.parent_run_id
         is_known = self._started is not None and parent is not None
         parents = (self._started and self._started.run_id, *self.subagents)
+        # a run that nobody here started has no end that could close it
         if not is_known or parent not in parents or event.run_id in self.subagents:
             self.carry(event)
             return
@@ -186,6 +189,7 @@ class Encoder(MessagesEncoder):
     def _end_all(self) -> None:
         """Closes what is open: the run ends."""
         self.over = True
+        # the protocol allows no end of a run within which anything is open
         self.release()
         self.end_parts(list(self.messages.values()))
         made = self.meta(_MADE)
@@ -233,11 +237,11 @@ class Encoder(MessagesEncoder):
 
 
 def _owner_field(owner: str | None) -> Json:
-    return {} if owner is None else {"subagentRunId": owner}
+    return optional_field("subagentRunId", owner)
 
 
 def _error_fields(event: RunError) -> Json:
-    return {"run_id": event.run_id, **({"native": event.native} if event.native else {})}
+    return {"run_id": event.run_id, **optional_field("native", event.native)}
 
 
 def encoder(**envelope: Any) -> Encoder:

@@ -44,6 +44,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self._client_ids: set[str] = set()
         """Ids of messages that the client said itself."""
         for message in self._request_messages:
+            # ids that the client has must not come twice, in whatever the run says
             self.group.meet(message)
             if message.id is not None and message.role is not Role.MODEL:
                 self._client_ids.add(message.id)
@@ -101,6 +102,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.carry(event)
 
     def _message_started(self, event: MessageStarted) -> None:
+        # the run's events begin with what the client said: it has that already
         if event.message_id in self._client_ids and event.role is not Role.MODEL:
             self._skipped.add(event.message_id)
             return
@@ -109,6 +111,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.end_parts([earlier])
         owner = self.owner_of(event.run_id)
         self.messages[event.message_id] = WrittenMessage(event, owner, self.group)
+        # the protocol knows one answer; the others are for decoders of ours
         if event.candidate:
             self.carry(event)
         else:
@@ -170,6 +173,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         if not message.is_written:
             self.carry(event)
             return
+        # the protocol takes back nothing: it replaces all messages
         standing = self._list_standing()
         if self.quirks.extras and not any(entry["role"] == "reasoning" for entry in standing):
             standing += message.dump_void(self.meta)

@@ -13,7 +13,7 @@ from functools import cached_property
 import msgspec
 
 from dragoman.codec.carried import find_difference, is_equal
-from dragoman.codec.json_values import Json, rest
+from dragoman.codec.json_values import Json, optional_field, rest
 from dragoman.codec.run_encoder import OpenPart
 from dragoman.event import MessageStarted, OpenText, PartStarted
 from dragoman.fold import close_part
@@ -71,6 +71,7 @@ class WrittenPart(OpenPart):
         else:
             fields["role"] = self.role
         fields |= {**self._owner, **meta(self.extras, self.metadata)}
+        # reasoning is enclosed in a span of its own
         if self.family is REASONING:
             return [{"type": "REASONING_START", "messageId": self.id, **self._owner}, fields]
         return [fields]
@@ -88,6 +89,7 @@ class WrittenPart(OpenPart):
         """What tells of its end, and of what no delta told."""
         self.piece = piece
         out: list[Json] = []
+        # no delta told the arguments, and an end cannot
         if isinstance(piece, ToolCallPart) and not self.deltas and (text := text_of(piece)):
             out.append({**self.content(text), **meta({"made": True})})
         extras, signature = self._end_extras(piece)
@@ -104,6 +106,7 @@ class WrittenPart(OpenPart):
             return {}, None
         read = close_part(self._base, self.deltas)
         more = msgspec.to_builtins(unsigned) if read is None else find_difference(unsigned, read)
+        # clients overwrite the metadata of the start by that of the end: repeat where the part is
         extras = {**rest(self.extras, "part"), "part": more}
         if signed:
             extras["signed"] = signed
@@ -154,7 +157,7 @@ class WrittenMessage:
         self.id = event.message_id
         self.owner = owner
         self._event = event
-        self._owner: Json = {} if owner is None else {"subagentRunId": owner}
+        self._owner: Json = optional_field("subagentRunId", owner)
         self._group = group
         self._speaker: str | None = None
         """Id of the message of theirs that calls are in."""
@@ -211,7 +214,7 @@ class WrittenMessage:
     def _place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Json]:
         """The id of the next message of theirs, and the extras that say where it is."""
         key = self._key
-        extras: Json = {"at": index} if index else {}
+        extras: Json = optional_field("at", index)
         if key != self.id:
             extras["m"] = self.id
         id_ = self._ids.take(index, is_thinking=is_thinking)

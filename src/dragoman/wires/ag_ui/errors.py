@@ -45,7 +45,7 @@ _CODES: Mapping[type[DragomanError], str] = {
     errors.StreamCutError: "stream_cut",
 }
 """Class → code."""
-_KINDS = {code: kind for kind, code in _CODES.items()}
+_KINDS = {code: error_class for error_class, code in _CODES.items()}
 _READER = ErrorReader(rules=ErrorRules())
 load_error = _READER.load_error
 
@@ -58,11 +58,11 @@ def code_of(error: DragomanError) -> str:
 def error_of(event: JsonMap) -> DragomanError:
     """RUN_ERROR, SUBAGENT_ERROR or the body of a refusal → the exception. A code that is nobody's of ours leads the words."""
     fields = {**event, **if_object(event.get("error"))}
-    words, code = if_text(fields.get("message")), if_text(fields.get("code"))
-    kind = _KINDS.get(code)
-    if kind is None:
-        words = f"{code}: {words}" if code and words else words or code
-    return (kind or errors.ProviderError)(words or "the agent failed and does not say why")
+    message, code = if_text(fields.get("message")), if_text(fields.get("code"))
+    error_class = _KINDS.get(code)
+    if error_class is None:
+        message = f"{code}: {message}" if code and message else message or code
+    return (error_class or errors.ProviderError)(message or "the agent failed and does not say why")
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:

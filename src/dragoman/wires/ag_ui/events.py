@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    optional_field,
+    rest,
+)
 from dragoman.codec.response import dump_entries, load_entries
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -63,9 +72,9 @@ REASONING = Family(
     "messageId",
 )
 FAMILIES: Mapping[str, Family] = {
-    kind: family
+    event_type: family
     for family in (TEXT, CALL, REASONING)
-    for kind in (family.start, family.content, family.end)
+    for event_type in (family.start, family.content, family.end)
 }
 """Type of an object → the family that it is of."""
 Calls = Mapping[str, ToolCallPart]
@@ -98,7 +107,7 @@ def unread(event: Event, fields: JsonMap) -> Json:
     """The extras of an object that is written for an event: what would be read otherwise."""
     read = READ[fields["type"]](fields, {})
     more = {} if read is None else find_difference(event, read)
-    return {_EVENT: more} if more else {}
+    return optional_field(_EVENT, more)
 
 
 # written
@@ -173,10 +182,11 @@ def _dump_patch(event: StateDelta) -> Json:
 
 def _dump_custom(event: Custom) -> Json:
     """A custom event; what was read of an object of another type is such an object again."""
-    kind = OWN.form(event.native).get("type")
+    event_type = OWN.form(event.native).get("type")
     value = if_object(event.value)
-    if value and _AS_CUSTOM.get(str(kind)) == event.name:
-        return {**value, "type": kind}
+    # what was read of a RAW or an ACTIVITY object is such an object again
+    if value and _AS_CUSTOM.get(str(event_type)) == event.name:
+        return {**value, "type": event_type}
     return {"type": "CUSTOM", "name": event.name, "value": event.value}
 
 
@@ -208,14 +218,14 @@ def _operations(value: Any) -> tuple[JsonMap, ...]:
     return tuple(if_objects(value))
 
 
-def _reader(event_type: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]) -> _Reader:
+def _reader(target: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]) -> _Reader:
     """What reads an object as an event of a type. `names`: our field → theirs, and what reads its value; `neutral`: fields of theirs that
     say nothing to us."""
     known = (*_COMMON, *neutral, *[name for name, _ in names.values()])
 
     def read(fields: JsonMap, _: Calls) -> Event:
         values = {ours: load(fields.get(name)) for ours, (name, load) in names.items()}
-        return event_type(**values, native=load_native(fields, *known))
+        return target(**values, native=load_native(fields, *known))
 
     return read
 
@@ -251,10 +261,10 @@ def _read_patch(fields: JsonMap, calls: Calls) -> Event | None:
 
 
 def _read_as_custom(fields: JsonMap, _: Calls) -> Event:
-    kind = fields["type"]
+    event_type = fields["type"]
     value = rest(fields, *_COMMON, "metadata", _OWNER[0])
-    native = OWN.with_form(load_native({"metadata": fields.get("metadata")}), type=kind)
-    return Custom(_AS_CUSTOM[kind], value, native, _optional_text(fields.get(_OWNER[0])))
+    native = OWN.with_form(load_native({"metadata": fields.get("metadata")}), type=event_type)
+    return Custom(_AS_CUSTOM[event_type], value, native, _optional_text(fields.get(_OWNER[0])))
 
 
 _OWNER = ("subagentRunId", _optional_text)

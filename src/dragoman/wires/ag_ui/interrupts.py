@@ -122,6 +122,7 @@ def _read_answer(entry: JsonMap) -> Resume:
     payload = entry.get("payload")
     fields = if_object(payload)
     is_cancelled = entry.get("status") == "cancelled"
+    # an answer is an object with `approved` or with `value`; clients send bare values too
     is_answer = isinstance(fields.get("approved"), bool) or set(fields) == {_VALUE}
     answer = Resume(
         entry["interruptId"],

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.codec.carried import find_difference, is_equal
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import Json, JsonMap, if_object, merged, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, merged, optional_field, rest
 from dragoman.codec.native import signatures
 from dragoman.message import (
     Content,
@@ -143,6 +143,7 @@ class _GroupWriter:
         return "developer" if developer and role is Role.SYSTEM else _SPEAKERS[role]
 
     def _add(self, entry: Json, extras: Json) -> Json:
+        # a first message that speaks is known by its own id, without extras
         if entry["id"] != self.ids.key or entry["role"] in ("tool", "reasoning", ACTIVITY):
             extras = {"of": self.ids.key, **extras}
         self.entries.append((entry, extras))
@@ -150,16 +151,16 @@ class _GroupWriter:
 
     def _place(self, index: int) -> Json:
         """Extras that say where a piece is, if that is not behind the one before it."""
-        place = {} if index == self._next else {"at": index}
+        position_extras = {} if index == self._next else {"at": index}
         self._next = index + 1
-        return place
+        return position_extras
 
     # pieces: each says whether it is written
 
     def _speak(self, index: int, piece: TextPart) -> bool:
         """A text is a message of its own."""
         more = find_difference(piece, TextPart(piece.text))
-        extras = {**self._place(index), **({"part": more} if more else {})}
+        extras = {**self._place(index), **optional_field("part", more)}
         entry: Json = {"id": self.ids.take(index), "role": self._role()}
         self._speaker = self._add(entry, extras)
         self._speaker["content"] = piece.text
@@ -199,9 +200,11 @@ class _GroupWriter:
         id_, group = self.ids.take(index), self.group
         call_id = group.answered(piece.id)
         names = ChainMap(self._names, group.names)
-        place = self._place(index)
+        position_extras = self._place(index)
         self._add(
-            *dump_result(piece, id_, call_id, place, names, parts=group.parts, extras=group.extras)
+            *dump_result(
+                piece, id_, call_id, position_extras, names, parts=group.parts, extras=group.extras
+            )
         )
         self._speaker = None
         return True
@@ -212,6 +215,7 @@ class _GroupWriter:
         id_ = fields.get("id")
         if piece.kind != ACTIVITY or not isinstance(id_, str) or "activityType" not in fields:
             return False
+        # another message may have got its id since it was read
         if not self.group.is_free(id_):
             return False
         self._end_blocks()
@@ -233,6 +237,7 @@ class _GroupWriter:
         if self._unwritten:
             extras["more"] = self._unwritten
         if self.group.extras:
+            # read the group as its reader will, and carry what comes out otherwise
             names: ChainMap[str, str] = ChainMap({}, self.group.names)
             read = load_group(list(enumerate(self._dump())), None, names)[0]
             if more := _unread(self.message, read):
@@ -267,27 +272,27 @@ def dump_group(message: Message, position: int, group: Group) -> list[Json]:
     return _GroupWriter(message, position, group).write()
 
 
-def dump_thinking(piece: ThinkingPart, id_: str, place: JsonMap) -> tuple[Json, Json]:
+def dump_thinking(piece: ThinkingPart, id_: str, position_extras: JsonMap) -> tuple[Json, Json]:
     """Thinking → a reasoning message without its extras, and those."""
-    own = rest(OWN.fields(piece.native), "id")
+    native_fields = rest(OWN.fields(piece.native), "id")
     entry: Json = {"id": id_, "role": "reasoning", "content": piece.text}
-    unsigned, signed, signature = (piece, None, None) if own else split_signature(piece)
-    entry = merged(entry, own)
+    unsigned, signed, signature = (piece, None, None) if native_fields else split_signature(piece)
+    entry = merged(entry, native_fields)
     if signature is not None:
         entry["encryptedValue"] = signature
-    extras: Json = {"signed": signed} if signed else {}
+    extras: Json = optional_field("signed", signed)
     more = find_difference(unsigned, load_thinking(entry, {"of": "", **extras, "part": None}))
     if signed and not more:
         more = find_difference(unsigned, ThinkingPart(piece.text))
     if more:
         extras["part"] = more
-    return entry, {**place, **extras}
+    return entry, {**position_extras, **extras}
 
 
 def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | None, str | None]:
     """Thinking without the text that its provider signed or hid it with, where that stood, and that text: the peer has a field for it."""
-    own = OWN.fields(piece.native).get("encryptedValue")
-    signed = {NAME: own} if isinstance(own, str) else signatures(piece.native)
+    native_fields = OWN.fields(piece.native).get("encryptedValue")
+    signed = {NAME: native_fields} if isinstance(native_fields, str) else signatures(piece.native)
     if len(signed) != 1:
         return piece, None, None
     ((wire, signature),) = signed.items()

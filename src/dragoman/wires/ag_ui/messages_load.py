@@ -129,11 +129,12 @@ def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> M
     role = entry["role"]
     metadata: Json = {}
     native: Native = None
+    # results and reasoning keep their fields in their pieces, not in the message
     if role not in ("tool", *_BESIDE):
         metadata = app_metadata(entry.get("metadata"))
-        own = rest(entry, "id", "role", "content", "toolCalls", "metadata")
+        native_fields = rest(entry, "id", "role", "content", "toolCalls", "metadata")
         form = {**form, **({"role": role} if role == "developer" else {})}
-        native = OWN.note(own, form)
+        native = OWN.note(native_fields, form)
     id_ = if_text(entry.get("id")) or None
     return Message(ROLES[role], content, id=id_, metadata=metadata, native=native)
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, optional_field, rest
 from dragoman.codec.native import Own
 from dragoman.message import Native
 
@@ -77,6 +77,7 @@ class Quirks(msgspec.Struct, frozen=True):
 
 def is_current(version: Any) -> bool:
     """Whether a peer that declares this version reads all of 1.0."""
+    # peers send what they like: no digit may be another script's, and no number endless
     head, dot, tail = version.partition(".") if isinstance(version, str) else ("", "", "")
     return (
         bool(dot)
@@ -107,7 +108,7 @@ def load_extras(metadata: Any) -> Json:
 def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
     """The field `metadata` of an object that has both; none where both are empty."""
     both = {**metadata, **dump_extras(fields)}
-    return {"metadata": both} if both else {}
+    return optional_field("metadata", both)
 
 
 def add_extras(fields: JsonMap, extras: JsonMap) -> Json:

@@ -77,8 +77,8 @@ def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
     given = if_object(body)
     bounded(given if problems is None else rest(given, "messages"))
     fields = {name: value for name, value in rename_fields(given).items() if value is not None}
-    for name, (kind, noun) in _TYPES.items():
-        if name in fields and not isinstance(fields[name], kind):
+    for name, (field_type, noun) in _TYPES.items():
+        if name in fields and not isinstance(fields[name], field_type):
             raise HistoryError(f"{name} of a RunAgentInput is a {noun}; send it as one")
     return fields
 
@@ -97,8 +97,12 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json: 
     }
     if request.resume:
         body["resume"] = dump_resume(request.resume)
-    own = OWN.fields(request.native)
-    body = {**own, **body, "protocolVersion": own.get("protocolVersion", VERSION)}
+    native_fields = OWN.fields(request.native)
+    body = {
+        **native_fields,
+        **body,
+        "protocolVersion": native_fields.get("protocolVersion", VERSION),
+    }
     # messages carry what is theirs; reading them again would cost as much as writing them
     read = load_run({**body, "messages": []})
     difference = find_difference(request.replace(messages=()), read)

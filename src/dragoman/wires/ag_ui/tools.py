@@ -14,6 +14,7 @@ from dragoman.codec.json_values import (
     if_object,
     if_text,
     merged,
+    optional_field,
     text_or_json,
 )
 from dragoman.codec.media import as_text
@@ -97,19 +98,19 @@ def load_call(call: JsonMap) -> ToolCallPart:
     return apply_difference(read, load_extras(call.get("metadata")).get("part"), ToolCallPart)
 
 
-def dump_call(piece: ToolCallPart, id_: str, place: JsonMap, *, extras: bool = True) -> Json:
-    """Writes an element of `toolCalls`. `id_`: under which the protocol knows the call; `place`: extras that say where it is."""
+def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool = True) -> Json:
+    """Writes an element of `toolCalls`. `id_`: under which the protocol knows the call; `position`: extras that say where it is."""
     function = {"name": piece.name, "arguments": text_of(piece)}
     call = merged({"id": id_, "type": "function", "function": function}, OWN.fields(piece.native))
     if not extras:
         return add_extras(call, {})
     difference = find_difference(piece, load_call(call))
-    return add_extras(call, {**place, **part_extras(difference)})
+    return add_extras(call, {**position, **part_extras(difference)})
 
 
 def part_extras(difference: JsonMap) -> Json:
     """The extras that say what of a part would be read otherwise; empty if nothing would."""
-    return {"part": difference} if difference else {}
+    return optional_field("part", difference)
 
 
 def text_of(call: ToolCallPart) -> str:
@@ -157,6 +158,7 @@ def load_result(message: JsonMap, extras: JsonMap, names: Mapping[str, str]) -> 
     form: Json = {}
     output, error = load_output(message.get("content"), extras, form), message.get("error")
     neutral = ["id", "role", "toolCallId", "content"]
+    # an error that repeats the output says nothing of its own
     if not isinstance(error, str) or error in ("", output):
         neutral.append("error")
     id_ = if_text(message.get("toolCallId"))
@@ -174,7 +176,7 @@ def dump_result(
     piece: ToolResultPart,
     id_: str,
     call_id: str,
-    place: JsonMap,
+    position: JsonMap,
     names: Mapping[str, str],
     *,
     parts: bool = True,
@@ -183,12 +185,12 @@ def dump_result(
     """Writes a tool's message. Returns it without its extras, and those. `call_id`: under which the protocol knows the call."""
     content, form = dump_output(piece, parts=parts, extras=extras)
     message = {"id": id_, "role": "tool", "toolCallId": call_id, "content": content}
-    own = OWN.fields(piece.native)
+    native_fields = OWN.fields(piece.native)
     if piece.is_error:
-        message["error"] = if_text(own.get("error")) or _error_text(content) or "error"
-    message = merged(message, own)
+        message["error"] = if_text(native_fields.get("error")) or _error_text(content) or "error"
+    message = merged(message, native_fields)
     difference = find_difference(piece, load_result(message, form, names))
-    return message, {**place, **form, **part_extras(difference)}
+    return message, {**position, **form, **part_extras(difference)}
 
 
 def _error_text(content: Any) -> str:

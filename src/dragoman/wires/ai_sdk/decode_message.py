@@ -34,7 +34,7 @@ from dragoman.wires.ai_sdk.quirks import OURS
 from dragoman.wires.ai_sdk_messages.reading import Reading, load_parts
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 
-__all__ = ["OpenPart", "TurnDecoder"]
+__all__ = ["PendingPart", "TurnDecoder"]
 
 _INPUT = "tool-input"
 _OUTPUT_PREFIX = "tool-output-"
@@ -42,7 +42,7 @@ _OUTPUT_FIELDS = ("output", "errorText", "providerExecuted")
 _CALL_FIELDS = ("title", "toolMetadata", "providerExecuted")
 
 
-class OpenPart(run_decoder.OpenPart):
+class PendingPart(run_decoder.OpenPart):
     """A part whose end is to come, with the metadata that the provider gave it."""
 
     __slots__ = ("metadata",)
@@ -65,7 +65,7 @@ class WaitingCall:
         self.call, self.part, self.message_id = call, part, message_id
 
 
-class TurnDecoder(RunDecoder[OpenPart]):
+class TurnDecoder(RunDecoder[PendingPart]):
     """Reads the messages of one turn. Parts that are open have the type of their chunks and their id as key."""
 
     def __init__(
@@ -109,6 +109,7 @@ class TurnDecoder(RunDecoder[OpenPart]):
 
     def begin_step(self) -> None:
         """The next step: another message."""
+        # The first step of a message, and one of which nothing came, is no other message.
         if self._message_id is not None and (self._role is Role.USER or self._index):
             self._close_message(None)
         self._step_ids = [] if self._message_id is None else [self._message_id]
@@ -151,7 +152,7 @@ class TurnDecoder(RunDecoder[OpenPart]):
         part = self._open_part(_text_key(chunk), OpenText() if is_text else ThinkingPart(""))
         part.metadata = chunk.get("providerMetadata")
 
-    def _read_text(self, chunk: Json) -> OpenPart:
+    def _read_text(self, chunk: Json) -> PendingPart:
         """Returns the open part of a chunk, with the metadata that the chunk has."""
         _, id_ = key = _text_key(chunk)
         part = self.open.get(key)
@@ -171,7 +172,7 @@ class TurnDecoder(RunDecoder[OpenPart]):
         del self.open[_text_key(chunk)]
         self._finish_text(part, chunk)
 
-    def _finish_text(self, part: OpenPart, chunk: Json) -> None:
+    def _finish_text(self, part: PendingPart, chunk: Json) -> None:
         kind = "reasoning" if isinstance(part.begun, ThinkingPart) else "text"
         whole: Json = {"type": kind, "text": part.text(), "state": "done"}
         if part.metadata is not None:
@@ -211,10 +212,12 @@ class TurnDecoder(RunDecoder[OpenPart]):
         self._calls[id_] = WaitingCall(call, shown, part.message_id)
 
     def _read_output(self, chunk: Json) -> None:
+        # It is shown while the tool works, and replaced by what the tool returns.
         if chunk.get("preliminary") is True:
             return
         id_ = if_text(chunk.get("toolCallId"))
         waiting = self._calls.pop(id_, None)
+        # An approval's result may come in a stream that does not have its call.
         if waiting is None:
             unknown = {"type": "dynamic-tool", "toolName": "", "toolCallId": id_}
             waiting = WaitingCall(ToolCallPart(id_, "", {}), unknown, "")
@@ -260,20 +263,20 @@ class TurnDecoder(RunDecoder[OpenPart]):
     def _is_in(self, role: Role) -> bool:
         return self._message_id is not None and self._role is role
 
-    def _open_part(self, key: tuple[str, str], begun: Content | OpenText) -> OpenPart:
+    def _open_part(self, key: tuple[str, str], begun: Content | OpenText) -> PendingPart:
         part = self._next_part(begun)
         self.start_part(key, part)
         return part
 
-    def _next_part(self, begun: Content | OpenText) -> OpenPart:
+    def _next_part(self, begun: Content | OpenText) -> PendingPart:
         """Returns the next part of the model's message."""
         if not self._is_in(Role.MODEL):
             self._begin_message(Role.MODEL)
         return self._part_of_message(begun)
 
-    def _part_of_message(self, begun: Content | OpenText) -> OpenPart:
+    def _part_of_message(self, begun: Content | OpenText) -> PendingPart:
         assert self._message_id is not None
-        part = OpenPart(self._message_id, self._index, begun)
+        part = PendingPart(self._message_id, self._index, begun)
         self._index += 1
         return part
 

@@ -103,6 +103,7 @@ class Encoder(PartEncoder):
             return False
         if type(event) is PartDelta:
             return True
+        # A UI message has no place for the messages of another run.
         if self._inner.has(event):
             return False
         if not isinstance(event, PartStarted | PartFinished | MessageFinished | MessageDropped):
@@ -125,10 +126,11 @@ class Encoder(PartEncoder):
             return
         self._is_begun = True
         answers = [message for message in self._before if message.role is Role.MODEL]
-        names = (answers[-1].turn, answers[-1].id) if answers else ()
+        names = [answers[-1].turn, answers[-1].id] if answers else []
+        # A run goes on with the last answer if calls of that are answered now, or if its messages have that turn's name.
         self._goes_on = turn_after(self._before) is not None or (turn is not None and turn in names)
         if turn is None and self._goes_on:
-            turn = answers[-1].turn or answers[-1].id
+            turn = names[0] or names[1]
         self.write({"type": "start", "messageId": turn} if turn else {"type": "start"})
         if self._goes_on:
             self.write(*self._again)
@@ -136,23 +138,25 @@ class Encoder(PartEncoder):
     # steps: messages
 
     def _message_started(self, event: MessageStarted) -> None:
-        is_model = event.role is Role.MODEL
-        # A user's message is one of results if something was said before it. The first one of a run is its prompt.
-        may_be_results = event.role is Role.USER and (
-            self._has_answer or self.waits or self._is_begun
-        )
-        if event.candidate or not (is_model or may_be_results):
+        if event.candidate or not self._is_of_turn(event.role):
             return
         self._message_ids.add(event.message_id)
         self._events.append(event)
-        if not is_model:
+        if event.role is not Role.MODEL:
             self._results.add(event.message_id)
             return
         self.begin_stream(event.turn or event.message_id)
+        # The client's message begins with a step by itself.
         is_next_step = self._has_answer or self._goes_on
         self._has_answer, self._step = True, event.message_id
         if is_next_step and not self._is_reset:
             self.write({"type": "start-step"})
+
+    def _is_of_turn(self, role: Role) -> bool:
+        """True for the model's messages, and for a user's that has results: before anything was said it is the run's prompt."""
+        if role is Role.USER:
+            return self._has_answer or self.waits or self._is_begun
+        return role is Role.MODEL
 
     def _message_finished(self, event: MessageFinished) -> None:
         if event.message_id in self._results:
@@ -165,6 +169,7 @@ class Encoder(PartEncoder):
     def _message_dropped(self, event: MessageDropped) -> None:
         self._message_ids.discard(event.message_id)
         self.take_parts([event.message_id])
+        # A step that is taken back is still open for the client: the next message goes on in it.
         self._is_reset = event.message_id in self.seen
         self.seen.discard(event.message_id)
         if not self._is_reset:
@@ -178,6 +183,7 @@ class Encoder(PartEncoder):
     # steps: the run
 
     def _run_started(self, event: RunStarted) -> None:  # noqa: ARG002 its id is no part of the stream
+        # The results of calls that wait come before any message of the run's, and need the start.
         if self.waits:
             self.begin_stream()
 
@@ -273,6 +279,7 @@ class Encoder(PartEncoder):
         """Returns what the UI message has of its messages beside its parts, if the stream has all of them."""
         if self._goes_on or not self._events:
             return {}
+        # Deltas are left out of the events that are kept: the parts that they made are in their ends.
         messages = [message for message in fold(self._events) if _is_of_answer(message)]
         shown = dump_ui(messages, [], "v7")
         metadata = dict(if_object(shown[0].get("metadata"))) if len(shown) == 1 else {}
@@ -303,6 +310,7 @@ def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
     if not messages:
         return []
     run = Encoder({"quirks": quirks})
+    # The answer before is written as if it were streamed once more, without what begins and ends a stream.
     chunks = [dict(chunk) for event in unfold(messages) for chunk in run.objects(event)]
     described = [
         {"type": "message-metadata", "messageMetadata": chunk["messageMetadata"]}

@@ -34,15 +34,16 @@ from dragoman.wires.ai_sdk_messages.texts import dump_reasoning, dump_text
 from dragoman.wires.ai_sdk_messages.tools import add_result, dump_call
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 
-__all__ = ["OpenPart", "PartEncoder"]
+__all__ = ["StreamPart", "PartEncoder"]
 
 _DYNAMIC = "dynamic-tool"
+_OF_TEXT = ("providerMetadata", "citations")
 _OF_CALL = ("providerExecuted", "title", "toolMetadata")
 _MARKS = ("source-url", "source-document", "custom", "reasoning-file", "file")
 """Types of marks that are chunks as they are."""
 
 
-class OpenPart(run_encoder.OpenPart):
+class StreamPart(run_encoder.OpenPart):
     """A part that may get more."""
 
     __slots__ = ("call", "id", "is_begun", "kind")
@@ -61,7 +62,7 @@ class OpenPart(run_encoder.OpenPart):
         return {"type": f"{self.kind}-delta", name: self.id, field: text}
 
 
-class PartEncoder(RunEncoder[OpenPart]):
+class PartEncoder(RunEncoder[StreamPart]):
     """Writes the parts of a run's messages."""
 
     def __init__(self, before: Sequence[Message]) -> None:
@@ -70,7 +71,7 @@ class PartEncoder(RunEncoder[OpenPart]):
         self.calls: dict[str, tuple[ToolCallPart, Json]] = {}
         """Id of a call → the latest call of that id, and its part."""
         self.seen: set[str] = set()
-        """Ids of messages of which something is shown."""
+        """Ids of messages of which something is dumped."""
         self.waits = False
         """Whether calls of the conversation before have no result."""
         answered = {result.id for message in before for result in message.tool_results}
@@ -96,9 +97,9 @@ class PartEncoder(RunEncoder[OpenPart]):
         piece, key = event.part, (event.message_id, event.index)
         if isinstance(piece, TextPart | ThinkingPart):
             kind = "text" if isinstance(piece, TextPart) else "reasoning"
-            self.open[key] = OpenPart(kind, part_id(*key), piece)
+            self.open[key] = StreamPart(kind, part_id(*key), piece)
         elif isinstance(piece, ToolCallPart):
-            part = self.open[key] = OpenPart("tool-input", piece.id, piece)
+            part = self.open[key] = StreamPart("tool-input", piece.id, piece)
             if piece.name:
                 self._begin(event.message_id, part)
 
@@ -117,17 +118,19 @@ class PartEncoder(RunEncoder[OpenPart]):
         if isinstance(event.part, TextPart | ThinkingPart):
             kind = "text" if isinstance(event.part, TextPart) else "reasoning"
             id_ = part_id(event.message_id, event.index)
-            self._finish_text(event.message_id, event.part, part or OpenPart(kind, id_, event.part))
+            self._finish_text(
+                event.message_id, event.part, part or StreamPart(kind, id_, event.part)
+            )
         elif isinstance(event.part, ToolCallPart):
-            part = part or OpenPart("tool-input", event.part.id, event.part)
+            part = part or StreamPart("tool-input", event.part.id, event.part)
             self._finish_call(event.message_id, event.part, part)
         elif isinstance(event.part, ToolResultPart):
             self.begin_stream()
             self._write_result(event.part)
         elif isinstance(event.part, DataPart | LinkPart | FilePart):
-            shown = dump_file(event.part, UI_DIALECT)
-            if isinstance(shown.get("url"), str) and isinstance(shown.get("mediaType"), str):
-                self._write_whole(event.message_id, shown)
+            dumped = dump_file(event.part, UI_DIALECT)
+            if isinstance(dumped.get("url"), str) and isinstance(dumped.get("mediaType"), str):
+                self._write_whole(event.message_id, dumped)
         else:
             self._write_mark(event.message_id, event.part)
 
@@ -137,7 +140,7 @@ class PartEncoder(RunEncoder[OpenPart]):
         PartFinished: part_finished,
     }
 
-    def _begin(self, message_id: str, part: OpenPart) -> None:
+    def _begin(self, message_id: str, part: StreamPart) -> None:
         if part.is_begun:
             return
         part.is_begun = True
@@ -145,73 +148,74 @@ class PartEncoder(RunEncoder[OpenPart]):
         if part.call is None:
             self.write({"type": f"{part.kind}-start", "id": part.id})
         else:
-            shown = dump_call(part.call, UI_DIALECT)
-            named = {"toolCallId": part.id, **_named(shown, part.call)}
+            dumped = dump_call(part.call, UI_DIALECT)
+            named = {"toolCallId": part.id, **_named(dumped, part.call)}
             self.write({"type": "tool-input-start", **named})
+        # Before its start is written a delta must take the long way, so the frame is made here.
         part.frame = run_encoder.split_frame(self.frame(part.delta("")))
 
-    def _finish_text(self, message_id: str, piece: TextPart | ThinkingPart, part: OpenPart) -> None:
+    def _finish_text(
+        self, message_id: str, piece: TextPart | ThinkingPart, part: StreamPart
+    ) -> None:
         """What was told cannot be taken back; what is missing at the end is added."""
-        if isinstance(piece, TextPart):
-            shown = dump_text(piece, UI_DIALECT, True)
-        else:
-            shown = _dump_thinking(piece)
-        if not piece.text and not part.is_begun and not shown:
+        dumped = (
+            dump_text(piece, UI_DIALECT, True)
+            if isinstance(piece, TextPart)
+            else _dump_thinking(piece)
+        )
+        if not piece.text and not part.is_begun and not dumped:
             return
         self._begin(message_id, part)
         told = "".join([delta for delta in part.deltas if isinstance(delta, str)])
-        if piece.text.startswith(told) and len(piece.text) > len(told):
-            self.write(part.delta(piece.text[len(told) :]))
-        end: Json = {"type": f"{part.kind}-end", "id": part.id}
-        if metadata := shown.get("providerMetadata"):
-            end["providerMetadata"] = metadata
-        if "citations" in shown:
-            end["citations"] = shown["citations"]
-        self.write(end)
+        if missing := piece.text.removeprefix(told) if piece.text.startswith(told) else "":
+            self.write(part.delta(missing))
+        fields = {name: dumped[name] for name in _OF_TEXT if name in dumped}
+        self.write({"type": f"{part.kind}-end", "id": part.id, **fields})
 
-    def _finish_call(self, message_id: str, call: ToolCallPart, part: OpenPart) -> None:
-        shown = dump_call(call, UI_DIALECT)
-        self.calls[call.id] = call, shown
+    def _finish_call(self, message_id: str, call: ToolCallPart, part: StreamPart) -> None:
+        dumped = dump_call(call, UI_DIALECT)
+        self.calls[call.id] = call, dumped
+        # Some providers give a call its id, or its name, with its last delta.
         part.call, part.id = call, call.id
         self._begin(message_id, part)
-        end: Json = {"toolCallId": call.id, **_named(shown, call)}
-        if metadata := shown.get("callProviderMetadata"):
+        end: Json = {"toolCallId": call.id, **_named(dumped, call)}
+        if metadata := dumped.get("callProviderMetadata"):
             end["providerMetadata"] = metadata
-        if "errorText" in shown:
-            given = shown.get("rawInput", shown.get("input"))
-            end |= {"input": given, "errorText": shown["errorText"]}
+        if "errorText" in dumped:
+            given = dumped.get("rawInput", dumped.get("input"))
+            end |= {"input": given, "errorText": dumped["errorText"]}
             self.write({"type": "tool-input-error", **end})
         else:
-            given = shown.get("input", dict(call.arguments))
+            given = dumped.get("input", dict(call.arguments))
             self.write({"type": "tool-input-available", **end, "input": given})
 
     def _write_result(self, result: ToolResultPart) -> None:
-        """What a call returned, or that it was not run. A result without its call is not shown."""
+        """What a call returned, or that it was not run. A result without its call is not dumped."""
         if result.id not in self.calls:
             return
         call, before = self.calls[result.id]
-        shown = add_result(before, result, call, UI_DIALECT)
-        chunk: Json = {"type": f"tool-{shown['state']}", "toolCallId": result.id}
-        if shown["state"] == "output-denied":
+        dumped = add_result(before, result, call, UI_DIALECT)
+        chunk: Json = {"type": f"tool-{dumped['state']}", "toolCallId": result.id}
+        if dumped["state"] == "output-denied":
             self.write(chunk)
             return
-        if shown["state"] == "output-error":
-            chunk["errorText"] = shown.get("errorText", "")
+        if dumped["state"] == "output-error":
+            chunk["errorText"] = dumped.get("errorText", "")
         else:
-            chunk["output"] = shown.get("output")
-        if (metadata := shown.get("resultProviderMetadata")) is not None:
+            chunk["output"] = dumped.get("output")
+        if (metadata := dumped.get("resultProviderMetadata")) is not None:
             chunk["providerMetadata"] = metadata
-        if shown.get("providerExecuted") is not None:
-            chunk["providerExecuted"] = shown["providerExecuted"]
+        if dumped.get("providerExecuted") is not None:
+            chunk["providerExecuted"] = dumped["providerExecuted"]
         self.write(chunk)
 
     def _write_mark(self, message_id: str, piece: MarkPart | ProviderPart) -> None:
-        shown = if_object(dump_mark(piece, UI_DIALECT))
-        kind = shown.get("type")
+        dumped = if_object(dump_mark(piece, UI_DIALECT))
+        kind = dumped.get("type")
         if kind == "step-start":
             self.write({"type": "start-step"})
         elif isinstance(kind, str) and (kind in _MARKS or kind.startswith("data-")):
-            self._write_whole(message_id, shown)
+            self._write_whole(message_id, dumped)
 
     def _write_whole(self, message_id: str, chunk: Json) -> None:
         self.seen.add(message_id)
@@ -220,8 +224,8 @@ class PartEncoder(RunEncoder[OpenPart]):
 
 def _dump_thinking(piece: ThinkingPart) -> Json:
     """Returns thinking as a part; empty: nothing of it can be read."""
-    shown = dump_reasoning([piece], UI_DIALECT) if piece.text or piece.native else ()
-    return next(iter(shown)) if shown else {}
+    dumped = dump_reasoning([piece], UI_DIALECT) if piece.text or piece.native else ()
+    return next(iter(dumped)) if dumped else {}
 
 
 def _named(part: Json, call: ToolCallPart) -> Json:

@@ -40,25 +40,25 @@ def load_messages(
 
 
 def _without_ids(message: Message) -> Message:
-    """Without the ids that our stream gave to parts of thinking, which clients keep."""
-    if message.role is not Role.MODEL or not any(
-        isinstance(piece, ThinkingPart) and piece.native for piece in message.content
-    ):
+    """Returns a message without the ids that our stream gave to parts of thinking, which clients keep."""
+    if message.role is not Role.MODEL:
         return message
     content = [
-        _without_id(piece, part_id(message.id, at)) for at, piece in enumerate(message.content)
+        _without_id(piece, part_id(message.id, index))
+        for index, piece in enumerate(message.content)
     ]
-    return message.replace(content=tuple(content))
+    is_same = all(new is old for new, old in zip(content, message.content, strict=True))
+    return message if is_same else message.replace(content=tuple(content))
 
 
 def _without_id(piece: Content, id_: str) -> Content:
-    if not isinstance(piece, ThinkingPart) or OWN.fields(piece.native).get("id") != id_:
+    fields = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
+    if fields.get("id") != id_:
         return piece
-    left = rest(OWN.fields(piece.native), "id")
-    native = {name: fields for name, fields in (piece.native or {}).items() if name != NAME}
-    return msgspec.structs.replace(
-        piece, native={**native, **({NAME: left} if left else {})} or None
-    )
+    native = rest(piece.native or {}, NAME)
+    if others := rest(fields, "id"):
+        native[NAME] = others
+    return msgspec.structs.replace(piece, native=native or None)
 
 
 def dump_messages(

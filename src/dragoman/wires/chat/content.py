@@ -83,10 +83,10 @@ def load_content(
 
 def load_block(chat: Dialect, block: Mapping[str, Any]) -> Content:
     """A content block → the part that it is."""
-    kind = str(block.get("type"))
-    reader = chat.readers.get(kind)
-    return (reader(chat, kind, block) if reader else None) or ProviderPart(
-        kind, {chat.name: dict(block)}
+    type_name = str(block.get("type"))
+    reader = chat.readers.get(type_name)
+    return (reader(chat, type_name, block) if reader else None) or ProviderPart(
+        type_name, {chat.name: dict(block)}
     )
 
 
@@ -98,25 +98,25 @@ def dump_block(
 
     For data of a kind that has no block stands a text, never its base64.
     """
-    own = chat.own
+    native_of = chat.own
     if isinstance(part, ProviderPart):
-        return own.fields(part.native) if own.is_ours(part.native) else None
-    kind = block_type(chat, part, blocks)
-    if not kind:
+        return native_of.fields(part.native) if native_of.is_ours(part.native) else None
+    type_name = block_type(chat, part, blocks)
+    if not type_name:
         return None
-    if kind == "text" and isinstance(part, (DataPart, LinkPart, FilePart)):
+    if type_name == "text" and isinstance(part, (DataPart, LinkPart, FilePart)):
         return {"type": "text", "text": as_text(part)}
     return merged(
-        {"type": kind, **chat.write_block(kind, part, own.form(part.native))},
-        own.fields(part.native),
+        {"type": type_name, **chat.write_block(type_name, part, native_of.form(part.native))},
+        native_of.fields(part.native),
     )
 
 
-def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict[str, Any] | None:
     """A piece → the block under which it is sent; `None` where there is none. What it does not hold is noted."""
     block = dump_block(out.chat, piece, out.blocks)
     if block is not None and (what := lost(piece, block)) is not None:
-        out.lose(position, place, *what)
+        out.lose(position, index, *what)
     return block
 
 
@@ -143,8 +143,8 @@ def lost(part: Content, block: Mapping[str, Any]) -> tuple[Lost, str, str] | Non
 
 def block_type(chat: Dialect, part: Content, blocks: Mapping[str, str] = _NONE) -> str:
     """The type of the block that holds a part; empty where none does."""
-    kind = if_text(chat.own.form(part.native).get("type"))
-    return kind if kind in chat.readers else chat.usual_type(part, blocks)
+    type_name = if_text(chat.own.form(part.native).get("type"))
+    return type_name if type_name in chat.readers else chat.usual_type(part, blocks)
 
 
 def usual_type(chat: Dialect, part: Content, blocks: Mapping[str, str]) -> str:
@@ -152,8 +152,14 @@ def usual_type(chat: Dialect, part: Content, blocks: Mapping[str, str]) -> str:
     if isinstance(part, LinkPart):
         return by_type(blocks, part.mime_type or "") or "image_url"
     if isinstance(part, DataPart):
-        kind = by_type(blocks, part.mime_type) or by_type(_DATA_BLOCKS, part.mime_type) or "text"
-        return "text" if kind == "input_audio" and part.mime_type not in _AUDIO_FORMAT else kind
+        type_name = (
+            by_type(blocks, part.mime_type) or by_type(_DATA_BLOCKS, part.mime_type) or "text"
+        )
+        return (
+            "text"
+            if type_name == "input_audio" and part.mime_type not in _AUDIO_FORMAT
+            else type_name
+        )
     if isinstance(part, FilePart):
         foreign = chat.own.is_foreign(part.native) and chat.files_of not in (part.native or ())
         return "text" if foreign else "file"
@@ -169,90 +175,108 @@ _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart | ThinkingPar
 
 
 def with_rest(
-    chat: Dialect, kind: str, part: _P, fields: Mapping[str, Any], form: Mapping[str, Any] = _NONE
+    chat: Dialect,
+    type_name: str,
+    part: _P,
+    fields: Mapping[str, Any],
+    form: Mapping[str, Any] = _NONE,
 ) -> _P:
     """The part with what is left of its block, and with the block's type where the part alone would not tell it."""
-    form = form if chat.usual_type(part, _NONE) == kind else {"type": kind, **form}
+    form = form if chat.usual_type(part, _NONE) == type_name else {"type": type_name, **form}
     return replace(part, native=chat.own.note(fields, form, mark=isinstance(part, FilePart)))
 
 
-def write_block(kind: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
+def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
     """What the block of that type holds of a part."""
     if isinstance(part, TextPart):
-        return {kind: part.text}
+        return {type_name: part.text}
     if isinstance(part, FilePart):
-        return {kind: {"file_id": part.id, **({"filename": part.name} if part.name else {})}}
+        return {type_name: {"file_id": part.id, **({"filename": part.name} if part.name else {})}}
     if isinstance(part, LinkPart):
-        return {kind: _located(kind, part.url, part.name)}
+        return {type_name: _located(type_name, part.url, part.name)}
     if not isinstance(part, DataPart):
         return {}
-    if kind == "input_audio":
+    if type_name == "input_audio":
         audio_format = _AUDIO_FORMAT.get(part.mime_type) or part.mime_type.removeprefix("audio/")
-        return {kind: {"data": b64encode(part.data).decode(), "format": audio_format}}
-    url = b64encode(part.data).decode() if kind == "file_url" else data_url(part)
+        return {type_name: {"data": b64encode(part.data).decode(), "format": audio_format}}
+    url = b64encode(part.data).decode() if type_name == "file_url" else data_url(part)
     made_up = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
-    return {kind: _located(kind, url, part.name or made_up)}
+    return {type_name: _located(type_name, url, part.name or made_up)}
 
 
-def _located(kind: str, url: str, name: str | None) -> dict[str, Any]:
-    if kind != "file":
+def _located(type_name: str, url: str, name: str | None) -> dict[str, Any]:
+    if type_name != "file":
         return {"url": url}
     return {"filename": name, "file_data": url} if name else {"file_data": url}
 
 
-def _inner(kind: str, block: Mapping[str, Any], field: str) -> tuple[str | None, Mapping[str, Any]]:
+def _inner(
+    type_name: str, block: Mapping[str, Any], field: str
+) -> tuple[str | None, Mapping[str, Any]]:
     """The object inside a block, and that field of it where it is a text that is not empty."""
-    inner = if_object(block.get(kind))
+    inner = if_object(block.get(type_name))
     return if_text(inner.get(field)) or None, inner
 
 
 def _unread(
-    kind: str, block: Mapping[str, Any], inner: Mapping[str, Any], *read: str
+    type_name: str, block: Mapping[str, Any], inner: Mapping[str, Any], *read: str
 ) -> dict[str, Any]:
-    left = rest(inner, *read)
-    return {**rest(block, "type", kind), **({kind: left} if left else {})}
+    unread_fields = rest(inner, *read)
+    return {
+        **rest(block, "type", type_name),
+        **({type_name: unread_fields} if unread_fields else {}),
+    }
 
 
-def read_text(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
+def read_text(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     """A block that holds a text under the name of its type."""
-    text = if_text(block.get(kind))
-    return with_rest(chat, kind, TextPart(text), rest(block, "type", kind)) if text else None
-
-
-def _linked(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
-    url, inner = _inner(kind, block, "url")
-    if url is None:
-        return None
-    part = LinkPart(url) if kind == "file_url" else from_url(url)
-    if kind == "file_url" and ":" not in url and (data := decoded(url)) is not None:
-        part = DataPart(data, "application/octet-stream")
-    return with_rest(chat, kind, part, _unread(kind, block, inner, "url"))
-
-
-def _file(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
-    file_id, inner = _inner(kind, block, "file_id")
-    url, _ = _inner(kind, block, "file_data")
-    name, _ = _inner(kind, block, "filename")
-    read = ("filename",) if name else ()
-    if file_id is not None:
-        return with_rest(
-            chat, kind, FilePart(file_id, name=name), _unread(kind, block, inner, "file_id", *read)
-        )
-    if url is None:
-        return None
-    part, fields = from_url(url, name), _unread(kind, block, inner, "file_data", *read)
-    return with_rest(
-        chat, kind, part, fields, {} if name or isinstance(part, LinkPart) else {"filename": ABSENT}
+    text = if_text(block.get(type_name))
+    return (
+        with_rest(chat, type_name, TextPart(text), rest(block, "type", type_name)) if text else None
     )
 
 
-def _audio(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
-    text, inner = _inner(kind, block, "data")
-    audio_format, _ = _inner(kind, block, "format")
+def _linked(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+    url, inner = _inner(type_name, block, "url")
+    if url is None:
+        return None
+    part = LinkPart(url) if type_name == "file_url" else from_url(url)
+    if type_name == "file_url" and ":" not in url and (data := decoded(url)) is not None:
+        part = DataPart(data, "application/octet-stream")
+    return with_rest(chat, type_name, part, _unread(type_name, block, inner, "url"))
+
+
+def _file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+    file_id, inner = _inner(type_name, block, "file_id")
+    url, _ = _inner(type_name, block, "file_data")
+    name, _ = _inner(type_name, block, "filename")
+    read = ("filename",) if name else ()
+    if file_id is not None:
+        return with_rest(
+            chat,
+            type_name,
+            FilePart(file_id, name=name),
+            _unread(type_name, block, inner, "file_id", *read),
+        )
+    if url is None:
+        return None
+    part, fields = from_url(url, name), _unread(type_name, block, inner, "file_data", *read)
+    return with_rest(
+        chat,
+        type_name,
+        part,
+        fields,
+        {} if name or isinstance(part, LinkPart) else {"filename": ABSENT},
+    )
+
+
+def _audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+    text, inner = _inner(type_name, block, "data")
+    audio_format, _ = _inner(type_name, block, "format")
     if audio_format is None or text is None or (data := decoded(text)) is None:
         return None
     part = DataPart(data, _AUDIO.get(audio_format, f"audio/{audio_format}"))
-    return with_rest(chat, kind, part, _unread(kind, block, inner, "data", "format"))
+    return with_rest(chat, type_name, part, _unread(type_name, block, inner, "data", "format"))
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
@@ -272,9 +296,9 @@ READERS: Mapping[str, Reader] = MappingProxyType(
 # thinking
 
 
-def text_key(kind: object) -> str:
+def text_key(detail_type: object) -> str:
     """The field of a detail that holds its text."""
-    return "summary" if kind == "reasoning.summary" else "text"
+    return "summary" if detail_type == "reasoning.summary" else "text"
 
 
 def load_thinking(
@@ -308,9 +332,11 @@ def load_detail(
     """One of the details. `fields`: those that hold the same text."""
     key = text_key(entry.get("type"))
     text = if_text(entry.get(key))
-    own = rest(entry, key) if text else dict(entry)
-    fields = fields or ([] if own else [chat.details])
-    return ThinkingPart(text, chat.own.note(own, {"fields": list(fields)} if fields else None))
+    fields_left = rest(entry, key) if text else dict(entry)
+    fields = fields or ([] if fields_left else [chat.details])
+    return ThinkingPart(
+        text, chat.own.note(fields_left, {"fields": list(fields)} if fields else None)
+    )
 
 
 def fields_of(chat: Dialect, part: ThinkingPart, note: str = "fields") -> list[str]:
@@ -333,13 +359,13 @@ def dump_thinking(
     which parts were added to the text of those before them."""
     out: dict[str, Any] = {}
     for number, part in enumerate(parts):
-        own = chat.own.fields(part.native)
+        detail_fields = chat.own.fields(part.native)
         for field in fields_of(chat, part) or (
-            [chat.details] if own and chat.details else [default]
+            [chat.details] if detail_fields and chat.details else [default]
         ):
             if field and field == chat.details:
-                text = {text_key(own.get("type")): part.text} if part.text else {}
-                out.setdefault(field, []).append(merged(text, own))
+                text = {text_key(detail_fields.get("type")): part.text} if part.text else {}
+                out.setdefault(field, []).append(merged(text, detail_fields))
             elif field is not None and part.text:
                 if joined is not None and field in out and number not in joined:
                     joined.append(number)

@@ -50,12 +50,12 @@ class Decoder(ResponseDecoder):
             if error is None and whole and "choices" not in event:
                 raise malformed(event, "an answer without choices")
             self.note(event)
-            for position, one in enumerate(as_list(event.get("choices"), "choices")):
-                choice = as_object(one, "choice")
+            for position, entry in enumerate(as_list(event.get("choices"), "choices")):
+                choice = as_object(entry, "choice")
                 index = choice.get("index")
                 if error is None or _has_content(choice):
-                    place = index if isinstance(index, int) else position if whole else 0
-                    self._candidate(place).add(choice, whole=whole)
+                    number = index if isinstance(index, int) else position if whole else 0
+                    self._candidate(number).add(choice, whole=whole)
         except DecodeError:
             if error is None:
                 raise
@@ -100,7 +100,7 @@ class Decoder(ResponseDecoder):
 
     def end(self) -> None:
         """See `ResponseDecoder`; some send no mark of the end."""
-        if self._candidates and all(one.word for one in self._candidates.values()):
+        if self._candidates and all(candidate.word for candidate in self._candidates.values()):
             self.done()
         else:
             super().end()

@@ -69,28 +69,31 @@ class StreamedCalls:
         Raises:
             DecodeError: it continues a call that nobody began.
         """
-        kind = call_kind(self._chat, entry)
-        body = as_object(entry.get(kind), "tool call")
+        call_type = call_kind(self._chat, entry)
+        body = as_object(entry.get(call_type), "tool call")
         name, call_id, index = (
             as_text(body.get("name")),
             as_text(entry.get("id")),
             as_index(entry.get("index")),
         )
         call_id = "" if call_id in self._chat.no_ids else call_id
-        text = as_text(body.get(self._chat.inputs[kind]))
+        text = as_text(body.get(self._chat.inputs[call_type]))
         part = None if whole else self._find(index, call_id, name, text)
         if part is None:
             if not name and (self._chat.calls_have_names or not call_id):
                 raise malformed(entry, "a piece of a tool call that nobody began")
             part = self._begin(
-                index, call_id, name, form or ({"type": kind} if kind != "function" else {})
+                index,
+                call_id,
+                name,
+                form or ({"type": call_type} if call_type != "function" else {}),
             )
         call = _call(part)
         if name and name != call.name:
             part.part = replace(call, name=name)
-        if own := filled(rest(entry, "index", "id", "type", *self._chat.inputs)):
-            self._chat.own.open_fields(part.native).update(own)
-        self._emitter.add(part, text if kind == "function" else _escaped(text))
+        if further := filled(rest(entry, "index", "id", "type", *self._chat.inputs)):
+            self._chat.own.open_fields(part.native).update(further)
+        self._emitter.add(part, text if call_type == "function" else _escaped(text))
 
     def more(self, index: int, text: str) -> bool:
         """More arguments of the call that began with this index; `False`: none did."""
@@ -126,15 +129,15 @@ class StreamedCalls:
 
     def _find(self, index: Any, call_id: str, name: str, text: str) -> OpenPart | None:
         """The call that a piece continues; `None` where it begins one, or continues none."""
-        known = self._by_id.get(call_id)
+        same_id = self._by_id.get(call_id)
         part = self._by_index.get(index) if index is not None else None
         if part is None:
-            return known if index is None or not name else None
+            return same_id if index is None or not name else None
         call = _call(part)
         if call_id == call.id:
             return part
         if call_id:
-            return known or (None if name else part)
+            return same_id or (None if name else part)
         if not name or not call.name:
             return part
         # no id, and a name again: some repeat it with every piece, some send all calls under one index
@@ -246,8 +249,8 @@ class Candidate:
         if not isinstance(content, list):
             self.add_text("text", as_text(content))
             return
-        for one in as_list(content, "content"):
-            block = as_object(one, "content block")
+        for entry in as_list(content, "content"):
+            block = as_object(entry, "content block")
             if block.get("type") == "text":
                 self.add_text("text", as_text(block.get("text")))
             else:
@@ -257,16 +260,16 @@ class Candidate:
     def add_further(self, message: dict[str, Any]) -> None:
         """What a wire has in fields of its own, between content and calls."""
 
-    def add_text(self, kind: str, delta: str, part: Content | None = None) -> None:
+    def add_text(self, run_kind: str, delta: str, part: Content | None = None) -> None:
         """More of a text, or of thinking. Another kind than before begins another part."""
         if delta:
-            run = self.run if kind == self.kind else None
-            self.emitter.add(run or self.begin(kind, part), delta)
+            run = self.run if run_kind == self.kind else None
+            self.emitter.add(run or self.begin(run_kind, part), delta)
 
-    def begin(self, kind: str, part: Content | None) -> OpenPart:
+    def begin(self, run_kind: str, part: Content | None) -> OpenPart:
         """Ends what is open, and begins `part` (`None`: a text)."""
         self.end()
-        self.run, self.kind = self.emitter.part(kind, part), kind
+        self.run, self.kind = self.emitter.part(run_kind, part), run_kind
         return self.run
 
     def end(self) -> None:
@@ -302,8 +305,8 @@ class Candidate:
 
     def note(self, choice: dict[str, Any]) -> None:
         """What is no content: the reason to stop, probabilities, the vendor's own fields."""
-        if isinstance(word := choice.get("finish_reason"), str) and word:
-            self.word = word
+        if isinstance(reason := choice.get("finish_reason"), str) and reason:
+            self.word = reason
         logprobs = choice.get("logprobs")
         if logprobs is not None and (logprobs := filled(as_object(logprobs, "logprobs"))):
             gather(self.response.setdefault("logprobs", {}), logprobs)
@@ -339,14 +342,14 @@ class Candidate:
     def _think_detail(self, entry: dict[str, Any], again: list[str], *, whole: bool) -> None:
         """One of the details. Texts and summaries come in pieces, all else is whole. `again`: fields that hold its text too."""
         key = text_key(entry.get("type"))
-        text, own = as_text(entry.get(key)), rest(entry, key)
+        text, fields = as_text(entry.get(key)), rest(entry, key)
         if entry.get("type") not in _MERGED_DETAILS:
             self.end()
             self.emitter.whole(load_detail(self.chat, entry))
             return
-        kind = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
-        run = self.run if kind == self.kind and not whole else None
+        run_kind = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
+        run = self.run if run_kind == self.kind and not whole else None
         note = {"again": again} if again else None
-        run = run or self.begin(kind, ThinkingPart(native=self.chat.own.note(own, note)))
-        self.chat.own.open_fields(run.native).update(filled(own))
+        run = run or self.begin(run_kind, ThinkingPart(native=self.chat.own.note(fields, note)))
+        self.chat.own.open_fields(run.native).update(filled(fields))
         self.emitter.add(run, text)

@@ -72,7 +72,7 @@ class Encoder(ResponseEncoder):
         if self._over:
             return b""
         self._over = True
-        return b"".join([self.frame(each) for each in self.end()]) + self.DONE
+        return b"".join([self.frame(data) for data in self.end()]) + self.DONE
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
         self._beside[event.message_id] = self._fields(event.native)
@@ -132,10 +132,10 @@ class Encoder(ResponseEncoder):
         """What stands around the choices of a chunk, or of a whole response."""
         state = self._state
         beside = rest(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
-        kind = "chat.completion.chunk" if chunk else "chat.completion"
+        object_type = "chat.completion.chunk" if chunk else "chat.completion"
         named = {
             "id": state.response_id,
-            "object": kind,
+            "object": object_type,
             "created": 0,
             "model": model_of(state.origin),
         }
@@ -195,12 +195,12 @@ def dump_response(
     message: dict[str, Any] = {"role": "assistant", "content": None, **encoder.WHOLE}
     lists = encoder.LISTS | {chat.calls}
     indexed = lists | encoder.INDEXED | {chat.details}
-    places: _Places = {}
+    last_entries: _Places = {}
     for event in compact(kept(events, losses)):
         if isinstance(event, RunError):
             return dump_error(chat, event.error).body
         for delta in () if isinstance(event, RunFinished) else encoder.objects(event):
-            _join(message, delta, indexed, places)
+            _join(message, delta, indexed, last_entries)
     for field in lists & message.keys():
         message[field] = [rest(entry, "index") for entry in if_objects(message[field])] or message[
             field
@@ -214,13 +214,16 @@ _Places = dict[tuple[str, Any], dict[str, Any]]
 
 
 def _join(
-    message: dict[str, Any], delta: Mapping[str, Any], indexed: frozenset[str], places: _Places
+    message: dict[str, Any],
+    delta: Mapping[str, Any],
+    indexed: frozenset[str],
+    last_entries: _Places,
 ) -> None:
     """Adds a delta to the message that it belongs to, as a client does."""
     for field, value in delta.items():
         if field in indexed and isinstance(value, list):
             before = message[field] = if_list(message.get(field))
-            _join_entries(field, before, cast("list[Any]", value), places)
+            _join_entries(field, before, cast("list[Any]", value), last_entries)
         else:
             message[field] = _joined(field, message.get(field), value)
 
@@ -244,14 +247,14 @@ def _with(before: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _join_entries(field: str, before: list[Any], entries: list[Any], places: _Places) -> None:
+def _join_entries(field: str, before: list[Any], entries: list[Any], last_entries: _Places) -> None:
     """Entries of one index are one: calls (later pieces name nothing but it), and details of one type."""
-    for one in entries:
-        entry = if_object(one)
-        index, kind = as_index(entry.get("index")), entry.get("type")
-        same = None if index is None else places.get((field, index))
-        if same is not None and kind in (None, same.get("type")):
+    for value in entries:
+        entry = if_object(value)
+        index, entry_type = as_index(entry.get("index")), entry.get("type")
+        same = None if index is None else last_entries.get((field, index))
+        if same is not None and entry_type in (None, same.get("type")):
             same.update(_with(same, entry))
         else:
-            before.append({**entry} if entry else one)
-            places[field, index] = before[-1] if entry else {}
+            before.append({**entry} if entry else value)
+            last_entries[field, index] = before[-1] if entry else {}

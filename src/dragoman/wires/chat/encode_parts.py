@@ -53,48 +53,46 @@ class Parts:
 
     def drop(self, message_id: str) -> None:
         """A message is retracted. What went out of it stays; what comes now is kept apart from it."""
-        self._open = {
-            place: opened for place, opened in self._open.items() if place[0] != message_id
-        }
+        self._open = {key: opened for key, opened in self._open.items() if key[0] != message_id}
         self._void |= self._texts.pop(message_id, set())
 
-    def begin(self, place: Place, part: Content) -> list[Delta]:
+    def begin(self, key: Place, part: Content) -> list[Delta]:
         """A part is open."""
-        opened = self._open[place] = OpenPart(part)
+        opened = self._open[key] = OpenPart(part)
         if isinstance(part, ToolCallPart) and part.run_by != "provider":
             return self.begin_call(opened, part)
         if (
             isinstance(part, ThinkingPart)
             and self.chat.details
-            and (own := self.chat.own.fields(part.native))
+            and (detail_fields := self.chat.own.fields(part.native))
         ):
-            opened.entry = {**own, "index": self._free_index(own)}
+            opened.entry = {**detail_fields, "index": self._free_index(detail_fields)}
         return []
 
-    def more(self, place: Place, delta: str | bytes) -> list[Delta]:
+    def more(self, key: Place, delta: str | bytes) -> list[Delta]:
         """More of an open part."""
-        opened = self._open.get(place)
+        opened = self._open.get(key)
         if opened is None or not isinstance(delta, str) or not delta:
             return []
         part, first = opened.part, not opened.sent
         opened.sent.append(delta)
         if isinstance(part, TextPart):
-            return [self.text(place, [self.text_field(part)], delta)]
+            return [self.text(key, [self.text_field(part)], delta)]
         if isinstance(part, ThinkingPart):
-            return self.more_thinking(place, opened, part, delta, first=first)
+            return self.more_thinking(key, opened, part, delta, first=first)
         if isinstance(part, ToolCallPart) and part.run_by != "provider":
             return self.more_call(opened, part, delta)
         return []
 
-    def end(self, place: Place, part: Content) -> list[Delta]:
+    def end(self, key: Place, part: Content) -> list[Delta]:
         """A part is closed: whatever of it is not sent yet."""
-        opened = self._open.get(place)
+        opened = self._open.get(key)
         if opened is None:
             return []
-        whole, sent = _whole_text(part), "".join(opened.sent)
+        whole, sent_text = _whole_text(part), "".join(opened.sent)
         # what was sent and is not of the part cannot be taken back
-        deltas = self.more(place, whole[len(sent) :] if whole.startswith(sent) else "")
-        del self._open[place]
+        deltas = self.more(key, whole[len(sent_text) :] if whole.startswith(sent_text) else "")
+        del self._open[key]
         if isinstance(part, TextPart):
             return deltas
         if isinstance(part, ThinkingPart):
@@ -137,7 +135,7 @@ class Parts:
         return "content"
 
     def more_thinking(
-        self, place: Place, opened: OpenPart, part: ThinkingPart, delta: str, *, first: bool
+        self, key: Place, opened: OpenPart, part: ThinkingPart, delta: str, *, first: bool
     ) -> list[Delta]:
         """More thinking. What came in no field of this format goes in the first for it."""
         chat = self.chat
@@ -145,21 +143,26 @@ class Parts:
             fields = [
                 field for field in fields_of(chat, part) if field in chat.thinking
             ] or chat.thinking[:1]
-            return [self.text(place, fields, delta)] if fields else []
+            return [self.text(key, fields, delta)] if fields else []
         entry = opened.entry if first else self._names(opened)
         again = [field for field in fields_of(chat, part, "again") if field in chat.thinking]
         return [
             {
-                **self.text(place, again, delta),
+                **self.text(key, again, delta),
                 chat.details: [{**entry, text_key(entry.get("type")): delta}],
             }
         ]
 
     def end_thinking(self, opened: OpenPart, part: ThinkingPart) -> list[Delta]:
         """What a detail of thinking holds beside its text, as far as that came late."""
-        own, known = self.chat.own.fields(part.native), opened.entry if opened.sent else {}
+        detail_fields, sent_fields = (
+            self.chat.own.fields(part.native),
+            opened.entry if opened.sent else {},
+        )
         late = {
-            name: value for name, value in own.items() if name not in known or known[name] != value
+            name: value
+            for name, value in detail_fields.items()
+            if name not in sent_fields or sent_fields[name] != value
         }
         late = rest(late, "index") if self.chat.details else {}
         return [{self.chat.details: [{**self._names(opened), **late}]}] if late else []
@@ -168,8 +171,12 @@ class Parts:
         """A call that somebody must answer."""
         opened.number = self.number(self.chat.calls)
         function = {"name": part.name, self.chat.inputs["function"]: ""}
-        own = rest(self.chat.own.fields(part.native), "id")
-        return [self.call(opened, {"id": part.id, "type": "function", "function": function, **own})]
+        call_fields = rest(self.chat.own.fields(part.native), "id")
+        return [
+            self.call(
+                opened, {"id": part.id, "type": "function", "function": function, **call_fields}
+            )
+        ]
 
     def more_call(self, opened: OpenPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
         """More arguments of a call."""
@@ -177,10 +184,12 @@ class Parts:
 
     def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
         """What a call holds beside its arguments, and a name that came late."""
-        known = self.chat.own.fields(opened.part.native)
-        own = rest(self.chat.own.fields(part.native), "id")
+        sent_fields = self.chat.own.fields(opened.part.native)
+        call_fields = rest(self.chat.own.fields(part.native), "id")
         late = {
-            name: value for name, value in own.items() if name not in known or known[name] != value
+            name: value
+            for name, value in call_fields.items()
+            if name not in sent_fields or sent_fields[name] != value
         }
         if isinstance(opened.part, ToolCallPart) and opened.part.name != part.name:
             late = {"function": {"name": part.name}, **late}
@@ -197,15 +206,18 @@ class Parts:
     def _names(self, opened: OpenPart) -> dict[str, Any]:
         return {name: opened.entry[name] for name in _NAMES if name in opened.entry}
 
-    def _free_index(self, own: dict[str, Any]) -> Any:
+    def _free_index(self, detail_fields: dict[str, Any]) -> Any:
         """A detail's index, or another where one of its type has it already: they would be read as one."""
-        kind, index = f"{self.chat.details} {own.get('type')}", own.get("index", 0)
+        counter, index = (
+            f"{self.chat.details} {detail_fields.get('type')}",
+            detail_fields.get("index", 0),
+        )
         if not isinstance(index, int):
             return index
-        if (kind, index) in self._taken:
-            index = self._numbers[kind]
-        self._taken.add((kind, index))
-        self._numbers[kind] = max(self._numbers[kind], index + 1)
+        if (counter, index) in self._taken:
+            index = self._numbers[counter]
+        self._taken.add((counter, index))
+        self._numbers[counter] = max(self._numbers[counter], index + 1)
         return index
 
 

@@ -53,11 +53,13 @@ def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
 
 def dump_error(chat: Dialect, error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
-    _, status, kind, code = next(line for line in chat.errors if isinstance(error, line[0]))
+    _, status, error_type, code = next(line for line in chat.errors if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status
     return error_response(
-        error, status, _with_field(chat.error_body(error.message, kind, code, status), error.field)
+        error,
+        status,
+        _with_field(chat.error_body(error.message, error_type, code, status), error.field),
     )
 
 
@@ -71,6 +73,6 @@ def _with_field(body: dict[str, Any], field: str | None) -> dict[str, Any]:
     return {**body, "param": field} if "param" in body else body
 
 
-def error_body(message: str, kind: str, code: str | None, status: int) -> dict[str, Any]:  # noqa: ARG001 for those that hold it
+def error_body(message: str, error_type: str, code: str | None, status: int) -> dict[str, Any]:  # noqa: ARG001 for those that hold it
     """The body of an error."""
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return {"error": {"message": message, "type": error_type, "param": None, "code": code}}

@@ -179,17 +179,17 @@ def outgoing(
     tools: Sequence[ToolSpec],
 ) -> Outgoing:
     """A conversation, without its marks, made ready for its dump. `tools`: those of the request."""
-    left, places = unmarked_all(messages)
+    unmarked, places = unmarked_all(messages)
     quirks = quirks or chat.quirks()
     fields = {"roles": chat.roles, "tool_media": quirks.tool_media, "places": places}
-    fields |= chat.fit(left, target, quirks, tools)
-    return prepared(Outgoing, left, target, quirks, losses, chat=chat, **fields)
+    fields |= chat.fit(unmarked, target, quirks, tools)
+    return prepared(Outgoing, unmarked, target, quirks, losses, chat=chat, **fields)
 
 
 def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
     """A conversation on its way out → the list of messages."""
     dumped: list[dict[str, Any]] = []
-    sent: dict[str, str | None] = {}
+    sent_ids: dict[str, str | None] = {}
     straight = out.chat.straight and not out.bridge
     for position, message in enumerate(out.messages):
         if (
@@ -203,16 +203,16 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
                 dumped.append({"role": role, "content": piece.text})
                 continue
             dump = _straight_calls if message.role is Role.MODEL else _straight_results
-            if (entries := dump(out, position, content, sent)) is not None:
+            if (entries := dump(out, position, content, sent_ids)) is not None:
                 dumped += entries
                 continue
         if message.role is Role.MODEL:
             dumped += _dump_answer(out, position)
-            for place, piece in enumerate(message.content):
+            for index, piece in enumerate(message.content):
                 if isinstance(piece, ToolCallPart):
-                    sent[piece.id] = call_id(out, position, place, piece)
+                    sent_ids[piece.id] = call_id(out, position, index, piece)
             continue
-        for entry in out.chat.dump_other(out, position, sent):
+        for entry in out.chat.dump_other(out, position, sent_ids):
             if out.bridge and entry["role"] == "user" and dumped and dumped[-1]["role"] == "tool":
                 out.lose(position, None, Lost.order, _BRIDGED)
                 dumped.append({"role": "assistant", "content": out.bridge})
@@ -221,11 +221,11 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
 
 
 def _straight_calls(
-    out: Outgoing, position: int, content: Sequence[Content], sent: dict[str, str | None]
+    out: Outgoing, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
 ) -> list[dict[str, Any]] | None:
     """A model's message that holds nothing but calls, without anything of a format's own; `None`: it is no such."""
     chat, calls = out.chat, list[dict[str, Any]]()
-    for place, piece in enumerate(content):
+    for index, piece in enumerate(content):
         if (
             type(piece) is not ToolCallPart
             or piece.native is not None
@@ -234,7 +234,7 @@ def _straight_calls(
             return None
         if piece.state != "complete":
             return None
-        call_id = sent[piece.id] = out.id(position, place, piece)
+        call_id = sent_ids[piece.id] = out.id(position, index, piece)
         function = {"name": out.name(piece.name), chat.inputs["function"]: arguments_json(piece)}
         calls.append({"id": call_id, "type": "function", "function": function})
     return [
@@ -247,21 +247,21 @@ def _straight_calls(
 
 
 def _straight_results(
-    out: Outgoing, position: int, content: Sequence[Content], sent: dict[str, str | None]
+    out: Outgoing, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
 ) -> list[dict[str, Any]] | None:
     """A user's message that holds nothing but results, in the same way."""
     role, entries = out.chat.result_roles[0], list[dict[str, Any]]()
-    for place, piece in enumerate(content):
+    for index, piece in enumerate(content):
         if (
             type(piece) is not ToolResultPart
             or piece.native is not None
             or piece.run_by == "provider"
         ):
             return None
-        call_id = sent.get(piece.id, piece.id)
+        call_id = sent_ids.get(piece.id, piece.id)
         if piece.is_error or piece.is_content or call_id is None:
             return None
-        result_id = out.ids.get((position, place), call_id)
+        result_id = out.ids.get((position, index), call_id)
         entries.append(
             {"role": role, "tool_call_id": result_id, "content": text_or_json(piece.result)}
         )
@@ -269,42 +269,42 @@ def _straight_results(
 
 
 def dump_other(
-    out: Outgoing, position: int, sent: Mapping[str, str | None]
+    out: Outgoing, position: int, sent_ids: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
-    """A system message, or a user's: its results as tool messages, then the rest of it. `sent`: the ids of calls → those under
+    """A system message, or a user's: its results as tool messages, then the rest of it. `sent_ids`: the ids of calls → those under
     which they were sent."""
     message = out.messages[position]
     dumped: list[dict[str, Any]] = []
     blocks: list[dict[str, Any]] = []
     later: list[dict[str, Any]] = []
-    for place, piece in enumerate(message.content):
+    for index, piece in enumerate(message.content):
         if (
             not isinstance(piece, ToolResultPart)
             or piece.run_by == "provider"
             or message.role is Role.SYSTEM
         ):
-            blocks += _dump_block(out, position, place, piece)
+            blocks += _dump_block(out, position, index, piece)
             continue
         if blocks:
             out.lose(
-                position, place, Lost.order, "this format has the results of tools before all else"
+                position, index, Lost.order, "this format has the results of tools before all else"
             )
-        unnamed = piece.id in sent and sent[piece.id] is None
+        unnamed = piece.id in sent_ids and sent_ids[piece.id] is None
         result_id = (
-            None if unnamed else out.ids.get((position, place), sent.get(piece.id, piece.id))
+            None if unnamed else out.ids.get((position, index), sent_ids.get(piece.id, piece.id))
         )
-        answer, media = dump_result(out, position, place, piece, result_id)
+        answer, media = dump_result(out, position, index, piece, result_id)
         dumped.append(answer)
         if media:
             later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
             out.lose(
                 position,
-                place,
+                index,
                 Lost.media,
                 "tool messages hold text only; it follows in a user message",
             )
         if piece.is_error and not has_error(piece.result):
-            out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
+            out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
     blocks = later + blocks
     if dumped and not blocks:
         return dumped
@@ -321,18 +321,18 @@ def dump_other(
     return [*dumped, merged({"role": role, **content}, out.chat.own.fields(message.native))]
 
 
-def _dump_block(out: Outgoing, position: int, place: int, piece: Content) -> list[dict[str, Any]]:
+def _dump_block(out: Outgoing, position: int, index: int, piece: Content) -> list[dict[str, Any]]:
     """The block of a piece that is no result, where it has one."""
     of_system = out.messages[position].role is Role.SYSTEM
     if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
         if text_of(piece) is None:
             out.lose(
-                position, place, kind_of(piece), "a system message holds text only", label(piece)
+                position, index, kind_of(piece), "a system message holds text only", label(piece)
             )
         return [{"type": "text", "text": as_text(piece)}]
-    if (block := out.chat.sent_block(out, position, place, piece)) is not None:
+    if (block := out.chat.sent_block(out, position, index, piece)) is not None:
         return [block]
-    out.lose(position, place, kind_of(piece), "this format has no place for it in such a message")
+    out.lose(position, index, kind_of(piece), "this format has no place for it in such a message")
     return []
 
 
@@ -340,21 +340,21 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
     """A model's message → a message of the role `assistant`; none, where nothing of it is left for a target that would refuse it."""
     chat, message, reason = out.chat, out.messages[position], out.unreadable[position]
     thinking: list[ThinkingPart] = []
-    places: list[int] = []
+    indexes: list[int] = []
     body: dict[str, Any] = {}
-    for place, piece in enumerate(message.content):
-        sent = _sendable(out, position, place, piece)
-        if sent is None:
+    for index, piece in enumerate(message.content):
+        sendable = _sendable(out, position, index, piece)
+        if sendable is None:
             continue
-        if chat.thinking and isinstance(sent, ThinkingPart):
-            thinking.append(sent)
-            places.append(place)
+        if chat.thinking and isinstance(sendable, ThinkingPart):
+            thinking.append(sendable)
+            indexes.append(index)
             continue
-        field, value = chat.dump_piece(out, position, place, sent)
+        field, value = chat.dump_piece(out, position, index, sendable)
         if value is None:
             continue
         if field == "content" and chat.calls in body:
-            out.lose(position, place, Lost.order, "this format has all text before the calls")
+            out.lose(position, index, Lost.order, "this format has all text before the calls")
         body[field] = (
             body.get(field, "") + value if isinstance(value, str) else [*body.get(field, []), value]
         )
@@ -366,7 +366,7 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
             "it says nothing, and the API takes no empty message of the model's",
         )
         return []
-    form, own = chat.own.form(message.native), chat.own.fields(message.native)
+    form, message_fields = chat.own.form(message.native), chat.own.fields(message.native)
     content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
     body |= {field: body[field][0] for field in chat.single if field in body}
     joined: list[int] = []
@@ -374,7 +374,7 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
     for number in joined:
         out.lose(
             position,
-            places[number],
+            indexes[number],
             Lost.texts,
             "this format has one text of thinking; they are joined",
         )
@@ -385,43 +385,47 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
         and not ({chat.calls, *chat.alone} & body.keys())
     ):
         entry["content"] = ""  # taken where null is refused
-    if own and reason is not None and chat.signed:
-        out.lose(position, None, Lost.field, reason, ", ".join(own))
+    if message_fields and reason is not None and chat.signed:
+        out.lose(position, None, Lost.field, reason, ", ".join(message_fields))
         return [entry]
-    return [merged(entry, own)]
+    return [merged(entry, message_fields)]
 
 
-def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tuple[str, Any]:
+def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tuple[str, Any]:
     """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
     if isinstance(piece, ToolCallPart):
-        sent_id, exact = call_id(out, position, place, piece), out.exact(position)
+        sent_id, exact = call_id(out, position, index, piece), out.exact(position)
         block = dump_call(out.chat, piece, sent_id, out.name(piece.name), exact=exact)
         if piece.state != "complete":
             function = if_object(block.get("function"))
-            out.lose_unfinished(position, place, piece, function.get(out.chat.inputs["function"]))
+            out.lose_unfinished(position, index, piece, function.get(out.chat.inputs["function"]))
         return out.chat.calls, block
-    return "content", out.chat.sent_block(out, position, place, piece)
+    return "content", out.chat.sent_block(out, position, index, piece)
 
 
-def _sendable(out: Outgoing, position: int, place: int, piece: Content) -> Content | None:
+def _sendable(out: Outgoing, position: int, index: int, piece: Content) -> Content | None:
     """A piece as it may be sent; `None` where it may not. What is lost is noted."""
-    reason, own = out.unreadable[position], out.chat.own
+    reason, native_of = out.unreadable[position], out.chat.own
     if (why := out.chat.unsendable(out, position, piece)) is not None:
-        out.lose(position, place, kind_of(piece), why)
+        out.lose(position, index, kind_of(piece), why)
         return None
-    if reason is not None and out.chat.signed and (fields := rest(own.fields(piece.native), "id")):
-        out.lose(position, place, Lost.field, reason, ", ".join(fields))
-        return replace(piece, native=own.without_fields(piece.native))
+    if (
+        reason is not None
+        and out.chat.signed
+        and (fields := rest(native_of.fields(piece.native), "id"))
+    ):
+        out.lose(position, index, Lost.field, reason, ", ".join(fields))
+        return replace(piece, native=native_of.without_fields(piece.native))
     return piece
 
 
 def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can."""
-    reason, ours = out.unreadable[position], out.chat.own.is_ours(piece.native)
+    reason, is_ours = out.unreadable[position], out.chat.own.is_ours(piece.native)
     if isinstance(piece, ThinkingPart):
-        return reason or (None if ours or piece.text else "it is signed for another format")
+        return reason or (None if is_ours or piece.text else "it is signed for another format")
     if isinstance(piece, ProviderPart):
-        return reason or (None if ours else "it is a block of another format")
+        return reason or (None if is_ours else "it is a block of another format")
     if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
         return reason or "this API takes no record of tools that it ran"
     if isinstance(piece, ToolResultPart):

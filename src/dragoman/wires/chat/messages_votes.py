@@ -22,8 +22,8 @@ def votes(chat: Dialect, message: Any) -> int:
         return 0
     if fields.get("type", "message") != "message":
         return 0
-    found = list(_votes(chat, fields))
-    return max(found) if all(found) else 0
+    piece_votes = list(_votes(chat, fields))
+    return max(piece_votes) if all(piece_votes) else 0
 
 
 def _votes(chat: Dialect, fields: dict[str, Any]) -> Iterator[int]:
@@ -47,21 +47,25 @@ def _votes(chat: Dialect, fields: dict[str, Any]) -> Iterator[int]:
 
 def _block_votes(chat: Dialect, block: Any) -> int:
     fields = if_object(block)
-    kind = if_text(fields.get("type"))
-    if kind == "text":
+    type_name = if_text(fields.get("type"))
+    if type_name == "text":
         return 1 if isinstance(fields.get("text"), str) else 0
-    reader = chat.readers.get(kind)
-    return chat.evidence.get(kind, 1) if reader and reader(chat, kind, fields) is not None else 0
+    reader = chat.readers.get(type_name)
+    return (
+        chat.evidence.get(type_name, 1)
+        if reader and reader(chat, type_name, fields) is not None
+        else 0
+    )
 
 
 def _call_votes(chat: Dialect, call: Any) -> int:
     fields = if_object(call)
-    kind = if_text(fields.get("type", "function"))
-    called = if_object(fields.get(kind))
+    call_type = if_text(fields.get("type", "function"))
+    called = if_object(fields.get(call_type))
     readable = (
-        kind in chat.inputs
+        call_type in chat.inputs
         and if_text(called.get("name"))
-        and isinstance(called.get(chat.inputs[kind]), str)
+        and isinstance(called.get(chat.inputs[call_type]), str)
     )
     readable = readable and isinstance(fields.get("id"), str | None)
     return _id_votes(chat, fields.get("id"), else_=1) if readable else 0

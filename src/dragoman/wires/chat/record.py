@@ -190,24 +190,24 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         raise NotImplementedError
 
     @staticmethod
-    def write_block(kind: str, part: Content, form: Mapping[str, Any]) -> Block:
+    def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> Block:
         """What the block of that type holds of a part."""
         raise NotImplementedError
 
     @staticmethod
-    def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> Block | None:
+    def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> Block | None:
         """A piece → the block under which it is sent; `None` where there is none."""
         raise NotImplementedError
 
     @staticmethod
     def dump_other(
-        out: Outgoing, position: int, sent: Mapping[str, str | None]
+        out: Outgoing, position: int, sent_ids: Mapping[str, str | None]
     ) -> list[dict[str, Any]]:
-        """The messages for one that is none of the model's. `sent`: the ids of calls → those under which they were sent."""
+        """The messages for one that is none of the model's. `sent_ids`: the ids of calls → those under which they were sent."""
         raise NotImplementedError
 
     @staticmethod
-    def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tuple[str, Any]:
+    def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tuple[str, Any]:
         """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
         raise NotImplementedError
 
@@ -247,7 +247,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         raise NotImplementedError
 
     @staticmethod
-    def error_body(message: str, kind: str, code: str | None, status: int) -> dict[str, Any]:
+    def error_body(message: str, error_type: str, code: str | None, status: int) -> dict[str, Any]:
         """The body of an error."""
         raise NotImplementedError
 

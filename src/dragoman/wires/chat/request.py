@@ -53,26 +53,26 @@ def load_request(
             field="messages"
         )
     bounded(body if problems is None else rest(body, "messages"))
-    left = dict(body)
+    fields_left = dict(body)
     form: dict[str, Any] = {}
-    messages = load_conversation(chat, left.pop("messages"), origin, problems)
-    settings = load_settings(chat, left, form)
-    tools = chat.load_tools(left, form)
-    schema, beside = load_schema(left)
-    stream = left.get("stream") is True
+    messages = load_conversation(chat, fields_left.pop("messages"), origin, problems)
+    settings = load_settings(chat, fields_left, form)
+    tools = chat.load_tools(fields_left, form)
+    schema, beside = load_schema(fields_left)
+    stream = fields_left.get("stream") is True
     if stream:
-        del left["stream"]
+        del fields_left["stream"]
         for field, value in chat.streaming.items():
-            if left.get(field) == value:
-                del left[field]
-            elif field not in left:
+            if fields_left.get(field) == value:
+                del fields_left[field]
+            elif field not in fields_left:
                 form[field] = "absent"
-    model = left.pop("model") if if_text(left.get("model")) else ""
+    model = fields_left.pop("model") if if_text(fields_left.get("model")) else ""
     # a field that has a neutral name, but a value without neutral meaning, is no option
     named = (way.field for ways in chat.settings.values() for way in ways)
-    known = (*named, chat.tools, *chat.further, "response_format", "stream", *chat.streaming)
-    own = {field: left.pop(field) for field in known if field in left}
-    native = chat.own.note({**own, **beside}, form)
+    named_fields = (*named, chat.tools, *chat.further, "response_format", "stream", *chat.streaming)
+    own_fields = {field: fields_left.pop(field) for field in named_fields if field in fields_left}
+    native = chat.own.note({**own_fields, **beside}, form)
     return ModelRequest(
         model,
         tuple(messages),
@@ -80,9 +80,9 @@ def load_request(
         settings,
         schema,
         stream,
-        left,
+        fields_left,
         native,
-        wire=chat.name if left else None,
+        wire=chat.name if fields_left else None,
     )
 
 
@@ -101,7 +101,7 @@ def dump_http(
     request = own_options(request, chat.name, losses)
     sending = Sending(request, target, quirks, losses, history)
     out, messages, _, _ = sending.conversation(partial(outgoing, chat), dump_conversation)
-    own = chat.own.fields(request.native)
+    own_fields = chat.own.fields(request.native)
     form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body["messages"] = messages
@@ -112,12 +112,12 @@ def dump_http(
     body |= dump_settings(out, request.settings, form)
     if request.output_schema is not None:
         body["response_format"] = dump_schema(
-            out, request.output_schema, own.get("response_format")
+            out, request.output_schema, own_fields.get("response_format")
         )
     if request.stream:
         body["stream"] = True
         body |= {
-            field: own.get(field, value)
+            field: own_fields.get(field, value)
             for field, value in chat.streaming.items()
             if field not in form
         }
@@ -125,5 +125,5 @@ def dump_http(
         out.lose(None, None, Lost.setting, "the vendor refuses it", field)
         del body[field]
     return HttpRequest(
-        chat.path, body=merged(body, own) | dict(request.options), names=renamed(out.names)
+        chat.path, body=merged(body, own_fields) | dict(request.options), names=renamed(out.names)
     )

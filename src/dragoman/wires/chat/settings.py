@@ -54,7 +54,7 @@ def reasoning(field: str, dump: Callable[[str | int], Any]) -> Way:
         same = [
             setting
             for setting in settings
-            if (sent := dump(setting)) == value and type(sent) is type(value)
+            if (value_sent := dump(setting)) == value and type(value_sent) is type(value)
         ]
         return same[0] if len(same) == 1 else None
 
@@ -65,12 +65,12 @@ def _effort(reasoning: str | int) -> str:
     return "none" if reasoning == "off" else effort(reasoning)
 
 
-def tool_choice(words: Mapping[str, str], form: str = "") -> Way:
-    """The field `tool_choice`. `words`: those of the format → the neutral ones."""
+def tool_choice(choices: Mapping[str, str], form: str = "") -> Way:
+    """The field `tool_choice`. `choices`: those of the format → the neutral ones."""
     return Way(
         "tool_choice",
-        lambda value: load_tool_choice(words, value),
-        lambda choice, name: dump_tool_choice(words, choice, name),
+        lambda value: load_tool_choice(choices, value),
+        lambda choice, name: dump_tool_choice(choices, choice, name),
         form,
     )
 
@@ -107,16 +107,16 @@ SETTINGS: Mapping[str, tuple[Way, ...]] = MappingProxyType(
 
 def load_settings(chat: Dialect, body: dict[str, Any], form: dict[str, Any]) -> Settings:
     """Takes out of `body` what is a setting; notes in `form` the way in which it was written, where that is not the usual one."""
-    known: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for setting, ways in chat.settings.items():
         for way in ways:
             if way.field in body and (value := way.load(body[way.field])) is not None:
-                known[setting] = value
+                settings[setting] = value
                 del body[way.field]
                 if way is not ways[0]:
                     form[setting] = way.key
                 break
-    return Settings(**known)
+    return Settings(**settings)
 
 
 def dump_settings(out: Outgoing, settings: Settings, form: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,16 +127,16 @@ def dump_settings(out: Outgoing, settings: Settings, form: Mapping[str, Any]) ->
             continue
         key = form.get(setting, out.ways.get(setting, ways[0].key))
         way = next((way for way in ways if way.key == key), ways[0])
-        sent = way.dump(value, out.name)
-        if sent is None and setting in form:
+        value_sent = way.dump(value, out.name)
+        if value_sent is None and setting in form:
             way = ways[0]
-            sent = way.dump(value, out.name)
-        if setting == "reasoning" and way.load(sent) != value:
+            value_sent = way.dump(value, out.name)
+        if setting == "reasoning" and way.load(value_sent) != value:
             out.lose(
                 None, None, Lost.setting, f"the vendor cannot be told {value!r} as it is", setting
             )
-        if sent is not None:
-            body[way.field] = sent
+        if value_sent is not None:
+            body[way.field] = value_sent
     return body
 
 
@@ -170,9 +170,9 @@ def dump_schema(
         out.lose(None, None, Lost.output_schema, "the vendor knows JSON mode only")
         return {"type": "json_object"}
     strict = strict_schema(schema)
-    sent = (
+    schema_sent = (
         {"schema": schema, "strict": False}
         if strict is None
         else {"schema": strict, "strict": True}
     )
-    return {"type": "json_schema", "json_schema": {"name": "output_schema", **sent}}
+    return {"type": "json_schema", "json_schema": {"name": "output_schema", **schema_sent}}

@@ -100,22 +100,24 @@ def _is_tool(tool: Mapping[str, Any]) -> bool:
     )
 
 
-def load_tool_choice(words: Mapping[str, str], value: Any) -> str | None:
-    """The choice of a tool, where it is a plain one. `words`: those of the format → the neutral ones."""
+def load_tool_choice(choices: Mapping[str, str], value: Any) -> str | None:
+    """The choice of a tool, where it is a plain one. `choices`: those of the format → the neutral ones."""
     if isinstance(value, str):
-        return words.get(value)
+        return choices.get(value)
     name = if_text(if_object(if_object(value).get("function")).get("name"))
-    plain = name not in ("", *words.values()) and value == {
+    plain = name not in ("", *choices.values()) and value == {
         "type": "function",
         "function": {"name": name},
     }
     return name if plain else None
 
 
-def dump_tool_choice(words: Mapping[str, str], choice: str, name: Callable[[str], str]) -> Any:
+def dump_tool_choice(choices: Mapping[str, str], choice: str, name: Callable[[str], str]) -> Any:
     """The choice → a word of the format, or the function that is chosen."""
-    word = next((word for word, neutral in words.items() if neutral == choice), None)
-    return word or {"type": "function", "function": {"name": name(choice)}}
+    choice_name = next(
+        (choice_name for choice_name, neutral in choices.items() if neutral == choice), None
+    )
+    return choice_name or {"type": "function", "function": {"name": name(choice)}}
 
 
 # ------------------------------------------------------------------ calls
@@ -133,14 +135,17 @@ def load_calls(chat: Dialect, value: Any, fresh_ids: Iterator[str]) -> list[Tool
 
 def is_call(chat: Dialect, entry: Mapping[str, Any]) -> bool:
     """Whether it is a call that can be read as one."""
-    kind = entry.get("type", "function")
-    return if_text(kind) in chat.inputs and if_text(if_object(entry.get(kind)).get("name")) != ""
+    call_type = entry.get("type", "function")
+    return (
+        if_text(call_type) in chat.inputs
+        and if_text(if_object(entry.get(call_type)).get("name")) != ""
+    )
 
 
 def call_kind(chat: Dialect, entry: Mapping[str, Any]) -> str:
     """The type of a call: a function, where no other is known."""
-    kind = if_text(entry.get("type"))
-    return kind if kind in chat.inputs else "function"
+    call_type = if_text(entry.get("type"))
+    return call_type if call_type in chat.inputs else "function"
 
 
 def load_call(chat: Dialect, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart:
@@ -150,14 +155,14 @@ def load_call(chat: Dialect, call: Mapping[str, Any], fresh_ids: Iterator[str]) 
     """
     if (plain := load_plain_call(chat, call)) is not None:
         return plain
-    kind = call_kind(chat, call)
-    body, field = if_object(call.get(kind)), chat.inputs[kind]
+    call_type = call_kind(chat, call)
+    body, field = if_object(call.get(call_type)), chat.inputs[call_type]
     form: dict[str, Any] = (
-        {} if "type" in call and kind == "function" else {"type": call.get("type", ABSENT)}
+        {} if "type" in call and call_type == "function" else {"type": call.get("type", ABSENT)}
     )
     call_id, fields = load_id(call, "id", fresh_ids, form)
     part, value = ToolCallPart(call_id, str(body.get("name") or "")), body.get(field)
-    if kind != "function":
+    if call_type != "function":
         part = replace(part, arguments={"input": str(value or "")})
     else:
         part = with_arguments(part, value)
@@ -165,8 +170,10 @@ def load_call(chat: Dialect, call: Mapping[str, Any], fresh_ids: Iterator[str]) 
             form["without"] = "arguments"
         elif arguments_json(part) != value:
             form["arguments"] = value
-    left = rest(body, "name", field)
-    fields |= rest(call, "id", kind, "type") | ({kind: left} if left else {})
+    unread_fields = rest(body, "name", field)
+    fields |= rest(call, "id", call_type, "type") | (
+        {call_type: unread_fields} if unread_fields else {}
+    )
     return replace(part, native=chat.own.note(fields, form))
 
 
@@ -198,10 +205,13 @@ def dump_call(
     """A call → one of a message's calls, under that id (`None`: none). `exact`: in the form in which it was loaded."""
     form, fields = chat.own.form(call.native), rest(chat.own.fields(call.native), "id")
     block: dict[str, Any] = {} if call_id is None and "id" not in form else {"id": call_id}
-    kind = if_text(form.get("type"))
-    if kind in chat.inputs and kind != "function":
+    call_type = if_text(form.get("type"))
+    if call_type in chat.inputs and call_type != "function":
         text = call.arguments.get("input", "")
-        return merged(block | {"type": kind, kind: {"name": name, chat.inputs[kind]: text}}, fields)
+        return merged(
+            block | {"type": call_type, call_type: {"name": name, chat.inputs[call_type]: text}},
+            fields,
+        )
     field = chat.inputs["function"]
     function: dict[str, Any] = {"name": name, field: arguments_json(call)}
     if (
@@ -212,7 +222,7 @@ def dump_call(
         function[field] = form["arguments"]
     if exact and "without" in form and not call.arguments:
         del function[field]
-    if not (exact and kind == ABSENT):
+    if not (exact and call_type == ABSENT):
         block["type"] = "function"
     return merged(block | {"function": function}, fields)
 
@@ -236,15 +246,19 @@ def load_id(
     return next(fresh_ids), {"id": None}
 
 
-def _given_id(own: Own, native: Native, own_id: str | None) -> str | None:
+def _given_id(native_of: Own, native: Native, own_id: str | None) -> str | None:
     """The id that was given: `None` or an empty one where there was none."""
-    return own.form(native).get("id") if own.fields(native).get("id", "") is None else own_id
+    return (
+        native_of.form(native).get("id")
+        if native_of.fields(native).get("id", "") is None
+        else own_id
+    )
 
 
-def call_id(out: Outgoing, position: int, place: int, call: ToolCallPart) -> str | None:
+def call_id(out: Outgoing, position: int, index: int, call: ToolCallPart) -> str | None:
     """The id under which a call is sent. One that its provider did not give is not sent back to it (`None`)."""
-    given = _given_id(out.chat.own, call.native, call.id) if out.exact(position) else call.id
-    return out.id(position, place, call) if given == call.id else given
+    provider_id = _given_id(out.chat.own, call.native, call.id) if out.exact(position) else call.id
+    return out.id(position, index, call) if provider_id == call.id else provider_id
 
 
 # ------------------------------------------------------------------ results
@@ -258,11 +272,13 @@ def load_result(
 ) -> ToolResultPart:
     """A tool message → the result. `calls`: those so far by id; they give the tool's name where the message does not, and the id
     where neither has one (the first such call that is not answered yet)."""
-    given, content = message.get("tool_call_id"), message.get("content")
+    result_id, content = message.get("tool_call_id"), message.get("content")
     usual = len(message) == 3 and message["role"] == chat.result_roles[0]
-    if usual and isinstance(given, str) and isinstance(content, str) and given:
-        return ToolResultPart(given, calls[given].name if given in calls else "", content)
-    own, name, form = chat.own, message.get("name"), dict[str, Any]()
+    if usual and isinstance(result_id, str) and isinstance(content, str) and result_id:
+        return ToolResultPart(
+            result_id, calls[result_id].name if result_id in calls else "", content
+        )
+    native_of, name, form = chat.own, message.get("name"), dict[str, Any]()
     if message["role"] != chat.result_roles[0]:
         form["role"] = message["role"]
     elif isinstance(name, str) and name:
@@ -270,7 +286,8 @@ def load_result(
     unnamed = (
         key
         for key, call in calls.items()
-        if not _given_id(own, call.native, key) and (not isinstance(name, str) or call.name == name)
+        if not _given_id(native_of, call.native, key)
+        and (not isinstance(name, str) or call.name == name)
     )
     read = ("name",) if form and isinstance(name, str) else ()
     call_id, fields = load_id(message, "tool_call_id", chain(unnamed, fresh_ids), form)
@@ -279,19 +296,22 @@ def load_result(
     fields = (further if further.get("id") is not None else rest(further, "id")) | fields
     result = _load_result(chat, message, form)
     named = name if isinstance(name, str) and read else call.name if call else ""
-    return ToolResultPart(call_id, named, result, native=own.note(fields, form))
+    return ToolResultPart(call_id, named, result, native=native_of.note(fields, form))
 
 
 def dump_result(
-    out: Outgoing, position: int, place: int, part: ToolResultPart, call_id: str | None
+    out: Outgoing, position: int, index: int, part: ToolResultPart, call_id: str | None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A result → its tool message, and the blocks of media that the vendor takes in a user message only."""
-    own = out.chat.own
-    form, fields = own.form(part.native) if out.target is None else {}, own.fields(part.native)
+    native_of = out.chat.own
+    form, fields = (
+        native_of.form(part.native) if out.target is None else {},
+        native_of.fields(part.native),
+    )
     if out.target is not None and out.chat.bare_results:
         fields = {}
     if out.target is None:
-        call_id = _given_id(own, part.native, call_id)
+        call_id = _given_id(native_of, part.native, call_id)
     role = form.get("role")
     if call_id is None and out.target is not None and _is_older(out, position, part):
         form = {"role": (role := "function")}
@@ -302,7 +322,7 @@ def dump_result(
         body["tool_call_id"] = call_id
     if "name" in form or "role" in form:
         body["name"] = out.name(part.name)
-    content, media = _dump_result(out, position, place, part, form)
+    content, media = _dump_result(out, position, index, part, form)
     further = fields if out.target is None and fields.get("id") is not None else rest(fields, "id")
     return merged(body | content, further), media
 
@@ -311,8 +331,8 @@ def _is_older(out: Outgoing, position: int, part: ToolResultPart) -> bool:
     """Whether a result answers the one call of a message that is sent as `function_call`, which has no id."""
     calls = out.messages[position - 1].tool_calls if position and out.exact(position - 1) else ()
     return any(
-        one.id == part.id and out.chat.own.form(one.native).get("field") == "function_call"
-        for one in calls
+        call.id == part.id and out.chat.own.form(call.native).get("field") == "function_call"
+        for call in calls
     )
 
 
@@ -334,20 +354,23 @@ def _load_result(chat: Dialect, message: Mapping[str, Any], form: dict[str, Any]
 
 
 def _dump_result(
-    out: Outgoing, position: int, place: int, part: ToolResultPart, form: Mapping[str, Any]
+    out: Outgoing, position: int, index: int, part: ToolResultPart, form: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Text as it is, parts as blocks, anything else as JSON."""
-    how, result = form.get("content"), part.result
-    if how == ABSENT and result is None:
+    content_form, result = form.get("content"), part.result
+    if content_form == ABSENT and result is None:
         return {}, []
-    if how == "raw" and not part.is_content:
+    if content_form == "raw" and not part.is_content:
         return {"content": result}, []
     if not part.is_content:
         return {"content": text_or_json(result)}, []
-    blocks = [(piece, out.chat.sent_block(out, position, place, piece) or {}) for piece in result]
-    whole = out.tool_media or how == "list"
-    kept = [block for piece, block in blocks if whole or isinstance(piece, TextPart)]
+    blocks = [(piece, out.chat.sent_block(out, position, index, piece) or {}) for piece in result]
+    whole = out.tool_media or content_form == "list"
+    sendable = [block for piece, block in blocks if whole or isinstance(piece, TextPart)]
     media = [block for piece, block in blocks if not (whole or isinstance(piece, TextPart))]
     return dump_content(
-        kept, "", {"content": "list"} if how == "list" else {}, string_only=out.string_only
+        sendable,
+        "",
+        {"content": "list"} if content_form == "list" else {},
+        string_only=out.string_only,
     ), media

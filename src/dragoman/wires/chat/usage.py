@@ -71,24 +71,26 @@ def dump_usage(chat: Dialect, usage: Usage, beside: Any = None) -> dict[str, Any
     return merged(body, if_object(beside))
 
 
-def load_finish(chat: Dialect, word: str | None, *, calls: bool, refused: bool) -> FinishReason:
+def load_finish(
+    chat: Dialect, vendor_reason: str | None, *, calls: bool, refused: bool
+) -> FinishReason:
     """The vendor's word → the neutral reason. A refusal, and calls that wait for an answer, count for more."""
-    reason = chat.finish.get(word or "", FinishReason.unspecified)
+    reason = chat.finish.get(vendor_reason or "", FinishReason.unspecified)
     if refused and reason in (
         FinishReason.stop,
         FinishReason.unspecified,
         FinishReason.content_filter,
     ):
         return FinishReason.refusal
-    if calls and (reason is FinishReason.stop or not word):
+    if calls and (reason is FinishReason.stop or not vendor_reason):
         return FinishReason.tool_calls
     return reason
 
 
-def dump_finish(chat: Dialect, reason: FinishReason | None, word: object = None) -> str:
-    """The neutral reason → one of the format's words. `word`: the vendor's own, which is kept where it may stand for it."""
-    words = chat.words.get(reason or FinishReason.stop) or chat.words[FinishReason.stop]
-    return word if isinstance(word, str) and word in words else words[0]
+def dump_finish(chat: Dialect, reason: FinishReason | None, vendor_reason: object = None) -> str:
+    """The neutral reason → one of the format's words. `vendor_reason`: the vendor's own, which is kept where it may stand for it."""
+    names = chat.words.get(reason or FinishReason.stop) or chat.words[FinishReason.stop]
+    return vendor_reason if isinstance(vendor_reason, str) and vendor_reason in names else names[0]
 
 
 def _numbers(fields: Mapping[str, Any], above: Path = ()) -> dict[Path, int]:
@@ -104,10 +106,14 @@ def _numbers(fields: Mapping[str, Any], above: Path = ()) -> dict[Path, int]:
 
 def _left(fields: Mapping[str, Any], neutral: set[Path], above: Path = ()) -> dict[str, Any]:
     """What stands beside the neutral counts, without what is zero or empty."""
-    left: dict[str, Any] = {}
+    unread_fields: dict[str, Any] = {}
     for name, value in fields.items():
         if (*above, name) in neutral:
             continue
-        if kept := _left(inner, neutral, (*above, name)) if (inner := if_object(value)) else value:
-            left[name] = kept
-    return left
+        if (
+            value_left := _left(inner, neutral, (*above, name))
+            if (inner := if_object(value))
+            else value
+        ):
+            unread_fields[name] = value_left
+    return unread_fields

@@ -58,9 +58,9 @@ def is_plan(part: Content) -> TypeGuard[ThinkingPart]:
 
 def load_block(block: Mapping[str, Any]) -> Content:
     """A content block → the part that it is."""
-    kind = if_text(block.get("type"))
-    load = _LOADERS.get(kind)
-    return (load and load(block)) or ProviderPart(kind or "block", {NAME: dict(block)})
+    type_name = if_text(block.get("type"))
+    load = _LOADERS.get(type_name)
+    return (load and load(block)) or ProviderPart(type_name or "block", {NAME: dict(block)})
 
 
 def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Unsent | None]:

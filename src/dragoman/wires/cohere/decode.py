@@ -89,42 +89,42 @@ class Decoder(MessageDecoder):
 
     def take(self, event: dict[str, Any]) -> None:
         """Any event but the delta that was expected."""
-        kind = event.get("type")
+        event_type = event.get("type")
         delta = if_object(event.get("delta"))
         message = if_object(delta.get("message"))
         if "finish_reason" in event or isinstance(event.get("message"), dict):
             self._whole(event)
-        elif kind == "message-start":
+        elif event_type == "message-start":
             self._start(event, message)
-        elif kind == "message-end":
+        elif event_type == "message-end":
             self._finish(delta)
-        elif kind is None or kind == "error":
+        elif event_type is None or event_type == "error":
             raise error_of(event)
         else:
-            self._part(str(kind), as_index(event.get("index")), message)
+            self._part(str(event_type), as_index(event.get("index")), message)
             if logprobs := event.get("logprobs") or delta.get(
                 "logprobs"
             ):  # in a whole answer they are one list
                 self._response.setdefault("logprobs", []).append(logprobs)
 
-    def _part(self, kind: str, index: int | str | None, message: dict[str, Any]) -> None:
+    def _part(self, event_type: str, index: int | str | None, message: dict[str, Any]) -> None:
         """An event of one piece of the message; of an unknown kind: nothing."""
-        if kind in ("content-start", "content-delta"):
+        if event_type in ("content-start", "content-delta"):
             block = need_object(message.get("content"), "content")
-            self._content(index, block, opens=kind == "content-start")
-        elif kind == "content-end":
+            self._content(index, block, opens=event_type == "content-start")
+        elif event_type == "content-end":
             self._close(_content_key(index))
-        elif kind == "tool-plan-delta":
+        elif event_type == "tool-plan-delta":
             self._plan(message.get(PLAN))
-        elif kind in ("tool-call-start", "tool-call-delta"):
+        elif event_type in ("tool-call-start", "tool-call-delta"):
             self._call(
                 index,
                 need_object(message.get("tool_calls"), "tool_calls"),
-                opens=kind == "tool-call-start",
+                opens=event_type == "tool-call-start",
             )
-        elif kind == "tool-call-end":
+        elif event_type == "tool-call-end":
             self._close_call(index)
-        elif kind == "citation-start":
+        elif event_type == "citation-start":
             self._citations.append(message.get("citations"))
 
     def _start(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
@@ -155,20 +155,24 @@ class Decoder(MessageDecoder):
 
     def _content(self, index: int | str | None, block: dict[str, Any], *, opens: bool) -> None:
         key = _content_key(index)
-        kind = block.get("type", "thinking" if "thinking" in block else "text")
-        text = "" if not isinstance(kind, str) or block.get(kind) is None else block[kind]
+        block_type = block.get("type", "thinking" if "thinking" in block else "text")
+        text = (
+            ""
+            if not isinstance(block_type, str) or block.get(block_type) is None
+            else block[block_type]
+        )
         if opens:
             self._close(PLAN)
-        if kind not in ("text", "thinking"):
+        if block_type not in ("text", "thinking"):
             self._out.whole(load_block(block))
             return
         if not isinstance(text, str):
-            raise DecodeError(f"a {kind} is no text")
+            raise DecodeError(f"a {block_type} is no text")
         open_part = self._out.find(key)
-        thinks = kind == "thinking"
+        thinks = block_type == "thinking"
         if open_part is not None and isinstance(open_part.part, ThinkingPart) is not thinks:
-            raise DecodeError(f"a {kind} does not fit the block that it is for")
-        native = OWN.note(rest(block, "type", kind))
+            raise DecodeError(f"a {block_type} does not fit the block that it is for")
+        native = OWN.note(rest(block, "type", block_type))
         if open_part is None:
             open_part = self._out.part(
                 key, ThinkingPart(native=native) if thinks else OpenText(native=native)
@@ -183,13 +187,17 @@ class Decoder(MessageDecoder):
             self._close(PLAN)
             if not if_text(function.get("name")):
                 raise DecodeError("a call names no tool")
-            given = if_text(call.get("id"))
-            minted = given or (self._out.new_id() if self._out.new_id else f"call-{self._calls}")
+            provider_id = if_text(call.get("id"))
+            minted = provider_id or (
+                self._out.new_id() if self._out.new_id else f"call-{self._calls}"
+            )
             self._calls += 1
             part = load_call({**call, "id": minted, "function": rest(function, "arguments")})
-            own = OWN.fields(part.native)
+            call_fields = OWN.fields(part.native)
             part = ToolCallPart(
-                minted, part.name, native=OWN.note(own if given else {**own, "id": None})
+                minted,
+                part.name,
+                native=OWN.note(call_fields if provider_id else {**call_fields, "id": None}),
             )
             self._out.part(("call", index), part)
         open_part = self._out.find(("call", index))
@@ -215,25 +223,27 @@ class Decoder(MessageDecoder):
             self._out.close(part)
 
     def _finish(self, end: Mapping[str, Any]) -> None:
-        word = end.get("finish_reason")
-        if (text := if_text(end.get("error"))) or word in ("ERROR", "TIMEOUT"):
+        vendor_reason = end.get("finish_reason")
+        if (text := if_text(end.get("error"))) or vendor_reason in ("ERROR", "TIMEOUT"):
             text = text or "the answer ended with an error and no words"
-            raise error_of({"message": text, "error_type": word}).at(body=json_bytes.encode(end))
+            raise error_of({"message": text, "error_type": vendor_reason}).at(
+                body=json_bytes.encode(end)
+            )
         self._over = True
         self._out.start()
-        self._out.close_all(cut=word == "MAX_TOKENS")
-        reason = load_finish(word, bool(self._out.calls()))
+        self._out.close_all(cut=vendor_reason == "MAX_TOKENS")
+        reason = load_finish(vendor_reason, bool(self._out.calls()))
         usage = if_object(end.get("usage"))
         response = {**self._response, **rest(end, "finish_reason", "usage", "error", "type")}
-        if word is not None and dump_finish(reason) != word:
-            response["finish_reason"] = word
+        if vendor_reason is not None and dump_finish(reason) != vendor_reason:
+            response["finish_reason"] = vendor_reason
         if other := other_usage(usage):
             response["usage"] = other
-        own = {**self._own, **({"citations": self._citations} if self._citations else {})}
+        own_fields = {**self._own, **({"citations": self._citations} if self._citations else {})}
         self._out.finish(
-            reason if word else FinishReason.unspecified,
+            reason if vendor_reason else FinishReason.unspecified,
             load_usage(usage),
-            native=OWN.note(own, response=response),
+            native=OWN.note(own_fields, response=response),
         )
 
 

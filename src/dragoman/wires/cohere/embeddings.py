@@ -41,13 +41,13 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         InvalidRequestError: it holds neither texts nor images.
     """
     del path
-    given = dict(if_object(body))
-    media = "texts" not in given and bool(given.keys() & {"images", "inputs"})
-    purpose = _PURPOSES.get(if_text(given.get("input_type")))
+    fields_left = dict(if_object(body))
+    media = "texts" not in fields_left and bool(fields_left.keys() & {"images", "inputs"})
+    purpose = _PURPOSES.get(if_text(fields_left.get("input_type")))
     if purpose is not None:
-        del given["input_type"]
+        del fields_left["input_type"]
     request = load_texts(
-        {"texts": [], **given} if media else given,
+        {"texts": [], **fields_left} if media else fields_left,
         OWN,
         texts="texts",
         dimensions="output_dimension",
@@ -85,15 +85,19 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
     if embeddings is None:
         raise error_of(answer)
     by_type = {
-        kind: vectors for kind, vectors in if_object(embeddings).items() if vectors is not None
+        number_type: vectors
+        for number_type, vectors in if_object(embeddings).items()
+        if vectors is not None
     }
     types = by_type or {"float": embeddings}
-    kind = next((kind for kind in _PREFERRED if kind in types), next(iter(types)))
+    number_type = next(
+        (number_type for number_type in _PREFERRED if number_type in types), next(iter(types))
+    )
     metadata = rest(answer, "id", "embeddings", "texts", "response_type")
-    if others := rest(types, kind):
-        metadata["embeddings_by_type"] = others
+    if further_types := rest(types, number_type):
+        metadata["embeddings_by_type"] = further_types
     return BatchEmbeddingsResult(
-        [load_vector(vector) for vector in as_list(types[kind], "vectors")],
+        [load_vector(vector) for vector in as_list(types[number_type], "vectors")],
         input_usage(load_usage(if_object(answer.get("meta")))),
         metadata=metadata,
         id=if_text(answer.get("id")),

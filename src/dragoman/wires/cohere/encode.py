@@ -98,7 +98,7 @@ class Encoder(ResponseEncoder):
             return NONE
         origin = self._state.origin
         message = {"role": "assistant", "content": (), PLAN: "", "tool_calls": (), "citations": ()}
-        own = (
+        response_id = (
             self._envelope.get("id")
             or (origin and origin.response_id)
             or self._state.id
@@ -107,7 +107,7 @@ class Encoder(ResponseEncoder):
         return [
             _event(
                 "message-start",
-                id=own,
+                id=response_id,
                 delta={"message": merged(message, OWN.fields(event.native))},
             )
         ]
@@ -187,7 +187,9 @@ class Encoder(ResponseEncoder):
                 _event("citation-end", index=number),
             )
             for number, citation in enumerate(
-                each for one in self._citations.values() for each in one
+                citation_of_message
+                for citations in self._citations.values()
+                for citation_of_message in citations
             )
         ]
         state = self._state
@@ -207,18 +209,18 @@ class Encoder(ResponseEncoder):
         start = _event("content-start", index=number, delta={"message": {"content": block}})
         return [start, _event("content-end", index=number)]
 
-    def _number(self, kind: str) -> int:
+    def _number(self, counter: str) -> int:
         """That of the next block, or of the next call."""
-        self._numbers[kind] += 1
-        return self._numbers[kind] - 1
+        self._numbers[counter] += 1
+        return self._numbers[counter] - 1
 
 
 _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
-def _event(kind: str, **fields: Any) -> dict[str, Any]:
-    return {"type": kind, **fields}
+def _event(event_type: str, **fields: Any) -> dict[str, Any]:
+    return {"type": event_type, **fields}
 
 
 def _more(part: Content, number: int | None, text: str) -> dict[str, Any]:

@@ -99,13 +99,15 @@ def votes(message: Any) -> int:
     may_lack_content = role == "assistant" and content is None and (calls or fields.get(PLAN))
     if not (may_lack_content or isinstance(content, (str, list))):
         return 0
-    found = [1, *[_block_votes(block) for block in if_list(content)]]
-    found += [1 if _is_usual_call(call) else 0 for call in calls]
-    found += [
-        3 for each in if_list(fields.get("citations")) if {"start", "end"} <= if_object(each).keys()
+    piece_votes = [1, *[_block_votes(block) for block in if_list(content)]]
+    piece_votes += [1 if _is_usual_call(call) else 0 for call in calls]
+    piece_votes += [
+        3
+        for citation in if_list(fields.get("citations"))
+        if {"start", "end"} <= if_object(citation).keys()
     ]
-    found += [3] if if_text(fields.get(PLAN)) else []
-    return 0 if 0 in found and max(found) < 3 else max(found)
+    piece_votes += [3] if if_text(fields.get(PLAN)) else []
+    return 0 if 0 in piece_votes and max(piece_votes) < 3 else max(piece_votes)
 
 
 def outgoing(
@@ -149,8 +151,8 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
             dumped += _dump_model(position, message, out)
             continue
         results = [
-            dump_result(piece, out, position, place)
-            for place, piece in enumerate(message.content)
+            dump_result(piece, out, position, index)
+            for index, piece in enumerate(message.content)
             if _is_answer(piece)
         ]
         dumped += [result for result, _ in results]
@@ -214,12 +216,12 @@ def _dump_other(
     """A system message, or what a user's holds beside results, behind these blocks. None where a target would get an empty one."""
     begun = False
     images = out.target is None or message.role is not Role.SYSTEM
-    for place, piece in enumerate(message.content):
+    for index, piece in enumerate(message.content):
         if _is_answer(piece):
             if begun:
                 out.lose(
                     position,
-                    place,
+                    index,
                     Lost.order,
                     "this format has the results of tools before all else",
                 )
@@ -229,7 +231,7 @@ def _dump_other(
         else:
             block, lost = dump_block(piece, images=images)
         if lost is not None:
-            out.lose(position, place, *lost)
+            out.lose(position, index, *lost)
         if block is not None:
             begun = True
             blocks.append(block)
@@ -246,48 +248,48 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
     """A model's message. None where a target would get an empty one."""
     why = out.unreadable[position]
     plan, blocks, calls = "", list[dict[str, Any]](), list[dict[str, Any]]()
-    for place, piece in enumerate(message.content):
+    for index, piece in enumerate(message.content):
         refused = _refused(piece, why, out.target)
         if refused is not None:
             which = label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
-            out.lose(position, place, kind_of(piece), refused, which)
+            out.lose(position, index, kind_of(piece), refused, which)
             continue
         if isinstance(piece, ToolCallPart):
             call = dump_call(
-                piece, out.id(position, place, piece), out.name(piece.name), exact=why is None
+                piece, out.id(position, index, piece), out.name(piece.name), exact=why is None
             )
-            out.lose_unfinished(position, place, piece, call["function"].get("arguments"))
+            out.lose_unfinished(position, index, piece, call["function"].get("arguments"))
             calls.append(call)
             continue
         if calls or (is_plan(piece) and blocks):
             order = "this format has a message's plan before its content, and both before its calls"
-            out.lose(position, place, Lost.order, order)
+            out.lose(position, index, Lost.order, order)
         if is_plan(piece):
             plan += piece.text
             continue
         block, lost = dump_block(piece if why is None else replace(piece, native=None))
         if lost is not None:
-            out.lose(position, place, *lost)
+            out.lose(position, index, *lost)
         if block is not None:
             blocks.append(block)
-    form, own = OWN.form(message.native), OWN.fields(message.native)
-    if own and why is not None:
-        out.lose(position, None, Lost.field, why, ", ".join(own))
-        own = {}
+    form, message_fields = OWN.form(message.native), OWN.fields(message.native)
+    if message_fields and why is not None:
+        out.lose(position, None, Lost.field, why, ", ".join(message_fields))
+        message_fields = {}
     if out.target is not None and not (calls or blocks):  # a plan says something beside calls alone
         out.lose(
             position, None, Lost.message, "it says nothing, and the API takes no empty message"
         )
         return []
     content = dump_content(blocks, "absent", form)
-    if not (calls or content or plan or own or "content" in form):
+    if not (calls or content or plan or message_fields or "content" in form):
         content = {"content": ""}
     fields = {
         **({PLAN: plan} if plan else {}),
         **content,
         **({"tool_calls": calls} if calls else {}),
     }
-    return [merged({"role": "assistant", **fields}, own)]
+    return [merged({"role": "assistant", **fields}, message_fields)]
 
 
 def _refused(piece: Content, why: str | None, target: Origin | None) -> str | None:

@@ -36,46 +36,57 @@ _OWN = (*FIELDS, "tool_choice", "model", "tools", "stream")
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
 
 
-def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
+def _load(body: Mapping[str, Any], received: Received) -> ModelRequest:
     """A body of `/v2/chat` → the neutral request. Bodies of the API's version 1 are none."""
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list").at(
             field="messages"
         )
-    left = dict(body)
+    fields_left = dict(body)
     form: dict[str, Any] = {}
-    messages = load_conversation(left.pop("messages"), given.origin, given.problems)
-    settings = Settings(**load_settings(left), **load_tool_choice(left))
-    tools = load_tools(left)
-    schema, beside = load_schema(left, form)
-    stream = left.get("stream", False)
-    if "stream" not in left:
+    messages = load_conversation(fields_left.pop("messages"), received.origin, received.problems)
+    settings = Settings(**load_settings(fields_left), **load_tool_choice(fields_left))
+    tools = load_tools(fields_left)
+    schema, beside = load_schema(fields_left, form)
+    stream = fields_left.get("stream", False)
+    if "stream" not in fields_left:
         form["stream"] = "absent"
     elif isinstance(stream, bool):
-        del left["stream"]
-    model = left.pop("model") if if_text(left.get("model")) else ""
-    own = {**{field: left.pop(field) for field in _OWN if field in left}, **beside}
-    native, wire = OWN.note(own, form=form), NAME if left else None
+        del fields_left["stream"]
+    model = fields_left.pop("model") if if_text(fields_left.get("model")) else ""
+    own_fields = {
+        **{field: fields_left.pop(field) for field in _OWN if field in fields_left},
+        **beside,
+    }
+    native, wire = OWN.note(own_fields, form=form), NAME if fields_left else None
     return ModelRequest(
-        model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire
+        model,
+        tuple(messages),
+        tools,
+        settings,
+        schema,
+        stream is True,
+        fields_left,
+        native,
+        wire=wire,
     )
 
 
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
     """The neutral request → a request of `/v2/chat`. `options` are written last and have the last word."""
     request = sending.request
-    form, own = OWN.form(request.native), OWN.fields(request.native)
+    form, own_fields = OWN.form(request.native), OWN.fields(request.native)
     out, messages, _, _ = sending.conversation(outgoing, dump_conversation)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body["messages"] = messages
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
-    if request.stream or not {"stream"} & {*form, *own}:
+    if request.stream or not {"stream"} & {*form, *own_fields}:
         body["stream"] = request.stream
     body |= dump_settings(request.settings, out.quirks)
     body |= dump_tool_choice(request.settings, out.losses)
     body |= dump_schema(request.output_schema, form, out.losses)
     return HttpRequest(
-        "/chat", body=merged(body, own) | dict(request.options), names=renamed(out.names)
+        "/chat", body=merged(body, own_fields) | dict(request.options), names=renamed(out.names)
     )
 
 

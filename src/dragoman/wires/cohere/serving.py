@@ -48,7 +48,9 @@ def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: A
     """A model as a list has it."""
     return {
         "name": model.name,
-        "endpoints": [_ENDPOINTS[kind] for kind in model.kinds if kind in _ENDPOINTS],
+        "endpoints": [
+            _ENDPOINTS[model_kind] for model_kind in model.kinds if model_kind in _ENDPOINTS
+        ],
         "finetuned": False,
         "is_deprecated": False,
     }

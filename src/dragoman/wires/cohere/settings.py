@@ -87,13 +87,13 @@ def dump_schema(
         return {}
     if field := form.get("schema"):
         return {"response_format": {"type": "json_object", field: schema}}
-    sent = None if schema == _ANY_OBJECT else fit(schema, _DIALECT)
-    if sent is None and schema != _ANY_OBJECT:
+    schema_sent = None if schema == _ANY_OBJECT else fit(schema, _DIALECT)
+    if schema_sent is None and schema != _ANY_OBJECT:
         losses.append(Loss(None, None, Lost.output_schema, "it refers to what is not in it"))
     return {
         "response_format": {"type": "json_object"}
-        if sent is None
-        else {"type": "json_object", "json_schema": sent}
+        if schema_sent is None
+        else {"type": "json_object", "json_schema": schema_sent}
     }
 
 

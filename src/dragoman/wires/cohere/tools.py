@@ -115,8 +115,8 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
         part = parse_call(part, text)
     if "arguments" in function and arguments_json(part) != text:
         form["arguments"] = text
-    own = own_fields(rest(call, "id", "type", "function"), rest(function, "name", "arguments"))
-    return replace(part, native=OWN.note(own, form=form))
+    further = own_fields(rest(call, "id", "type", "function"), rest(function, "name", "arguments"))
+    return replace(part, native=OWN.note(further, form=form))
 
 
 def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> dict[str, Any]:
@@ -147,37 +147,39 @@ def load_result(entry: Mapping[str, Any], names: Mapping[str, str]) -> ToolResul
         form |= {"content": "list"} if is_plain(blocks) else {}
     elif not isinstance(content, str):
         form["content"] = "raw"
-    own = rest(entry, "role", "content", *(["tool_call_id"] if call_id else []))
-    return ToolResultPart(call_id, names.get(call_id, ""), result, native=OWN.note(own, form=form))
+    further = rest(entry, "role", "content", *(["tool_call_id"] if call_id else []))
+    return ToolResultPart(
+        call_id, names.get(call_id, ""), result, native=OWN.note(further, form=form)
+    )
 
 
 def dump_result(
-    part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A result → its tool message, and the blocks of media that are taken in a user message only. What is no text and no list
     of parts becomes JSON."""
-    call_id = out.id(position, place, part)
+    call_id = out.id(position, index, part)
     body: dict[str, Any] = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
     if part.is_error and not has_error(part.result):
-        out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
-    content, media = _dump_returned(part, out, position, place)
+        out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
+    content, media = _dump_returned(part, out, position, index)
     if media:
         media = [{"type": "text", "text": f"[result of {part.name or part.id}]"}, *media]
         why = "results of tools hold text and documents only; it follows in a user message"
-        out.lose(position, place, Lost.media, why)
+        out.lose(position, index, Lost.media, why)
     return merged({**body, **content}, OWN.fields(part.native)), media
 
 
 def _dump_returned(
-    part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     form = OWN.form(part.native)
-    how = form.get("content")
-    if how == "absent" and part.result is None:
+    content_form = form.get("content")
+    if content_form == "absent" and part.result is None:
         return {}, []
-    if how == "document" and (isinstance(part.result, str) or if_object(part.result)):
+    if content_form == "document" and (isinstance(part.result, str) or if_object(part.result)):
         return {"content": [_document(part.result)]}, []
-    if how == "raw" and not part.is_content:
+    if content_form == "raw" and not part.is_content:
         return {"content": part.result}, []
     if not part.is_content:
         return {"content": text_or_json(part.result)}, []
@@ -186,7 +188,7 @@ def _dump_returned(
     for piece in part.result or ():
         block, lost = dump_block(piece)
         if lost is not None:
-            out.lose(position, place, *lost)
+            out.lose(position, index, *lost)
         if block is not None:
             (blocks if block["type"] == "text" else media).append(block)
     return dump_content(blocks, "", form), media
@@ -199,8 +201,8 @@ def _document(data: Any) -> dict[str, Any]:
 def _only_document(blocks: list[Any]) -> str | dict[str, Any] | None:
     """The data of a document that is all there is, and has nothing beside it."""
     data = if_object(if_object(blocks[0]).get("document")).get("data") if len(blocks) == 1 else None
-    found = data if isinstance(data, str) else if_object(data) or None
-    return found if found is not None and blocks[0] == _document(found) else None
+    document = data if isinstance(data, str) else if_object(data) or None
+    return document if document is not None and blocks[0] == _document(document) else None
 
 
 def _is_call(entry: Any) -> bool:

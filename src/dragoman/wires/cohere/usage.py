@@ -23,9 +23,9 @@ _SENT = {reason: name for name, reason in reversed(_REASONS.items())}
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens")
 
 
-def load_finish(word: object, calls: bool) -> FinishReason:
+def load_finish(vendor_reason: object, calls: bool) -> FinishReason:
     """A finish reason → the neutral one; `unspecified` for one that is not known."""
-    reason = _REASONS.get(str(word), FinishReason.unspecified)
+    reason = _REASONS.get(str(vendor_reason), FinishReason.unspecified)
     return FinishReason.tool_calls if calls and reason is FinishReason.stop else reason
 
 
@@ -65,10 +65,10 @@ def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
 def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
     """Usage → as the API has it."""
     usage = usage or Usage()
-    known = zip(
+    counted = zip(
         _COUNTS, (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), strict=True
     )
-    counts = {name: count for name, count in known if count is not None}
+    counts = {name: count for name, count in counted if count is not None}
     raw: dict[str, Any] = {**if_object(other)}
     if counts:
         raw = {"billed_units": _billed(counts), **raw}  # which clients read, whatever is billed

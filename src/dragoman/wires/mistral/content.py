@@ -39,12 +39,16 @@ def usual_type(
     if isinstance(part, LinkPart):
         return content.by_type(_KINDS, part.mime_type or guessed(part.url) or "image/*") or "text"
     if isinstance(part, DataPart):
-        kind = (
+        type_name = (
             content.by_type(_KINDS, part.mime_type)
             if part.mime_type != "application/octet-stream"
             else None
         )
-        return kind if kind and (kind != "image_url" or part.mime_type in IMAGES) else "text"
+        return (
+            type_name
+            if type_name and (type_name != "image_url" or part.mime_type in IMAGES)
+            else "text"
+        )
     if isinstance(part, FilePart):
         return "text" if OWN.is_foreign(part.native) else "file"
     return (
@@ -56,28 +60,31 @@ def usual_type(
     )
 
 
-def write_block(kind: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
+def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
     """What the chunk of that type holds of a part."""
     if isinstance(part, ThinkingPart):
         return {"thinking": _dump_items(part.text, form.get("items"))}
     if isinstance(part, FilePart):
         return {"file_id": part.id}
     if not isinstance(part, (LinkPart, DataPart)):
-        return content.write_block(kind, part, form)
-    how = form.get("url")
+        return content.write_block(type_name, part, form)
+    url_form = form.get("url")
     if isinstance(part, LinkPart):
         url = part.url
     else:
         url = (
             b64encode(part.data).decode()
-            if kind == "input_audio" and how != "data"
+            if type_name == "input_audio" and url_form != "data"
             else data_url(part)
         )
-    named = {"document_name": part.name} if kind == "document_url" and part.name else {}
-    return {kind: {"url": url} if kind == "image_url" and how != "string" else url, **named}
+    named = {"document_name": part.name} if type_name == "document_url" and part.name else {}
+    return {
+        type_name: {"url": url} if type_name == "image_url" and url_form != "string" else url,
+        **named,
+    }
 
 
-def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict[str, Any] | None:
     """A piece → the chunk under which it is sent. Thinking stands in the model's messages, and in those from which it was loaded,
     such as a system prompt that shows how to think."""
     elsewhere = out.messages[position].role is not Role.MODEL and "here" not in OWN.form(
@@ -85,57 +92,65 @@ def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict
     )
     if isinstance(piece, ThinkingPart) and elsewhere:
         return None
-    return content.sent_block(out, position, place, piece)
+    return content.sent_block(out, position, index, piece)
 
 
-def _image(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
-    value, left = block.get(kind), rest(block, "type", kind)
+def _image(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+    value, fields_left = block.get(type_name), rest(block, "type", type_name)
     if isinstance(value, str) and value:
-        return with_rest(chat, kind, from_url(value), left, {"url": "string"})
+        return with_rest(chat, type_name, from_url(value), fields_left, {"url": "string"})
     if not (url := if_text(if_object(value).get("url"))):
         return None
     inner = rest(if_object(value), "url")
-    return with_rest(chat, kind, from_url(url), {**left, **({kind: inner} if inner else {})})
+    return with_rest(
+        chat, type_name, from_url(url), {**fields_left, **({type_name: inner} if inner else {})}
+    )
 
 
-def _document(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
-    url, name = if_text(block.get(kind)), if_text(block.get("document_name"))
+def _document(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+    url, name = if_text(block.get(type_name)), if_text(block.get("document_name"))
     read = ("document_name",) if name else ()
     return (
-        with_rest(chat, kind, from_url(url, name or None), rest(block, "type", kind, *read))
+        with_rest(
+            chat, type_name, from_url(url, name or None), rest(block, "type", type_name, *read)
+        )
         if url
         else None
     )
 
 
-def _audio(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
-    text, left = if_text(block.get(kind)), rest(block, "type", kind)
+def _audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+    text, fields_left = if_text(block.get(type_name)), rest(block, "type", type_name)
     if ":" in text:
         part = from_url(text)
         return with_rest(
-            chat, kind, part, left, {"url": "data"} if isinstance(part, DataPart) else {}
+            chat,
+            type_name,
+            part,
+            fields_left,
+            {"url": "data"} if isinstance(part, DataPart) else {},
         )
     data = decoded(text)
     return (
-        with_rest(chat, kind, DataPart(data, audio_type(data) or "audio/mpeg"), left)
+        with_rest(chat, type_name, DataPart(data, audio_type(data) or "audio/mpeg"), fields_left)
         if data
         else None
     )
 
 
-def _file(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
+def _file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     file_id = if_text(block.get("file_id"))
     return (
-        with_rest(chat, kind, FilePart(file_id), rest(block, "type", "file_id"))
+        with_rest(chat, type_name, FilePart(file_id), rest(block, "type", "file_id"))
         if file_id
         else None
     )
 
 
-def _thinking(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
-    value, left = block.get("thinking"), rest(block, "type", "thinking")
+def _thinking(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+    value, fields_left = block.get("thinking"), rest(block, "type", "thinking")
     if isinstance(value, str):
-        return with_rest(chat, kind, ThinkingPart(value), left, {"items": "string"})
+        return with_rest(chat, type_name, ThinkingPart(value), fields_left, {"items": "string"})
     if not isinstance(value, list) or (value and not if_objects(value)):
         return None
     texts = [plain_text(item) for item in if_objects(value)]
@@ -145,9 +160,9 @@ def _thinking(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | N
     usual = len(items) == 1 and texts[0] is not None
     return with_rest(
         chat,
-        kind,
+        type_name,
         ThinkingPart("".join(filter(None, texts))),
-        left,
+        fields_left,
         {} if usual else {"items": items},
     )
 

@@ -90,9 +90,9 @@ class Candidate(ChatCandidate):
     def add(self, choice: dict[str, Any], *, whole: bool) -> None:
         """See the family's; a choice may hold several messages."""
         if whole or "delta" not in choice:
-            for one in as_list(choice.get("messages"), "messages")[:-1]:
+            for message in as_list(choice.get("messages"), "messages")[:-1]:
                 self.emitter.start()
-                self.add_message(as_object(one, "message"), whole=True)
+                self.add_message(as_object(message, "message"), whole=True)
             if several := as_list(choice.get("messages"), "messages"):
                 choice = {**choice, "message": several[-1]}
         super().add(choice, whole=whole)
@@ -117,18 +117,18 @@ class Candidate(ChatCandidate):
         if not isinstance(content, list):
             self.add_text("text", as_text(content))
             return
-        for one in as_list(content, "content"):
-            block = as_object(one, "content chunk")
-            kind = block.get("type")
-            if whole or kind not in ("text", "thinking"):
+        for entry in as_list(content, "content"):
+            block = as_object(entry, "content chunk")
+            type_name = block.get("type")
+            if whole or type_name not in ("text", "thinking"):
                 self.end()
                 part = load_block(self.chat, block)
                 if part != ThinkingPart() and getattr(part, "kind", None) != "text":
                     self.emitter.whole(part)
-            elif kind == "text":
+            elif type_name == "text":
                 self.add_text("text", as_text(block.get("text")))
-                if self.run is not None and (own := unread(block, ("type", "text"))):
-                    OWN.open_fields(self.run.native).update(own)
+                if self.run is not None and (further := unread(block, ("type", "text"))):
+                    OWN.open_fields(self.run.native).update(further)
             else:
                 self._think_block(block)
 
@@ -152,8 +152,8 @@ class Candidate(ChatCandidate):
         """More thinking; without any it is the end of it. What is no text in it has its place by the wire form `items`."""
         value = block.get("thinking")
         items = [{"type": "text", "text": value}] if isinstance(value, str) else if_objects(value)
-        own = unread(block, ("type", "thinking"))
-        if items or own:
+        further = unread(block, ("type", "thinking"))
+        if items or further:
             run = self.run if self.run is not None and self.kind == "thinking" else None
             run = run or self.begin("thinking", ThinkingPart())
             for item in items:
@@ -161,9 +161,9 @@ class Candidate(ChatCandidate):
                 if not text and plain_text(item) is None and item.get("type") != "text":
                     self._divide(run).append(item)
                 self.emitter.add(run, text)
-            self.closed = own.pop("closed", self.closed)
-            if own:
-                OWN.open_fields(run.native).update(own)
+            self.closed = further.pop("closed", self.closed)
+            if further:
+                OWN.open_fields(run.native).update(further)
         if not items and self.kind == "thinking":
             self.end()
 
@@ -171,7 +171,7 @@ class Candidate(ChatCandidate):
         """The wire form `items` of the thinking, with all the text that has come."""
         items: list[Any] = OWN.open_form(run.native).setdefault("items", [])
         if length := sum(
-            [len(run.deltas[place]) for place in range(self._divided, len(run.deltas))]
+            [len(run.deltas[index]) for index in range(self._divided, len(run.deltas))]
         ):
             items.append(length)
         self._divided = len(run.deltas)

@@ -106,9 +106,9 @@ def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
     return None
 
 
-def error_body(message: str, kind: str, code: str | None, status: int) -> dict[str, Any]:
+def error_body(message: str, error_type: str, code: str | None, status: int) -> dict[str, Any]:
     """The body of an error."""
-    body = {"object": "error", "message": message, "type": kind, "param": None, "code": code}
+    body = {"object": "error", "message": message, "type": error_type, "param": None, "code": code}
     return {**body, "raw_status_code": status}
 
 

@@ -71,7 +71,7 @@ class Parts(ChatParts):
 
     def more_thinking(
         self,
-        place: Place,  # noqa: ARG002
+        key: Place,  # noqa: ARG002
         opened: OpenPart,  # noqa: ARG002
         part: ThinkingPart,  # noqa: ARG002
         delta: str,
@@ -84,9 +84,9 @@ class Parts(ChatParts):
         return [*end, _thinking([{"type": "text", "text": delta}])]
 
     def end_thinking(self, opened: OpenPart, part: ThinkingPart) -> list[Delta]:  # noqa: ARG002
-        own = OWN.fields(part.native)
-        self._thinks = self._thinks and not own
-        return [_thinking([], own)] if own else []
+        further = OWN.fields(part.native)
+        self._thinks = self._thinks and not further
+        return [_thinking([], further)] if further else []
 
     def begin_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
         return []
@@ -111,8 +111,8 @@ class Encoder(ChatEncoder):
     OF_CHOICE: ClassVar[tuple[str, ...]] = ("logprobs", "prompt_logprobs")
 
 
-def _thinking(items: list[dict[str, Any]], own: Mapping[str, Any] = {}) -> Delta:
-    return {"content": [{"type": "thinking", "thinking": items, **own}]}
+def _thinking(items: list[dict[str, Any]], further: Mapping[str, Any] = {}) -> Delta:
+    return {"content": [{"type": "thinking", "thinking": items, **further}]}
 
 
 def _call(chat: Dialect, part: ToolCallPart, index: int) -> dict[str, Any]:

@@ -50,11 +50,11 @@ def call_votes(call_id: str) -> int:
 def note_loaded(conversation: list[Message]) -> list[Message]:
     """Notes what would otherwise not be sent as it is: ids and names that are not fit, late system messages, thinking in messages
     that are none of the model's."""
-    known: set[str] = set()
+    call_ids_seen: set[str] = set()
     head = _head(conversation)
     out: list[Message] = []
     for position, message in enumerate(conversation):
-        content = [_noted(piece, message.role, known) for piece in message.content]
+        content = [_noted(piece, message.role, call_ids_seen) for piece in message.content]
         if any(map(is_not, content, message.content)):
             message = message.replace(content=tuple(content))
         if message.role is Role.SYSTEM and position > head:
@@ -68,30 +68,30 @@ def _head(conversation: Sequence[Message]) -> int:
     return sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM, conversation))
 
 
-def _noted(piece: Content, role: Role, known: set[str]) -> Content:
+def _noted(piece: Content, role: Role, call_ids_seen: set[str]) -> Content:
     form: dict[str, Any] = {}
     if isinstance(piece, ThinkingPart) and role is not Role.MODEL:
         form["here"] = True
     if isinstance(piece, (ToolCallPart, ToolResultPart)):
         is_call = isinstance(piece, ToolCallPart)
-        given = "id" not in OWN.fields(piece.native)
-        if given and (not _RULES.ids.fits(piece.id) or (is_call and piece.id in known)):
+        has_id = "id" not in OWN.fields(piece.native)
+        if has_id and (not _RULES.ids.fits(piece.id) or (is_call and piece.id in call_ids_seen)):
             form["as_is"] = True
         if (is_call or "name" in OWN.form(piece.native)) and not _RULES.names.fits(piece.name):
             form["name_as_is"] = True
         if is_call:
-            known.add(piece.id)
+            call_ids_seen.add(piece.id)
     return replace(piece, native=OWN.with_form(piece.native, **form)) if form else piece
 
 
 def dump_other(
-    out: Outgoing, position: int, sent: Mapping[str, str | None]
+    out: Outgoing, position: int, sent_ids: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
     """A system message, or a user's. The API takes no system message after the first others."""
     message = out.messages[position]
     late = message.role is Role.SYSTEM and position > out.head
     if not late or OWN.form(message.native).get("place") == "here":
-        return messages.dump_other(out, position, sent)
+        return messages.dump_other(out, position, sent_ids)
     out.lose(
         position,
         None,

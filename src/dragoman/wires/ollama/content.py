@@ -132,11 +132,11 @@ class Fields:
         self._joined = joined
         self._values: dict[str, list[Any]] = {}
 
-    def add(self, place: int, field: str, value: Any) -> None:
+    def add(self, index: int, field: str, value: Any) -> None:
         """More of a field: text to text, anything else to a list."""
         if any(later in self._values for later in _ORDER[_ORDER.index(field) + 1 :]):
             self.lose(
-                place,
+                index,
                 Lost.order,
                 f"this format has the {field} of a message before what it stands behind",
             )
@@ -145,14 +145,14 @@ class Fields:
             self.lose(None, Lost.texts, f"this format has one {field} a message; they are joined")
         self._values.setdefault(field, []).append(value)
 
-    def add_line(self, place: int, text: str) -> None:
+    def add_line(self, index: int, text: str) -> None:
         """A text that is a line of its own in the one that there is."""
         before = self._values.get("content", ["\n"])[-1]
-        self.add(place, "content", f"{text}\n" if before.endswith("\n") else f"\n{text}\n")
+        self.add(index, "content", f"{text}\n" if before.endswith("\n") else f"\n{text}\n")
 
-    def lose(self, place: int | None, what: Lost, why: str, which: str = "") -> None:
+    def lose(self, index: int | None, what: Lost, why: str, which: str = "") -> None:
         """Notes something of this message that is left out or changed."""
-        self._out.lose(self._position, place, what, why, which)
+        self._out.lose(self._position, index, what, why, which)
 
     def dump(self, empty: Any) -> dict[str, Any]:
         """All of them, in the API's order. `empty`: what stands for a text where there is none; "absent": nothing does."""
@@ -168,19 +168,19 @@ class Fields:
         return bool(self._values)
 
 
-def dump_content(piece: Content, fields: Fields, place: int) -> None:
+def dump_content(piece: Content, fields: Fields, index: int) -> None:
     """A piece that is neither thinking, call nor result goes to its field; what the API has none for is a loss, or a line of
     the text."""
     block = dump_block(piece)
     if block is not None:
-        fields.add(place, *block)
+        fields.add(index, *block)
         if isinstance(piece, DataPart) and piece.name:
-            fields.lose(place, Lost.file_name, "the API knows no name of an image", piece.name)
+            fields.lose(index, Lost.file_name, "the API knows no name of an image", piece.name)
     elif isinstance(piece, (DataPart, LinkPart, FilePart)):
         if text_of(piece) is None:
             by_bytes = f"the API takes images only, not {piece.mime_type}"
             why = by_bytes if isinstance(piece, DataPart) else "it takes images by their bytes only"
-            fields.lose(place, kind_of(piece), f"{why}; a text tells of it", label(piece))
-        fields.add_line(place, as_text(piece))
+            fields.lose(index, kind_of(piece), f"{why}; a text tells of it", label(piece))
+        fields.add_line(index, as_text(piece))
     else:
-        fields.lose(place, kind_of(piece), "it is a block of another format")
+        fields.lose(index, kind_of(piece), "it is a block of another format")

@@ -57,7 +57,9 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
         values.setdefault(field, []).extend([value] if field in _TEXTS else value)
     for index, call in enumerate(values.get("tool_calls", ())):
         number(call, index)
-    fields = {field: "".join(each) if field in _TEXTS else each for field, each in values.items()}
+    fields = {
+        field: "".join(pieces) if field in _TEXTS else pieces for field, pieces in values.items()
+    }
     response = OWN.response(message.native)
     body = {
         **_head(message.origin, envelope, response),
@@ -142,11 +144,13 @@ class Encoder(ResponseEncoder):
     def end(self) -> Objects:
         """The line that is done."""
         state = self._state
-        own = {name: value for fields in self._own.values() for name, value in fields.items()}
+        own_fields = {
+            name: value for fields in self._own.values() for name, value in fields.items()
+        }
         line = {
             **self._head,
             **_created(self._envelope, state.envelope),
-            **_body({}, own, generates=self._generates),
+            **_body({}, own_fields, generates=self._generates),
             **_tail(state.reason, state.usage, state.envelope),
         }
         return [
@@ -212,11 +216,15 @@ def _generates(envelope: Mapping[str, Any]) -> bool:
     return str(envelope.get("path", "")).endswith(GENERATE)
 
 
-def _body(fields: Mapping[str, Any], own: Mapping[str, Any], *, generates: bool) -> dict[str, Any]:
+def _body(
+    fields: Mapping[str, Any], own_fields: Mapping[str, Any], *, generates: bool
+) -> dict[str, Any]:
     """The fields of a message, as the request's endpoint has them."""
     if generates:
-        return merged({"response": fields.get("content", ""), **rest(fields, "content")}, own)
-    return {"message": merged({"role": "assistant", "content": "", **fields}, own)}
+        return merged(
+            {"response": fields.get("content", ""), **rest(fields, "content")}, own_fields
+        )
+    return {"message": merged({"role": "assistant", "content": "", **fields}, own_fields)}
 
 
 def _tail(

@@ -41,17 +41,17 @@ def is_generate(request: ModelRequest) -> bool:
     return OWN.form(request.native).get("endpoint") == ENDPOINT["endpoint"]
 
 
-def load_prompt(left: dict[str, Any]) -> list[Message]:
+def load_prompt(fields_left: dict[str, Any]) -> list[Message]:
     """Takes the system text, the prompt and its images out of a body → the conversation that they are. An empty prompt, by
     which a model is loaded, is none."""
     messages: list[Message] = []
-    if if_text(left.get("system")):
-        messages.append(Message.system(left.pop("system")))
-    images = load_images(left)
-    if (prompt := if_text(left.get("prompt"))) or images:
+    if if_text(fields_left.get("system")):
+        messages.append(Message.system(fields_left.pop("system")))
+    images = load_images(fields_left)
+    if (prompt := if_text(fields_left.get("prompt"))) or images:
         messages.append(Message.user(*images, *([prompt] if prompt else [])))
         for field in (*(["prompt"] if prompt else []), *(["images"] if images else [])):
-            del left[field]
+            del fields_left[field]
     return messages
 
 

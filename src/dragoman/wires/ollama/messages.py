@@ -156,8 +156,8 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
             dumped.append({"role": _SENT[message.role], "content": text})
             continue
         results = [
-            dump_result(piece, calls.get(piece.id), out, position, place)
-            for place, piece in enumerate(message.content)
+            dump_result(piece, calls.get(piece.id), out, position, index)
+            for index, piece in enumerate(message.content)
             if _is_result(piece, message)
         ]
         calls.update({call.id: call for call in message.tool_calls})
@@ -192,23 +192,23 @@ def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[]
 def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, Any]:
     """A message without its results."""
     fields = Fields(out, position)
-    for place, piece in enumerate(message.content):
+    for index, piece in enumerate(message.content):
         if _is_result(piece, message):
             if fields:
                 fields.lose(
-                    place, Lost.order, "this format has the results of tools before all else"
+                    index, Lost.order, "this format has the results of tools before all else"
                 )
         elif isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
             if (why := _refused(piece, message, out, position)) is not None:
-                fields.lose(place, kind_of(piece), why)
+                fields.lose(index, kind_of(piece), why)
             elif isinstance(piece, ThinkingPart):
-                fields.add(place, "thinking", piece.text)
+                fields.add(index, "thinking", piece.text)
             elif isinstance(piece, ToolCallPart):
-                block = dump_call(piece, out.id(position, place, piece))
-                out.lose_unfinished(position, place, piece, block["function"].get("arguments"))
-                fields.add(place, "tool_calls", block)
+                block = dump_call(piece, out.id(position, index, piece))
+                out.lose_unfinished(position, index, piece, block["function"].get("arguments"))
+                fields.add(index, "tool_calls", block)
         else:
-            dump_content(piece, fields, place)
+            dump_content(piece, fields, index)
     empty = OWN.form(message.native).get("content", "")
     return merged({"role": _SENT[message.role], **fields.dump(empty)}, OWN.fields(message.native))
 

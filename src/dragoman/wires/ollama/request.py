@@ -42,40 +42,40 @@ routes: tuple[Route, ...] = (
 """The server's; two are the older forms of the ones before them."""
 
 
-def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
+def _load(body: Mapping[str, Any], received: Received) -> ModelRequest:
     """A body of `/api/chat` → the neutral request. A body of `/api/generate`, known by its path or by having a prompt in the place of
     messages, is read into the same, and written again as what it was."""
-    prompt = isinstance(body, dict) and is_prompt(body, given.path)
+    prompt = isinstance(body, dict) and is_prompt(body, received.path)
     if not prompt and not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("an Ollama chat request needs the field messages, a list").at(
             field="messages"
         )
-    left = dict(body)
+    fields_left = dict(body)
     form: dict[str, Any] = {}
-    own: dict[str, Any] = {}
+    own_fields: dict[str, Any] = {}
     messages = (
-        load_prompt(left)
+        load_prompt(fields_left)
         if prompt
-        else load_conversation(left.pop("messages"), given.origin, given.problems)
+        else load_conversation(fields_left.pop("messages"), received.origin, received.problems)
     )
     if prompt:
         form |= ENDPOINT
-        own |= {field: left.pop(field) for field in PROMPT if field in left}
-    model = left.pop("model") if if_text(left.get("model")) else ""
-    settings = load_settings(left, model, form, own)
+        own_fields |= {field: fields_left.pop(field) for field in PROMPT if field in fields_left}
+    model = fields_left.pop("model") if if_text(fields_left.get("model")) else ""
+    settings = load_settings(fields_left, model, form, own_fields)
     tools: tuple[ToolSpec | ServerTool, ...] = ()
-    if if_list(left.get("tools")) and all(map(is_tool, left["tools"])):
-        tools = load_tools(left.pop("tools"))
-    schema = load_schema(left, form)
-    stream = left.get("stream", True)
-    if isinstance(stream, bool) and left.pop("stream", None) is None:
+    if if_list(fields_left.get("tools")) and all(map(is_tool, fields_left["tools"])):
+        tools = load_tools(fields_left.pop("tools"))
+    schema = load_schema(fields_left, form)
+    stream = fields_left.get("stream", True)
+    if isinstance(stream, bool) and fields_left.pop("stream", None) is None:
         form["stream"] = "absent"
-    own |= {
-        field: left.pop(field)
+    own_fields |= {
+        field: fields_left.pop(field)
         for field in ("model", "tools", "format", "stream", "think")
-        if field in left
+        if field in fields_left
     }
-    native, wire = OWN.note(own, form=form), NAME if left else None
+    native, wire = OWN.note(own_fields, form=form), NAME if fields_left else None
     return ModelRequest(
         model,
         tuple(messages),
@@ -83,7 +83,7 @@ def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
         settings,
         schema,
         stream is not False,
-        left,
+        fields_left,
         native,
         wire=wire,
     )
@@ -96,17 +96,17 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     An output schema goes along with tools too, though models then seldom call one.
     """
     request = sending.request
-    form, own = OWN.form(request.native), OWN.fields(request.native)
+    form, own_fields = OWN.form(request.native), OWN.fields(request.native)
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     out, payload = _payload(sending)
     body |= payload
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
-    if request.stream is False or (form.get("stream") != "absent" and "stream" not in own):
+    if request.stream is False or (form.get("stream") != "absent" and "stream" not in own_fields):
         body["stream"] = request.stream
     if request.output_schema is not None:
         body["format"] = dump_schema(request.output_schema, form)
     body |= dump_settings(request, form, out)
-    body = merged(body, own)
+    body = merged(body, own_fields)
     for field, value in request.options.items():
         nested = field == "options" and isinstance(value, Mapping)
         body[field] = (

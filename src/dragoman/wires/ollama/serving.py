@@ -80,13 +80,13 @@ def dump_idle(body: Mapping[str, Any], path: str, *, now: datetime) -> dict[str,
     prompt = is_prompt(body, path)
     if body.get("prompt") or body.get("images") or (body.get("messages") != [] and not prompt):
         return None
-    said: dict[str, Any] = (
+    empty_answer: dict[str, Any] = (
         {"response": ""} if prompt else {"message": {"role": "assistant", "content": ""}}
     )
     unloaded = type(wait := body.get("keep_alive")) is not bool and wait in (0, "0", "0s", "0m")
     created = now.astimezone(UTC).isoformat().replace("+00:00", "Z")
     ended = {"done": True, "done_reason": "unload" if unloaded else "load"}
-    return {"model": if_text(body.get("model")), "created_at": created, **said, **ended}
+    return {"model": if_text(body.get("model")), "created_at": created, **empty_answer, **ended}
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
@@ -97,7 +97,11 @@ def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
         "template": "",
         "details": _DETAILS,
         "model_info": {"general.basename": model.name},
-        "capabilities": [each for kind in model.kinds for each in _CAPABILITIES.get(kind, ())],
+        "capabilities": [
+            capability
+            for model_kind in model.kinds
+            for capability in _CAPABILITIES.get(model_kind, ())
+        ],
         "modified_at": now.isoformat(),
     }
 

@@ -32,9 +32,9 @@ _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
 def load_settings(
-    body: dict[str, Any], model: str, form: dict[str, Any], own: dict[str, Any]
+    body: dict[str, Any], model: str, form: dict[str, Any], own_fields: dict[str, Any]
 ) -> Settings:
-    """Takes the settings out of a body; an option that has a setting's name and no value of its goes to `own`."""
+    """Takes the settings out of a body; an option that has a setting's name and no value of its goes to `own_fields`."""
     settings: dict[str, Any] = {}
     if isinstance(body.get("options"), dict):
         options = dict(if_object(body.pop("options")))
@@ -44,7 +44,7 @@ def load_settings(
         if odd := {
             name: value for name, value in options.items() if name in (*_SIMPLE, "stop")
         }:  # such as null
-            own["options"] = odd
+            own_fields["options"] = odd
         if further := rest(options, *odd):
             body["options"] = further
     if (reasoning := _load_think(body.get("think"))) is not None:

@@ -78,9 +78,9 @@ def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallP
         form |= {"arguments": arguments} if "arguments" in function else {"without": "arguments"}
     if not call_id and "id" in call:
         form["id"] = call["id"]
-    given = {**({} if call_id else {"id": None}), **rest(call, "id", "function")}
-    own = functions.own_fields(given, rest(function, "name", "arguments"))
-    return replace(part, native=OWN.note(own, form=form))
+    call_fields = {**({} if call_id else {"id": None}), **rest(call, "id", "function")}
+    own_fields = functions.own_fields(call_fields, rest(function, "name", "arguments"))
+    return replace(part, native=OWN.note(own_fields, form=form))
 
 
 def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
@@ -121,19 +121,19 @@ class Waiting:
         self._all = deque(range(len(calls)))
         self._by_id: dict[str, deque[int]] = {}
         self._by_name: dict[str, deque[int]] = {}
-        for place, call in enumerate(calls):
-            self._by_id.setdefault(call.id, deque()).append(place)
-            self._by_name.setdefault(call.name, deque()).append(place)
+        for index, call in enumerate(calls):
+            self._by_id.setdefault(call.id, deque()).append(index)
+            self._by_name.setdefault(call.name, deque()).append(index)
 
     def take(self, call_id: str, name: str) -> ToolCallPart | None:
         """The first that still waits of those with the id, where one is given, else the name, else of all."""
-        places = (
+        indexes = (
             self._by_id.get(call_id) if call_id else self._by_name.get(name) if name else self._all
         )
-        while places:
-            if (place := places.popleft()) in self._left:
-                self._left.remove(place)
-                return self._calls[place]
+        while indexes:
+            if (index := indexes.popleft()) in self._left:
+                self._left.remove(index)
+                return self._calls[index]
         return None
 
 
@@ -170,19 +170,19 @@ def dump_result(
     call: ToolCallPart | None,
     out: Outgoing[Quirks],
     position: int,
-    place: int,
+    index: int,
 ) -> dict[str, Any]:
     """A result → its tool message. `call`: the one that it answers; where that had no id, none is written."""
     form = OWN.form(part.native)
-    body: dict[str, Any] = {"role": "tool", **_dump_content(part, out, position, place)}
+    body: dict[str, Any] = {"role": "tool", **_dump_content(part, out, position, index)}
     if "tool_name" not in form and part.name:
         body["tool_name"] = part.name
     elif form.get("tool_name", "absent") != "absent":
         body["tool_name"] = form["tool_name"]
     if not _is_unnamed(part.native) and not (call and _is_unnamed(call.native)):
-        body["tool_call_id"] = out.id(position, place, part)
+        body["tool_call_id"] = out.id(position, index, part)
     if part.is_error and not has_error(part.result):
-        out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
+        out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
     return merged(body, rest(OWN.fields(part.native), "id"))
 
 
@@ -194,17 +194,17 @@ def _load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
 
 
 def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, Any] | None:
-    form, own = OWN.form(tool.native), OWN.fields(tool.native)
+    form, own_fields = OWN.form(tool.native), OWN.fields(tool.native)
     if isinstance(tool, ServerTool):
-        if own or form:
-            return {"type": tool.name, **own}
+        if own_fields or form:
+            return {"type": tool.name, **own_fields}
         out.lose(None, None, Lost.tool, "the API runs no tools of its own", tool.name)
         return None
     return functions.dump_tool(OWN, tool, tool.name)
 
 
 def _dump_content(
-    part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> dict[str, Any]:
     """Text as it is, images in a field of their own, anything else as JSON."""
     empty = OWN.form(part.native).get("content", "")
@@ -214,7 +214,7 @@ def _dump_content(
         return {"content": text_or_json(part.result)}
     fields = Fields(out, position, joined=True)
     for piece in part.result or ():
-        dump_content(piece, fields, place)
+        dump_content(piece, fields, index)
     return fields.dump("absent" if empty == "absent" else "")
 
 

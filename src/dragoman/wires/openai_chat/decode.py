@@ -149,7 +149,8 @@ class Candidate(ChatCandidate):
                 self.fields,
                 {
                     "annotations": [
-                        rest(as_object(one, "annotation"), "index") for one in annotations
+                        rest(as_object(annotation, "annotation"), "index")
+                        for annotation in annotations
                     ]
                 },
             )
@@ -175,14 +176,14 @@ class Candidate(ChatCandidate):
         if data and not self._audio.deltas and isinstance(self._audio.part, DataPart):
             self._audio.part = replace(self._audio.part, mime_type=audio_type(data) or "audio/pcm")
         self.emitter.add(self._audio, data)
-        own = OWN.open_fields(self._audio.native)
-        audio["transcript"] = own.get("transcript", "") + as_text(audio.get("transcript"))
-        own.update(filled(audio))
+        audio_fields = OWN.open_fields(self._audio.native)
+        audio["transcript"] = audio_fields.get("transcript", "") + as_text(audio.get("transcript"))
+        audio_fields.update(filled(audio))
 
     def _execute(self, entries: list[Any]) -> None:
         """Tools that the vendor ran itself: first the call, then, with it or later, its result."""
-        for one in entries:
-            entry = as_object(one, "executed tool")
+        for value in entries:
+            entry = as_object(value, "executed tool")
             call, result = load_executed(entry, iter(self._fresh_id, None))
             index = as_index(entry.get("index", len(self._executed)))
             if index not in self._executed:
@@ -238,5 +239,5 @@ class Decoder(ChatDecoder):
         groq = as_object(chunk["x_groq"], "x_groq")
         self.add_usage(groq.get("usage"))
         super().note(chunk)
-        if own := unread(groq, ("id", "usage")):
-            self._response["x_groq"] = own
+        if groq_fields := unread(groq, ("id", "usage")):
+            self._response["x_groq"] = groq_fields

@@ -52,7 +52,9 @@ def _cache(field: str, values: Mapping[str, Any]) -> Way:
     """`values`: cache → what the field says of it."""
     return Way(
         field,
-        lambda value: next((cache for cache, known in values.items() if known == value), None),
+        lambda value: next(
+            (cache for cache, field_value in values.items() if field_value == value), None
+        ),
         lambda cache, _: values.get(cache),
     )
 
@@ -117,9 +119,9 @@ def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, 
     Some count thinking, or the cache, beside the tokens of answer and prompt instead of within them; where the total
     shows it, they are counted in.
     """
-    counts, left = chat_usage.load_usage(chat, fields)
+    counts, unread_fields = chat_usage.load_usage(chat, fields)
     if counts is None or counts.input_tokens is None or counts.output_tokens is None:
-        return counts, left
+        return counts, unread_fields
     prompt, answer, total = counts.input_tokens, counts.output_tokens, counts.total_tokens
     cached, thought = (
         (counts.cache_read_tokens or 0) + (counts.cache_write_tokens or 0),
@@ -131,7 +133,9 @@ def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, 
         answer += thought
     elif cached and total == prompt + cached + answer:
         prompt += cached
-    return replace(counts, input_tokens=prompt, output_tokens=answer, total_tokens=total), left
+    return replace(
+        counts, input_tokens=prompt, output_tokens=answer, total_tokens=total
+    ), unread_fields
 
 
 # errors
@@ -143,8 +147,8 @@ def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
     """An error in the place of an answer, or of a choice; some vendors have a shape of their own, with a status of success."""
     if chunk.get("error"):
         return as_error(chat, chunk)
-    for one in as_list(chunk.get("choices"), "choices"):
-        if isinstance(one, dict) and (error := cast("dict[str, Any]", one).get("error")):
+    for choice in as_list(chunk.get("choices"), "choices"):
+        if isinstance(choice, dict) and (error := cast("dict[str, Any]", choice).get("error")):
             return as_error(chat, {**chunk, "error": error})
     return as_error(chat, chunk) if "base_resp" in chunk and vendor_status(chunk) else None
 

@@ -51,8 +51,10 @@ class Parts(ChatParts):
     def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
         if _is_custom(part):
             body = {"name": part.name, "input": part.arguments.get("input", "")}
-            own = rest(OWN.fields(part.native), "id")
-            return [self.call(opened, {"id": part.id, "type": "custom", "custom": body, **own})]
+            call_fields = rest(OWN.fields(part.native), "id")
+            return [
+                self.call(opened, {"id": part.id, "type": "custom", "custom": body, **call_fields})
+            ]
         if not _is_older(part):
             return super().end_call(opened, part)
         renamed = isinstance(opened.part, ToolCallPart) and opened.part.name != part.name

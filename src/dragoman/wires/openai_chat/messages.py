@@ -113,22 +113,29 @@ def call_votes(call_id: str) -> int:
     return 3 if call_id.startswith("call_") else 2
 
 
-def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tuple[str, Any]:
+def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tuple[str, Any]:
     """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
     content = out.messages[position].content
     field = OWN.form(piece.native).get("field") if out.exact(position) else None
     if isinstance(piece, ToolResultPart):  # stands with its call
-        if not any(isinstance(one, ToolCallPart) and one.id == piece.id for one in content):
+        if not any(
+            isinstance(other_piece, ToolCallPart) and other_piece.id == piece.id
+            for other_piece in content
+        ):
             out.lose(
-                position, place, Lost.tool_result, "it stands with its call, which is not there"
+                position, index, Lost.tool_result, "it stands with its call, which is not there"
             )
         return "executed_tools", None
     if isinstance(piece, ToolCallPart) and piece.run_by == "provider":
-        results = {one.id: one for one in content if isinstance(one, ToolResultPart)}
+        results = {
+            other_piece.id: other_piece
+            for other_piece in content
+            if isinstance(other_piece, ToolResultPart)
+        }
         before = [
-            one
-            for one in content[:place]
-            if isinstance(one, ToolCallPart) and one.run_by == "provider"
+            other_piece
+            for other_piece in content[:index]
+            if isinstance(other_piece, ToolCallPart) and other_piece.run_by == "provider"
         ]
         return "executed_tools", dump_executed(piece, results.get(piece.id), len(before))
     if field == "refusal" and isinstance(piece, TextPart):
@@ -137,30 +144,30 @@ def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tupl
         return "audio", {
             "id": piece.id if isinstance(piece, FilePart) else OWN.fields(piece.native).get("id")
         }
-    into, value = messages.dump_piece(out, position, place, piece)
+    into, value = messages.dump_piece(out, position, index, piece)
     if field == "function_call" and isinstance(piece, ToolCallPart) and "function" in value:
         return "function_call", value["function"]
     if (
         into == "content"
         and value is not None
         and out.target is None
-        and _is_behind_ran(content, place)
+        and _is_behind_ran(content, index)
     ):
         out.lose(
             position,
-            place,
+            index,
             Lost.order,
             "this format has all text before the tools that the vendor ran",
         )
     return "images" if field == "images" else into, value
 
 
-def _is_behind_ran(content: Sequence[Content], place: int) -> bool:
+def _is_behind_ran(content: Sequence[Content], index: int) -> bool:
     """Whether a tool that the vendor ran stands between a piece and the text before it."""
-    for at in range(place - 1, -1, -1):
-        if isinstance(content[at], (TextPart, DataPart, LinkPart, FilePart)):
+    for earlier in range(index - 1, -1, -1):
+        if isinstance(content[earlier], (TextPart, DataPart, LinkPart, FilePart)):
             return False
-        if getattr(content[at], "run_by", "") == "provider":
+        if getattr(content[earlier], "run_by", "") == "provider":
             return True
     return False
 
@@ -177,7 +184,7 @@ def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
     return messages.unsendable(out, position, piece)
 
 
-def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict[str, Any] | None:
     """A piece → the block under which it is sent; what that does not hold is noted.
 
     A target would take a link to something else for a broken image, and refuse the conversation.
@@ -189,7 +196,7 @@ def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict
         is_image = (piece.mime_type or guessed(piece.url) or "image/*").startswith("image/")
         block = block if is_image else {"type": "text", "text": as_text(piece)}
     if (what := lost(piece, block)) is not None:
-        out.lose(position, place, *what)
+        out.lose(position, index, *what)
     return block
 
 
@@ -205,17 +212,17 @@ def fit(
     names: dict[str, str] = {}
     limit = quirks.max_id_length
     if (target is not None or limit is not None) and (named := find_named(conversation, tools)):
-        own = set[int]()
+        given_by_vendor = set[int]()
         if limit is None and target is not None:
             # What the vendor gave itself goes back as it is, whatever it looks like.
-            own = {
+            given_by_vendor = {
                 id(piece)
                 for message in conversation
                 if message.origin is not None and message.origin.provider == target.provider
                 for piece in message.content
             }
         rule = Rule(most=limit or _SHORTEST)
-        ids = call_ids(conversation, rule, as_is=lambda piece: id(piece) in own)
+        ids = call_ids(conversation, rule, as_is=lambda piece: id(piece) in given_by_vendor)
         names = fitted([piece.name for piece in named])
     return {
         "ids": ids,

@@ -60,10 +60,10 @@ def dump_tools(
 def load_function_choice(value: Any) -> str | None:
     """The older `function_call` of a request → the choice of a tool, where it is a plain one."""
     name = if_text(if_object(value).get("name"))
-    words = ("auto", "none", "required")
+    choices = ("auto", "none", "required")
     if isinstance(value, str):
-        return value if value in words else None
-    return name if name and name not in words and value == {"name": name} else None
+        return value if value in choices else None
+    return name if name and name not in choices and value == {"name": name} else None
 
 
 def dump_function_choice(choice: str, name: Callable[[str], str]) -> Any:
@@ -108,8 +108,10 @@ def load_executed(
 
 def dump_executed(call: ToolCallPart, result: ToolResultPart | None, index: int) -> dict[str, Any]:
     """The inverse of `load_executed`."""
-    given = arguments_json(call) if call.state == "complete" else call.raw or ""
-    entry = merged({"index": index, "type": call.name, "arguments": given}, OWN.fields(call.native))
+    arguments = arguments_json(call) if call.state == "complete" else call.raw or ""
+    entry = merged(
+        {"index": index, "type": call.name, "arguments": arguments}, OWN.fields(call.native)
+    )
     if result is not None:
         entry["output"] = text_or_json(result.result)
         entry = merged(entry, OWN.fields(result.native))
