@@ -47,9 +47,10 @@ async def test_what_is_not_offered_is_not_there(name: str) -> None:
     there = gated("openai_chat", "openai_chat", "Hello.")
     events = await answered(there.client, ASK.replace(model="openai:x")) if name == "" else []
     model, transport = client_of(
-        "openai_chat", serve.app(gateway=serve.Gateway({MODEL: there.upstream}))
+        "openai_chat",
+        serve.app(gateway=serve.Gateway({MODEL: there.upstream})),
+        name=name or "x",
     )
-    model.name = name or "x"
     events += await answered(model, ASK.replace(model=""))
     assert isinstance(events[-1], RunError)
     assert isinstance(events[-1].error, ModelNotFoundError)
@@ -337,8 +338,7 @@ async def test_a_pattern_leads_to_the_model_of_the_name() -> None:
     gateway = serve.Gateway(
         {"fast-*": "openai:gpt-*"}, transport=_anywhere(server), keys={"openai": "sk-1"}
     )
-    chat, _ = client_of("openai_chat", serve.app(gateway=gateway))
-    chat.name = "fast-x"
+    chat, _ = client_of("openai_chat", serve.app(gateway=gateway), name="fast-x")
     await answered(chat, ASK.replace(model=""))
     assert server.requests[0].model == "gpt-x"
     assert server.sent[0].headers["authorization"] == "Bearer sk-1"
@@ -354,8 +354,7 @@ async def test_that_there_is_no_such_model_is_the_business_of_whoever_named_it(
     gateway = serve.Gateway(
         {model: model}, transport=_anywhere(server), keys={"openai": "sk-1"}, retries=0
     )
-    chat, transport = client_of("openai_chat", serve.app(gateway=gateway))
-    chat.name = "openai:gpt-x"
+    chat, transport = client_of("openai_chat", serve.app(gateway=gateway), name="openai:gpt-x")
     events = await answered(chat, ASK.replace(model="", stream=stream))
     assert transport.statuses[0] // 100 == status // 100
     assert isinstance(events[-1], RunError)
@@ -435,8 +434,7 @@ async def test_exchanges_are_recorded_without_keys(tmp_path: Any) -> None:
         keys={"openai": "sk-12345678"},
         record=tmp_path,
     )
-    chat, _ = client_of("anthropic", serve.app(gateway=gateway))
-    chat.name = "fast-x"
+    chat, _ = client_of("anthropic", serve.app(gateway=gateway), name="fast-x")
     await answered(chat, ASK.replace(model="", stream=True))
     [file] = list(tmp_path.glob("*.json"))
     assert b"sk-12345678" not in file.read_bytes()

@@ -117,9 +117,10 @@ class Ends(msgspec.Struct):
 
 
 def client_of(
-    wire: str, app: Any, *, under: bool = True, key: str = "none"
+    wire: str, app: Any, *, under: bool = True, key: str = "none", name: str = MODEL
 ) -> tuple[ChatModel, AsgiTransport]:
-    """A model whose provider is a server. `under`: at the place of the wire's whole API, not at the root. `key`: what it sends as its key."""
+    """A model whose provider is a server. `under`: at the place of the wire's whole API, not at the root. `key`: what it sends as its key.
+    `name`: the model that it asks for."""
     api = wires.get(wire)
     path = api.dump_http(ModelRequest(MODEL, (Message.user("Hi."),), stream=False)).path.partition(
         "?"
@@ -135,7 +136,7 @@ def client_of(
     )
     transport = AsgiTransport(app)
     return ChatModel(
-        record, MODEL, transport=transport, headers={"authorization": f"Bearer {key}"}
+        record, name, transport=transport, headers={"authorization": f"Bearer {key}"}
     ), transport
 
 

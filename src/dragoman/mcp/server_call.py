@@ -84,10 +84,7 @@ class Progress:
 
     async def _of_message(self, event: Event) -> None:
         if isinstance(event, PartDelta):
-            if (event.message_id, event.index) in self._texts:
-                *lines, self._line = (self._line + cast("str", event.delta)).split("\n")
-                for line in filter(str.strip, lines):
-                    await self._count(line)
+            await self._add_text(event)
         elif isinstance(event, MessageStarted):
             if event.role is Role.MODEL:
                 self._speaks.add(event.message_id)
@@ -95,15 +92,28 @@ class Progress:
             if event.message_id in self._speaks and is_text(event) and not self._typed:
                 self._texts.add((event.message_id, event.index))
         elif isinstance(event, PartFinished):
-            if isinstance(event.part, ToolCallPart) and event.message_id in self._speaks:
-                if self._typed and event.part.name == RETURN_RESULT:
-                    return
-                self._names[event.part.id] = event.part.name
-                await self._count(f"calls {event.part.name}")
-            elif (event.message_id, event.index) in self._texts:
-                line, self._line = self._line, ""
-                if line.strip():
-                    await self._count(line)
+            await self._finish_part(event)
+
+    async def _add_text(self, event: PartDelta) -> None:
+        """Tells each line of a text once it is whole."""
+        if (event.message_id, event.index) not in self._texts:
+            return
+        *lines, self._line = (self._line + cast("str", event.delta)).split("\n")
+        for line in filter(str.strip, lines):
+            await self._count(line)
+
+    async def _finish_part(self, event: PartFinished) -> None:
+        """Tells a call, or the last line of a text."""
+        if isinstance(event.part, ToolCallPart) and event.message_id in self._speaks:
+            # A typed answer may be given by a call, which is no step of the work.
+            if self._typed and event.part.name == RETURN_RESULT:
+                return
+            self._names[event.part.id] = event.part.name
+            await self._count(f"calls {event.part.name}")
+        elif (event.message_id, event.index) in self._texts:
+            line, self._line = self._line, ""
+            if line.strip():
+                await self._count(line)
 
     async def _count(self, message: str) -> None:
         self._done += 1

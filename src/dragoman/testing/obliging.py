@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -52,46 +52,58 @@ def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
     rule = if_object(schema)
     if depth > _DEEP:
         return None
-    for word in ("const", "default"):
-        if word in rule:
-            return rule[word]
-    if choices := if_list(rule.get("enum")) or if_list(rule.get("examples")):
-        return choices[0]
+    for keyword in ("const", "default"):
+        if keyword in rule:
+            return rule[keyword]
+    if examples := if_list(rule.get("enum")) or if_list(rule.get("examples")):
+        return examples[0]
     if isinstance(reference := rule.get("$ref"), str):
         return fitting(_at(root, reference), root, depth + 1)
     if choices := if_list(rule.get("anyOf")) or if_list(rule.get("oneOf")):
         return fitting(choices[0], root, depth + 1)
-    if every := if_list(rule.get("allOf")):
-        parts = [_at(root, part["$ref"]) if "$ref" in if_object(part) else part for part in every]
-        rule = {
-            **{name: value for part in parts for name, value in if_object(part).items()},
-            **rule,
-        }
-    type_name = rule.get("type", "object" if "properties" in rule else "string")
-    match if_list(type_name)[0] if isinstance(type_name, list) else type_name:
-        case "object":
-            fields = if_object(rule.get("properties"))
-            return {
-                name: fitting(fields.get(name, True), root, depth + 1)
-                for name in if_list(rule.get("required"))
-            }
-        case "array":
-            heads = [fitting(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
-            missing = rule.get("minItems", 0 if heads or depth > 2 else 1) - len(heads)
-            return heads + [
-                fitting(rule.get("items", True), root, depth + 1) for _ in range(missing)
-            ]
-        case "integer":
-            return _number(rule, 1)
-        case "number":
-            return _number(rule, 0.001)
-        case "boolean":
-            return True
-        case "null":
-            return None
-        case _:
-            text = _STRINGS.get(rule.get("format", ""), "text")
-            return text.ljust(rule.get("minLength", 0), "x")[: rule.get("maxLength")]
+    rule = _merge_all(rule, root)
+    types = rule.get("type", "object" if "properties" in rule else "string")
+    type_name = if_list(types)[0] if isinstance(types, list) else types
+    return _MAKERS.get(type_name, _make_text)(rule, root, depth)
+
+
+def _merge_all(rule: Mapping[str, Any], root: Any) -> Mapping[str, Any]:
+    """Returns a schema with the fields of those that all must hold (`allOf`)."""
+    merged: dict[str, Any] = {}
+    for part in if_list(rule.get("allOf")):
+        fields = if_object(part)
+        merged |= if_object(_at(root, fields["$ref"])) if "$ref" in fields else fields
+    return {**merged, **rule}
+
+
+def _make_object(rule: Mapping[str, Any], root: Any, depth: int) -> dict[str, Any]:
+    fields = if_object(rule.get("properties"))
+    required = if_list(rule.get("required"))
+    return {name: fitting(fields.get(name, True), root, depth + 1) for name in required}
+
+
+def _make_array(rule: Mapping[str, Any], root: Any, depth: int) -> list[Any]:
+    heads = [fitting(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
+    # One item shows most; deep within a schema that holds itself none ends it sooner.
+    least = 0 if heads or depth > 2 else 1
+    missing = rule.get("minItems", least) - len(heads)
+    return heads + [fitting(rule.get("items", True), root, depth + 1) for _ in range(missing)]
+
+
+def _make_text(rule: Mapping[str, Any], root: Any, depth: int) -> str:  # noqa: ARG001 - as all makers
+    text = _STRINGS.get(rule.get("format", ""), "text")
+    return text.ljust(rule.get("minLength", 0), "x")[: rule.get("maxLength")]
+
+
+_MAKERS: Mapping[Any, Callable[[Mapping[str, Any], Any, int], Any]] = {
+    "object": _make_object,
+    "array": _make_array,
+    "integer": lambda rule, _root, _depth: _number(rule, 1),
+    "number": lambda rule, _root, _depth: _number(rule, 0.001),
+    "boolean": lambda _rule, _root, _depth: True,
+    "null": lambda _rule, _root, _depth: None,
+}
+"""Type of a schema → what makes a value of it; all others are texts."""
 
 
 def _number(rule: Mapping[str, Any], edge: float) -> Any:

@@ -42,24 +42,30 @@ def settle_messages(
         return tuple(sent)
     demands = served.request_fields.restores
     restores = demands is not None and demands(destination.quirks)
-    answered = [_spoken_in(answer) for answer in answers]
-    out: list[Message] = []
+    settled = [
+        message if answer is None else _settle(message, answer, destination, restores=restores)
+        for message, answer in zip(sent, _match_answers(sent, answers), strict=True)
+    ]
+    changed = any(before is not after for before, after in zip(settled, sent, strict=True))
+    return tuple(settled) if changed or not isinstance(sent, tuple) else sent
+
+
+def _match_answers(sent: Sequence[Message], answers: Sequence[Message]) -> list[Message | None]:
+    """Returns, for each message of the client, the stored answer that it repeats, or None."""
+    spoken = [_spoken_in(answer) for answer in answers]
+    matches: list[Message | None] = []
+    # Answers match in their order: the same words may stand twice in a conversation.
     start = 0
     for message in sent:
-        if message.role is not Role.MODEL or message.origin is not None:
-            out.append(message)
-            continue
-        spoken = _spoken_in(message)
-        match = next(
-            (index for index in range(start, len(answers)) if answered[index] == spoken), None
-        )
-        if match is None:
-            out.append(message)
-            continue
-        start = match + 1
-        out.append(_settle(message, answers[match], destination, restores=restores))
-    changed = any(before is not after for before, after in zip(out, sent, strict=True))
-    return tuple(out) if changed or not isinstance(sent, tuple) else sent
+        match: Message | None = None
+        if message.role is Role.MODEL and message.origin is None:
+            words = _spoken_in(message)
+            for index in range(start, len(answers)):
+                if spoken[index] == words:
+                    match, start = answers[index], index + 1
+                    break
+        matches.append(match)
+    return matches
 
 
 def _settle(

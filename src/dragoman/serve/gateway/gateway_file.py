@@ -89,6 +89,28 @@ def load_gateway(
     """
     file = _File(Path(path), environment or {})
     top = file.table((), _TOP)
+    arguments = _read_arguments(file, top)
+    if "models" not in top:
+        raise file.wrong(
+            (), 'models are missing; write [models] and below it fast = "openai:gpt-4o-mini"'
+        )
+    keys, urls = _read_providers(file, top)
+
+    def make_gateway() -> T:
+        return make(
+            top["models"],
+            keys=keys,
+            base_urls=urls,
+            transport=transport,
+            environment=environment,
+            **arguments,
+        )
+
+    return file.make(("models",), make_gateway)
+
+
+def _read_arguments(file: _File, top: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of `Gateway` beside the models and their providers."""
     arguments: dict[str, Any] = {
         name: file.value((name,), value_type) for name, value_type in _PLAIN.items() if name in top
     }
@@ -109,33 +131,20 @@ def load_gateway(
         # Made here only so that an error names the line of the keys.
         file.make(("seal_keys",), lambda: Sealer(seals))
         arguments["seal_key"] = seals
-    if "models" not in top:
-        raise file.wrong(
-            (), 'models are missing; write [models] and below it fast = "openai:gpt-4o-mini"'
-        )
-    providers = file.table(("providers",)) if "providers" in top else {}
-    for name in providers:
-        file.table(("providers", name), _PROVIDER)
-    names_by_field = {
-        field: [name for name in providers if field in providers[name]] for field in _PROVIDER
-    }
-    keys = {name: file.secret(("providers", name, "key")) for name in names_by_field["key"]}
-    urls = {
-        name: file.value(("providers", name, "base_url"), str)
-        for name in names_by_field["base_url"]
-    }
+    return arguments
 
-    def make_gateway() -> T:
-        return make(
-            top["models"],
-            keys=keys,
-            base_urls=urls,
-            transport=transport,
-            environment=environment,
-            **arguments,
-        )
 
-    return file.make(("models",), make_gateway)
+def _read_providers(file: _File, top: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the keys and the base URLs of providers, by their names."""
+    keys: dict[str, str] = {}
+    urls: dict[str, str] = {}
+    for name in file.table(("providers",)) if "providers" in top else ():
+        fields = file.table(("providers", name), _PROVIDER)
+        if "key" in fields:
+            keys[name] = file.secret(("providers", name, "key"))
+        if "base_url" in fields:
+            urls[name] = file.value(("providers", name, "base_url"), str)
+    return keys, urls
 
 
 def _fetching(table: Mapping[str, Any]) -> Middleware:
