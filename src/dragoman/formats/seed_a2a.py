@@ -10,10 +10,11 @@ functions in `dragoman.wires.a2a`, and three of them in `dragoman.wires.ag_ui`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text, text_or_json
 from dragoman.errors import HistoryError
 from dragoman.wires.a2a.compact import (
     ARGS,
@@ -54,7 +55,6 @@ __all__ = [
     "get_agui_event_type_from_task_status_update",
 ]
 
-Json = dict[str, Any]
 _TYPES: Mapping[str, str] = {
     CONTENT: "text-message-content",
     CHUNK: "text-message-chunk",
@@ -87,23 +87,23 @@ _RESPONSES: Mapping[str, str] = {
 
 
 def get_agui_event_type_from_task_status_update(update: Any) -> str:
-    """The canonical type of a task's update, by its state, which is a text, an enum or an object with a `value`. A task as its stream begins
-    with it (`kind: "task"`, at work) is the beginning of a run."""
-    state = field(field(update, "status"), "state")
-    word = if_text(state) or if_text(field(state, "value"))
-    if word.startswith("TASK_STATE_"):
-        word = word.removeprefix("TASK_STATE_").lower().replace("_", "-")
-    if word == "working" and field(update, "kind") == "task":
+    """The canonical type of a task's update, by its state, which is a text, an enum or an object with a `value`. A task as its stream
+    begins with it (`kind: "task"`, at work) is the beginning of a run."""
+    value = field(field(update, "status"), "state")
+    state = if_text(value) or if_text(field(value, "value"))
+    if state.startswith("TASK_STATE_"):
+        state = state.removeprefix("TASK_STATE_").lower().replace("_", "-")
+    if state == "working" and field(update, "kind") == "task":
         return _RUN
-    return STATE_TYPES.get(word, _RUN)
+    return STATE_TYPES.get(state, _RUN)
 
 
 def add_canonical_type_to_message(message: Any) -> Any:
     """Notes in a message which event it is, and returns it. An update of a task, whose state says it, is left as it is."""
     if field(message, "status") is not None or field(message, "role") is None:
         return message
-    known = field(message, "metadata")
-    metadata = {**if_object(known), "canonical_type": get_agui_event_type_from_a2a_message(message)}
+    kind = get_agui_event_type_from_a2a_message(message)
+    metadata = {**if_object(field(message, "metadata")), "canonical_type": kind}
     if isinstance(message, dict):
         message["metadata"] = metadata
     else:
@@ -116,20 +116,17 @@ def convert_a2a_message_to_agui_event(message: Any) -> Json:
     results is their event's `content`."""
     kind = get_agui_event_type_from_a2a_message(message)
     text = text_in(message) or ""
-    beside = {"content": text} if text else {}
+    event: Json = {"type": _TYPES.get(kind, _TYPES[CONTENT])}
     if kind in (START, ARGS):
-        calls = [_call(each) for each in tool_calls_of(message) or []]
-        held: Json = {"toolCall": calls[0]} if len(calls) == 1 else {"toolCalls": calls}
-        return {"type": _TYPES[kind], **held, **beside}
-    if kind == RESULT:
-        results = [_result(each) for each in tool_results_of(message) or []]
-        return {
-            "type": _TYPES[kind],
-            **(results[0] if len(results) == 1 else {"results": results}),
-            **beside,
-        }
-    role = "user" if role_name(message) == "user" else "assistant"
-    return {"type": _TYPES.get(kind, _TYPES[CONTENT]), "message": {"role": role, "content": text}}
+        calls = [_call(call) for call in tool_calls_of(message) or []]
+        event |= {"toolCall": calls[0]} if len(calls) == 1 else {"toolCalls": calls}
+    elif kind == RESULT:
+        results = [_result(result) for result in tool_results_of(message) or []]
+        event |= results[0] if len(results) == 1 else {"results": results}
+    else:
+        role = "user" if role_name(message) == "user" else "assistant"
+        return {**event, "message": {"role": role, "content": text}}
+    return {**event, "content": text} if text else event
 
 
 def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> Json:
@@ -138,13 +135,12 @@ def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> J
     kind = get_agui_event_type_from_task_status_update(update)
     run_id = field(task, "id") or field(update, "taskId", "task_id", "id")
     event = {"type": _kebab(kind), "runId": if_text(run_id)}
-    context_id = if_text(field(task, "contextId", "context_id")) or if_text(
-        field(update, "contextId", "context_id")
-    )
-    return {**event, "threadId": context_id} if kind == _RUN and context_id else event
+    contexts = [if_text(field(value, "contextId", "context_id")) for value in (task, update)]
+    thread_id = contexts[0] or contexts[1]
+    return {**event, "threadId": thread_id} if kind == _RUN and thread_id else event
 
 
-def compact_events(events: Sequence[Mapping[str, Any]]) -> list[Json]:
+def compact_events(events: Sequence[JsonMap]) -> list[Json]:
     """The events that stay once their stream is over. Chunks, each of which holds the text so far, go where a later event of the answer
     holds their text; where none does, the last stays, as an end. Arguments in pieces are merged into those of their call. The
     events given are left as they are.
@@ -152,42 +148,42 @@ def compact_events(events: Sequence[Mapping[str, Any]]) -> list[Json]:
     Raises:
         HistoryError: it is no list of objects.
     """
-    _checked(events)
+    _check(events)
     out: list[Json] = []
     for entry in reduce_entries([_entry(event) for event in events]):
         event = dict(events[entry.index])
         if entry.is_text:
-            event = {"type": _TYPES[END], "message": _said(event)}
+            event = {"type": _TYPES[END], "message": _message_of(event)}
         out.append(_with_arguments(event, entry.arguments) if entry.arguments else event)
     return out
 
 
 def convert_agui_event_to_openai_chat(
-    event: Mapping[str, Any] | None,
+    event: JsonMap | None,
 ) -> tuple[Json | None, list[Json]]:
     """An event → the message of Chat Completions that it is (`None`: none), and the messages of tools, which go before it.
 
     Raises:
         HistoryError: it is no object.
     """
-    _checked([event or {}])
+    _check([event or {}])
     type_ = if_text((event or {}).get("type"))
     if not event or type_ not in _KINDS or type_ in (_TYPES[CHUNK], _TYPES[ARGS]):
         return None, []
-    beside = if_text(event.get("content"))
+    text = if_text(event.get("content"))
     if type_ == _TYPES[START]:
         calls = [_openai_call(call) for call in _calls(event)]
-        return {"role": "assistant", "content": beside, "tool_calls": calls}, []
+        return {"role": "assistant", "content": text, "tool_calls": calls}, []
     if type_ == _TYPES[RESULT]:
-        message = {"role": "user", "content": beside} if beside else None
-        return message, [_tool_message(each) for each in _results(event)]
+        message = {"role": "user", "content": text} if text else None
+        return message, [_tool_message(result) for result in _results(event)]
     message = if_object(event.get("message"))
     if not message:  # T-34
         return None, []
     return {"role": message.get("role", "assistant"), "content": message.get("content", "")}, []
 
 
-def convert_agui_event_to_responses_api(event: Mapping[str, Any] | None) -> Json | list[Json]:
+def convert_agui_event_to_responses_api(event: JsonMap | None) -> Json | list[Json]:
     """An event → what the document's `event` and `data` of it are; of several results a list, one each; of an unknown event, and of one
     without its message, `{}`.
 
@@ -195,30 +191,29 @@ def convert_agui_event_to_responses_api(event: Mapping[str, Any] | None) -> Json
         HistoryError: it is no object.
     """
     event = event or {}
-    _checked([event])
+    _check([event])
     type_ = if_text(event.get("type"))
     if type_ in _RESPONSES:
         return {"event": _RESPONSES[type_], "data": {"runId": event.get("runId", "")}}
-    beside = {"content": content} if (content := if_text(event.get("content"))) else {}
+    text = if_text(event.get("content"))
+    beside = {"content": text} if text else {}
     if type_ in (_TYPES[START], _TYPES[ARGS]):
         calls = [_openai_call(call) for call in _calls(event)]
-        return {
-            "event": "message.delta",
-            "data": {"role": "assistant", **beside, "tool_calls": calls},
-        }
+        return _delta({"role": "assistant", **beside, "tool_calls": calls})
     if type_ == _TYPES[RESULT]:
-        entries = [_tool_message(each) for each in _results(event)]
-        entries += [{"role": "user", **beside}] if beside else []
-        listed = [{"event": "message.delta", "data": data} for data in entries]
-        return listed[0] if len(listed) == 1 else listed
+        deltas = [_delta(_tool_message(result)) for result in _results(event)]
+        if text:
+            deltas.append(_delta({"role": "user", **beside}))
+        return deltas[0] if len(deltas) == 1 else deltas
     message = if_object(event.get("message"))
     if type_ not in _KINDS or not message:
         return {}
-    name = "message.done" if type_ == _TYPES[END] else "message.delta"
-    return {
-        "event": name,
-        "data": {"role": message.get("role", "assistant"), "content": message.get("content", "")},
-    }
+    data = {"role": message.get("role", "assistant"), "content": message.get("content", "")}
+    return {"event": "message.done", "data": data} if type_ == _TYPES[END] else _delta(data)
+
+
+def _delta(data: Json) -> Json:
+    return {"event": "message.delta", "data": data}
 
 
 def convert_a2a_message_to_openai(message: Any) -> tuple[Json | None, list[Json]]:
@@ -226,7 +221,7 @@ def convert_a2a_message_to_openai(message: Any) -> tuple[Json | None, list[Json]
     return convert_agui_event_to_openai_chat(convert_a2a_message_to_agui_event(message))
 
 
-def _checked(events: Any) -> None:
+def _check(events: Any) -> None:
     """Refuses what are no events.
 
     Raises:
@@ -234,18 +229,16 @@ def _checked(events: Any) -> None:
     """
     if not isinstance(events, list | tuple):
         raise HistoryError(f"events are given as a list of objects, not as {type(events).__name__}")
-    for place, event in enumerate(cast("Sequence[Any]", events)):
+    for index, event in enumerate(cast("Sequence[Any]", events)):
         if not isinstance(event, Mapping):
             raise HistoryError(
-                f"event [{place}] is an object with a type, as convert_a2a_message_to_agui_event makes it, not {event!r:.100}"
+                f"event [{index}] is an object with a type, as convert_a2a_message_to_agui_event makes it, not {event!r:.100}"
             )
 
 
 def _kebab(kind: str) -> str:
-    name = kind.removesuffix("Event")
-    return "".join([f"-{each.lower()}" if each.isupper() else each for each in name]).removeprefix(
-        "-"
-    )
+    words = re.findall(r"[A-Z][a-z]*", kind.removesuffix("Event"))
+    return "-".join(words).lower()
 
 
 def _call(call: Any) -> Json:
@@ -254,8 +247,11 @@ def _call(call: Any) -> Json:
         read = load_call(fields)
         return {"id": read.id, "name": read.name, "arguments": read.arguments}
     arguments = fields.get("arguments")
-    id_, name = (if_text(fields.get(key)) for key in ("call_id", "name"))
-    return {"id": id_, "name": name, "arguments": {} if arguments is None else arguments}
+    return {
+        "id": if_text(fields.get("call_id")),
+        "name": if_text(fields.get("name")),
+        "arguments": {} if arguments is None else arguments,
+    }
 
 
 def _result(result: Any) -> Json:
@@ -266,36 +262,30 @@ def _result(result: Any) -> Json:
     return {"toolCallId": if_text(fields.get("call_id")), "result": fields.get("output")}
 
 
-def _calls(event: Mapping[str, Any]) -> list[Json]:
-    """The calls of an event, of either form."""
-    listed = (
-        if_list(event["toolCalls"])
-        if "toolCalls" in event
-        else [event["toolCall"]]
-        if "toolCall" in event
-        else []
-    )
-    return [if_object(each) for each in listed]
+def _calls(event: JsonMap) -> list[Json]:
+    """The calls of an event, which are a list, or one alone."""
+    if "toolCalls" in event:
+        return [if_object(call) for call in if_list(event["toolCalls"])]
+    return [if_object(event["toolCall"])] if "toolCall" in event else []
 
 
-def _results(event: Mapping[str, Any]) -> list[Json]:
+def _results(event: JsonMap) -> list[Json]:
+    """The results of an event, which are a list, or one alone."""
     if "results" in event:
-        return [if_object(each) for each in if_list(event["results"])]
-    return (
-        [{"toolCallId": event["toolCallId"], "result": event.get("result")}]
-        if "toolCallId" in event
-        else []
-    )
+        return [if_object(result) for result in if_list(event["results"])]
+    if "toolCallId" not in event:
+        return []
+    return [{"toolCallId": event["toolCallId"], "result": event.get("result")}]
 
 
-def _entry(event: Mapping[str, Any]) -> Entry:
+def _entry(event: JsonMap) -> Entry:
     """An event as compaction reads it."""
     kind = _KINDS.get(if_text(event.get("type")), "")
     calls = [(if_text(call.get("id")), call.get("arguments")) for call in _calls(event)]
-    return Entry(kind, if_text(_said(event).get("content")), calls)
+    return Entry(kind, if_text(_message_of(event).get("content")), calls)
 
 
-def _said(event: Mapping[str, Any]) -> Json:
+def _message_of(event: JsonMap) -> Json:
     """The message of an event; of calls their text."""
     return if_object(event.get("message")) or {
         "role": "assistant",
@@ -304,26 +294,21 @@ def _said(event: Mapping[str, Any]) -> Json:
 
 
 def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
-    calls = [
-        {
-            **call,
-            "arguments": merge_arguments(
-                call.get("arguments"), arguments.get(if_text(call.get("id")))
-            ),
-        }
-        for call in _calls(event)
-    ]
+    calls: list[Json] = []
+    for call in _calls(event):
+        merged = merge_arguments(call.get("arguments"), arguments.get(if_text(call.get("id"))))
+        calls.append({**call, "arguments": merged})
     return {**event, "toolCall": calls[0]} if "toolCall" in event else {**event, "toolCalls": calls}
 
 
-def _openai_call(call: Mapping[str, Any]) -> Json:
+def _openai_call(call: JsonMap) -> Json:
     arguments = call.get("arguments", {})
     text = arguments if isinstance(arguments, str) else _json(arguments)
     function = {"name": call.get("name", ""), "arguments": text}
     return {"id": call.get("id", ""), "type": "function", "function": function}
 
 
-def _tool_message(result: Mapping[str, Any]) -> Json:
+def _tool_message(result: JsonMap) -> Json:
     value = result.get("result")
     content = value if isinstance(value, str) else _json(value)
     return {"role": "tool", "tool_call_id": result.get("toolCallId", ""), "content": content}
@@ -383,14 +368,16 @@ def extract_event_data(event: Any) -> Any:
     """What an event of a client holds: of a pair the second, of a tuple of one that one, of anything else itself."""
     if not isinstance(event, tuple):
         return event
-    held = cast("tuple[Any, ...]", event)
-    return held[1] if len(held) == 2 else held[0] if len(held) == 1 else held
+    values = cast("tuple[Any, ...]", event)
+    if len(values) == 2:
+        return values[1]
+    return values[0] if len(values) == 1 else values
 
 
 def extract_task_from_tuple(event: Any) -> Any:
     """The task that stands first in a tuple; `None`: there is none."""
-    held = cast("tuple[Any, ...]", event) if isinstance(event, tuple) else ()
-    return held[0] if held and _is_task(held[0]) else None
+    values = cast("tuple[Any, ...]", event) if isinstance(event, tuple) else ()
+    return values[0] if values and _is_task(values[0]) else None
 
 
 def extract_task_from_event(event: Any) -> Any:
@@ -401,8 +388,9 @@ def extract_task_from_event(event: Any) -> Any:
         return event
     for name in ("task", "result", "root"):
         inner = field(event, name)
-        if inner is not None and (found := extract_task_from_event(inner)) is not None:
-            return found
+        task = None if inner is None else extract_task_from_event(inner)
+        if task is not None:
+            return task
     return None
 
 

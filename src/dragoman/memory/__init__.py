@@ -46,7 +46,7 @@ _MODULES = {
     "Thread": "thread",
     "ThreadChange": "store",
     "ThreadQuery": "store",
-    "open_store": "store",
+    "open_store": "memory_store",
 }
 
 __getattr__ = lazy("dragoman.memory", _MODULES)

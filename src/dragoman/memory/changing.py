@@ -14,12 +14,21 @@ from dragoman.memory.store import Batch, ThreadChange, ThreadQuery
 from dragoman.memory.thread import Thread
 from dragoman.message import Message
 
-__all__ = ["check_owner", "clone_of", "cloned", "fits", "made", "owned", "split_words", "words_of"]
+__all__ = [
+    "check_owner",
+    "describe_clone",
+    "clone_messages",
+    "fits",
+    "change_thread",
+    "is_owned",
+    "split_words",
+    "words_of",
+]
 
 _WORD = re.compile(r"\w+")
 
 
-def made(batch: Batch, thread: Thread | None) -> Thread:
+def change_thread(batch: Batch, thread: Thread | None) -> Thread:
     """The thread into which a batch is written, as it is then. `thread`: as it is now; `None`: it is not there.
 
     Raises:
@@ -54,11 +63,11 @@ def check_owner(thread: Thread, resource_id: str | None) -> None:
     Raises:
         ThreadNotFoundError: it is another's, or nobody's.
     """
-    if not owned(thread, resource_id):
+    if not is_owned(thread, resource_id):
         raise ThreadNotFoundError(f"No thread found with id {thread.id}")
 
 
-def owned(thread: Thread, resource_id: str | None) -> bool:
+def is_owned(thread: Thread, resource_id: str | None) -> bool:
     """Whether it is that resource's; every thread is where no resource is given."""
     return resource_id is None or thread.resource_id == resource_id
 
@@ -67,7 +76,7 @@ def fits(thread: Thread, wanted: ThreadQuery) -> bool:
     """Whether a query finds the thread."""
     return (
         (wanted.ids is None or thread.id in wanted.ids)
-        and owned(thread, wanted.resource_id)
+        and is_owned(thread, wanted.resource_id)
         and all(
             name in thread.metadata and _same(thread.metadata[name], wanted.metadata[name])
             for name in wanted.metadata
@@ -85,11 +94,11 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
 
 
-def _same(one: Any, other: Any) -> bool:
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+def _same(value: Any, other: Any) -> bool:
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
-def cloned(messages: Iterable[Message], new_id: Callable[[], str]) -> tuple[Message, ...]:
+def clone_messages(messages: Iterable[Message], new_id: Callable[[], str]) -> tuple[Message, ...]:
     """The messages with new ids. A turn that is named by a message is named by its new id."""
     ids: dict[str, str] = {}
 
@@ -101,14 +110,17 @@ def cloned(messages: Iterable[Message], new_id: Callable[[], str]) -> tuple[Mess
         return ids[old]
 
     return tuple(
-        [each.replace(id=named(each.id), turn=each.turn and named(each.turn)) for each in messages]
+        [
+            message.replace(id=named(message.id), turn=message.turn and named(message.turn))
+            for message in messages
+        ]
     )
 
 
-def clone_of(
+def describe_clone(
     thread: Thread,
     messages: Sequence[Message],
-    at: datetime,
+    time: datetime,
     *,
     title: str | None,
     resource_id: str | None,
@@ -116,7 +128,7 @@ def clone_of(
 ) -> ThreadChange:
     """What a copy of a thread with these messages says of itself. `title`, `resource_id`, `metadata`: go before the thread's own."""
     last = messages[-1].id if messages else None
-    clone = {"sourceThreadId": thread.id, "clonedAt": at.isoformat(), "lastMessageId": last}
+    clone = {"sourceThreadId": thread.id, "clonedAt": time.isoformat(), "lastMessageId": last}
     return ThreadChange(
         title=(f"Clone of {thread.title}" if thread.title else "") if title is None else title,
         resource_id=thread.resource_id if resource_id is None else resource_id,

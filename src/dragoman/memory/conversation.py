@@ -36,9 +36,12 @@ def incoming(history: Sequence[Message], stored: Sequence[Message]) -> list[Mess
     talk = [message for message in history if message.role is not Role.SYSTEM]
     if not stored:
         return list(history)
-    last = max([at for at, message in enumerate(talk) if message.role is Role.MODEL], default=-1)
-    known = _Known(stored)
-    return [*system, *[message for message in talk[max(last, 0) :] if not known.has(message)]]
+    last = max(
+        [position for position, message in enumerate(talk) if message.role is Role.MODEL],
+        default=-1,
+    )
+    record = _Known(stored)
+    return [*system, *[message for message in talk[max(last, 0) :] if not record.has(message)]]
 
 
 class _Known:
@@ -63,9 +66,9 @@ class _Known:
         )
 
 
-def conversation_of(memory: Memory | None, how: Any) -> Conversation | None:
+def conversation_of(memory: Memory | None, options: Any) -> Conversation | None:
     """The conversation of a run with these options; `None`: nobody wants to keep it."""
-    history, thread_id = how.get("history", ()), how.get("thread_id")
+    history, thread_id = options.get("history", ()), options.get("thread_id")
     messages = None if isinstance(history, (list, tuple)) else _message_list(history)
     if messages is None and (memory is None or not thread_id):
         return None
@@ -73,8 +76,8 @@ def conversation_of(memory: Memory | None, how: Any) -> Conversation | None:
         messages,
         memory if thread_id else None,
         thread_id or "",
-        how.get("resource_id"),
-        how.get("reading"),
+        options.get("resource_id"),
+        options.get("reading"),
     )
 
 
@@ -122,17 +125,21 @@ class Conversation:
         return [*self._begun]
 
     async def _load(self, history: Iterable[Message], new: Sequence[Message]) -> list[Message]:
-        given = expect_each("history", history, Message)
+        history_messages = expect_each("history", history, Message)
         if self._memory is None:
-            return given
+            return history_messages
         reading = self._reading or await self._memory.reading(self._thread_id)
         thread = reading.thread
         stored: list[Message] = []
         if thread is not None:
-            goes_on = not _asks((*given, *new))
+            goes_on = not _asks((*history_messages, *new))
             stored = await _stored(self._memory, reading, self._resource_id, new, goes_on=goes_on)
-        known = stored if thread is None else await self._known(self._memory, thread, given, stored)
-        early = incoming(given, known)
+        known_messages = (
+            stored
+            if thread is None
+            else await self._known(self._memory, thread, history_messages, stored)
+        )
+        early = incoming(history_messages, known_messages)
         given_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in given_ids])
         self._early = [
@@ -140,32 +147,39 @@ class Conversation:
         ]
         if self._messages is not None:
             self._messages.add(list(self.loaded), "memory", ordered=True)
-        rest = iter(self._early)
+        early_messages = iter(self._early)
         system = [message for message in early if message.role is Role.SYSTEM]
-        return [*system, *self.loaded, *rest]
+        return [*system, *self.loaded, *early_messages]
 
     async def _known(
-        self, memory: Memory, thread: Thread, given: Sequence[Message], stored: Sequence[Message]
+        self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]
     ) -> Sequence[Message]:
         """What the thread has of messages that came with the prompt; something at least, where it is not empty."""
         last = max(
-            [at for at, message in enumerate(given) if message.role is Role.MODEL], default=None
+            [position for position, message in enumerate(history) if message.role is Role.MODEL],
+            default=None,
         )
         if last is None:
             return stored
-        there = {message.id for message in stored}
+        stored_ids = {message.id for message in stored}
         wanted = tuple(
-            [each.id for each in given[last:] if each.id is not None and each.id not in there]
+            [
+                message.id
+                for message in history[last:]
+                if message.id is not None and message.id not in stored_ids
+            ]
         )
-        own = MessageQuery(thread_id=thread.id, branch=thread.branch)
+        shown_query = MessageQuery(thread_id=thread.id, branch=thread.branch)
         older = (
-            await memory.store.messages(msgspec.structs.replace(own, ids=wanted)) if wanted else []
+            await memory.store.messages(msgspec.structs.replace(shown_query, ids=wanted))
+            if wanted
+            else []
         )
         if not stored and not older:
             older = await memory.store.messages(
-                msgspec.structs.replace(own, newest_first=True, limit=1)
+                msgspec.structs.replace(shown_query, newest_first=True, limit=1)
             )
-        return [*stored, *[each.message for each in older]]
+        return [*stored, *[message.message for message in older]]
 
     async def keep(self, messages: Sequence[Message]) -> None:
         """Keeps those of a run's messages that are not kept yet. When it returns, they are stored.

@@ -10,13 +10,13 @@ import msgspec
 
 from dragoman.arguments import expect, expect_each, wrong
 from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
-from dragoman.memory.changing import check_owner, clone_of, cloned, owned
+from dragoman.memory.changing import check_owner, clone_messages, describe_clone, is_owned
 from dragoman.memory.memory_store import open_store
 from dragoman.memory.settings import (
-    checked_id,
-    checked_metadata,
-    checked_page,
-    checked_title,
+    check_id,
+    check_metadata,
+    check_page,
+    check_title,
     window,
 )
 from dragoman.memory.store import (
@@ -110,10 +110,10 @@ class Memory:
 
     async def thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
         """A thread by its id; `None`: there is none, or it is not this resource's."""
-        found = await self.store.threads(ThreadQuery(ids=(checked_id("thread_id", thread_id),)))
+        threads = await self.store.threads(ThreadQuery(ids=(check_id("thread_id", thread_id),)))
         return (
-            found[0]
-            if found and owned(found[0], _optional_id("resource_id", resource_id))
+            threads[0]
+            if threads and is_owned(threads[0], _optional_id("resource_id", resource_id))
             else None
         )
 
@@ -131,8 +131,8 @@ class Memory:
         Raises:
             HistoryError: there is no such page, or a field of `metadata` is to be an object or a list.
         """
-        checked_page(page, per_page)
-        fields = {} if metadata is None else checked_metadata("metadata", metadata)
+        check_page(page, per_page)
+        fields = {} if metadata is None else check_metadata("metadata", metadata)
         for name, value in fields.items():
             if isinstance(value, (dict, list)):
                 raise HistoryError(
@@ -170,7 +170,7 @@ class Memory:
         self._check_writable()
         if not await self._is_reachable(thread_id, resource_id):
             return False
-        return await self.store.delete_thread(checked_id("thread_id", thread_id))
+        return await self.store.delete_thread(check_id("thread_id", thread_id))
 
     async def clone_thread(
         self,
@@ -214,22 +214,26 @@ class Memory:
             thread_id=thread_id, branch=thread.branch, ids=wanted, since=since, until=until
         )
         if last_messages is not None:
-            checked_page(0, last_messages)
+            check_page(0, last_messages)
             query = msgspec.structs.replace(query, newest_first=True, limit=last_messages)
-        found = [each.message for each in await self.store.messages(query)]
-        messages = found if last_messages is None else found[::-1]
-        at = self._clock()
-        change = clone_of(
+        copied = [stored.message for stored in await self.store.messages(query)]
+        messages = copied if last_messages is None else copied[::-1]
+        time = self._clock()
+        change = describe_clone(
             thread,
             messages,
-            at,
-            title=checked_title(title),
+            time,
+            title=check_title(title),
             resource_id=_optional_id("new_resource_id", new_resource_id),
-            metadata=checked_metadata("metadata", metadata or {}),
+            metadata=check_metadata("metadata", metadata or {}),
         )
-        new = checked_id("new_id", new_id) if new_id is not None else self._new_id()
+        new = check_id("new_id", new_id) if new_id is not None else self._new_id()
         batch = Batch(
-            thread_id=new, messages=cloned(messages, self._new_id), at=at, make="new", change=change
+            thread_id=new,
+            messages=clone_messages(messages, self._new_id),
+            at=time,
+            make="new",
+            change=change,
         )
         return await self.store.save(batch)
 
@@ -240,7 +244,7 @@ class Memory:
         There are none where there is no such thread of this resource."""
         if not await self._is_reachable(thread_id, resource_id):
             return []
-        return await self.store.branches(checked_id("thread_id", thread_id))
+        return await self.store.branches(check_id("thread_id", thread_id))
 
     async def show_branch(
         self, thread_id: str, branch: int, *, resource_id: str | None = None
@@ -256,7 +260,7 @@ class Memory:
         await self._owned(thread_id, resource_id)
         change = ThreadChange(branch=branch, resource_id=resource_id)
         batch = Batch(
-            thread_id=checked_id("thread_id", thread_id),
+            thread_id=check_id("thread_id", thread_id),
             messages=(),
             at=self._clock(),
             make="never",
@@ -288,15 +292,15 @@ class Memory:
             TypeError: something is no message.
         """
         self._check_writable()
-        given = expect_each("messages", messages, Message)
-        at = self._clock()
-        known = {message.id: message for message in map(self.stamped, given)}
+        checked = expect_each("messages", messages, Message)
+        time = self._clock()
+        by_id = {message.id: message for message in map(self.stamped, checked)}
         batch = Batch(
-            thread_id=checked_id("thread_id", thread_id),
-            messages=tuple(known.values()),
-            at=at,
+            thread_id=check_id("thread_id", thread_id),
+            messages=tuple(by_id.values()),
+            at=time,
             change=ThreadChange(resource_id=_optional_id("resource_id", resource_id)),
-            after=after and checked_id("after", after),
+            after=after and check_id("after", after),
         )
         await self.store.save(batch)
         return [*batch.messages]
@@ -323,7 +327,7 @@ class Memory:
             ThreadNotFoundError: there is no such thread of this resource.
             HistoryError: there is no such branch or page, or a message is damaged.
         """
-        checked_page(page, per_page)
+        check_page(page, per_page)
         thread = await self._owned(thread_id, resource_id)
         query = MessageQuery(
             thread_id=thread.id,
@@ -335,21 +339,24 @@ class Memory:
             limit=None if per_page is None else per_page + 1,
             damaged=problems is not None,
         )
-        found = page_of([] if per_page == 0 else await self.store.messages(query), page, per_page)
-        items = {each.position: each for each in found.items}
+        page_found = page_of(
+            [] if per_page == 0 else await self.store.messages(query), page, per_page
+        )
+        items = {stored.position: stored for stored in page_found.items}
         for wanted in expect_each("include", include, Neighbours):
             items |= {
-                each.position: each for each in await with_neighbours(self.store, query, wanted)
+                stored.position: stored
+                for stored in await with_neighbours(self.store, query, wanted)
             }
-        ordered = [each for _, each in sorted(items.items(), reverse=newest_first)]
+        ordered = [stored for _, stored in sorted(items.items(), reverse=newest_first)]
         (problems if problems is not None else []).extend(
-            [each.problem for each in ordered if each.problem]
+            [stored.problem for stored in ordered if stored.problem]
         )
         return Page(
-            items=tuple([each.message for each in ordered if each.problem is None]),
+            items=tuple([stored.message for stored in ordered if stored.problem is None]),
             page=page,
             per_page=per_page,
-            has_more=found.has_more,
+            has_more=page_found.has_more,
         )
 
     async def search(
@@ -371,7 +378,7 @@ class Memory:
             HistoryError: there is no such page.
         """
         expect("text", text, str)
-        checked_page(page, per_page)
+        check_page(page, per_page)
         query = MessageQuery(
             thread_id=_optional_id("thread_id", thread_id),
             resource_id=_optional_id("resource_id", resource_id),
@@ -393,17 +400,17 @@ class Memory:
             ThreadNotFoundError: there is no such thread of this resource.
             HistoryError: the thread shows no message with such an id.
         """
-        given = expect_each("messages", messages, Message)
+        checked = expect_each("messages", messages, Message)
         thread = await self._owned(thread_id, resource_id)
-        ids = tuple([checked_id("the id of a message", each.id or "") for each in given])
-        found = await self.store.messages(
+        ids = tuple([check_id("the id of a message", message.id or "") for message in checked])
+        stored_messages = await self.store.messages(
             MessageQuery(thread_id=thread.id, branch=thread.branch, ids=ids)
         )
-        if missing := {*ids} - {each.message.id for each in found}:
+        if missing := {*ids} - {message.message.id for message in stored_messages}:
             raise HistoryError(
                 f'the thread "{thread_id}" shows no message with the id {min(missing)!r}'
             )
-        return await self.save(given, thread_id, resource_id=resource_id)
+        return await self.save(checked, thread_id, resource_id=resource_id)
 
     async def delete_messages(
         self, ids: Iterable[str], thread_id: str, *, resource_id: str | None = None
@@ -414,7 +421,7 @@ class Memory:
         if not await self._is_reachable(thread_id, resource_id):
             return 0
         return await self.store.delete_messages(
-            checked_id("thread_id", thread_id), wanted, self._clock()
+            check_id("thread_id", thread_id), wanted, self._clock()
         )
 
     def stamped(self, message: Message) -> Message:
@@ -424,10 +431,10 @@ class Memory:
             HistoryError: its id is none that can be stored.
         """
         message_id = (
-            self._new_id() if message.id is None else checked_id("the id of a message", message.id)
+            self._new_id() if message.id is None else check_id("the id of a message", message.id)
         )
         if message.turn is not None:
-            checked_id("the turn of a message", message.turn)
+            check_id("the turn of a message", message.turn)
         return message.replace(id=message_id, created_at=message.created_at or self._clock())
 
     async def reading(self, thread_id: str) -> ThreadReading:
@@ -489,11 +496,11 @@ class Memory:
     ) -> Thread:
         self._check_writable()
         change = ThreadChange(
-            title=checked_title(title),
+            title=check_title(title),
             resource_id=_optional_id("resource_id", resource_id),
-            metadata=None if metadata is None else checked_metadata("metadata", metadata),
+            metadata=None if metadata is None else check_metadata("metadata", metadata),
         )
-        thread_id = checked_id("thread_id", thread_id)
+        thread_id = check_id("thread_id", thread_id)
         return await self.store.save(
             Batch(thread_id=thread_id, messages=(), at=self._clock(), make=make, change=change)
         )
@@ -506,8 +513,8 @@ class Memory:
 
 
 def _ids(ids: Iterable[str]) -> list[str]:
-    return [checked_id("an id in ids", each) for each in expect_each("ids", ids, str)]
+    return [check_id("an id in ids", message_id) for message_id in expect_each("ids", ids, str)]
 
 
 def _optional_id(name: str, value: str | None) -> str | None:
-    return None if value is None else checked_id(name, value)
+    return None if value is None else check_id(name, value)

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from dragoman.errors import HistoryError, SettingsError
-from dragoman.memory.changing import fits, made, owned, words_of
-from dragoman.memory.packing import Packed, digest_of, microseconds, packed, unpacked
+from dragoman.memory.changing import change_thread, fits, is_owned, words_of
+from dragoman.memory.packing import Packed, digest_of, microseconds, pack, unpack
 from dragoman.memory.store import Batch, MessageQuery, Store, ThreadQuery
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path, shows
 from dragoman.message import Message
@@ -63,24 +63,28 @@ class MemoryStore:
 
     async def save(self, batch: Batch) -> Thread:
         """As `Store.save`."""
-        parts = [packed(message) for message in batch.messages]
+        parts = [pack(message) for message in batch.messages]
         with self._lock:
-            kept = self._threads.get(batch.thread_id)
-            thread = made(batch, None if kept is None else kept.thread)
-            kept = _Kept(thread) if kept is None else kept
+            record = self._threads.get(batch.thread_id)
+            thread = change_thread(batch, None if record is None else record.thread)
+            record = _Kept(thread) if record is None else record
             if batch.change.branch is not None:
-                path(thread.id, batch.change.branch, kept.branches)
-            spans = path(thread.id, thread.branch, kept.branches)
-            branch = self._branch(kept, thread, spans, batch)
+                path(thread.id, batch.change.branch, record.branches)
+            spans = path(thread.id, thread.branch, record.branches)
+            branch = self._branch(record, thread, spans, batch)
             if branch is not None:
-                kept.branches[branch.number] = branch
+                record.branches[branch.number] = branch
                 thread = msgspec.structs.replace(thread, branch=branch.number)
-                spans = path(thread.id, thread.branch, kept.branches)
-            kept.thread = self._threads.setdefault(batch.thread_id, kept).thread = thread
+                spans = path(thread.id, thread.branch, record.branches)
+            record.thread = self._threads.setdefault(batch.thread_id, record).thread = thread
             for message, part in zip(batch.messages, parts, strict=True):
-                kept.end += 1
+                record.end += 1
                 self._write(
-                    kept, _place(kept, spans, message.id or ""), message, self._keep(part), batch.at
+                    record,
+                    _find_index(record, spans, message.id or ""),
+                    message,
+                    self._keep(part),
+                    batch.at,
                 )
             return thread
 
@@ -96,35 +100,41 @@ class MemoryStore:
     async def threads(self, wanted: ThreadQuery) -> list[Thread]:
         """As `Store.threads`."""
         with self._lock:
-            found = [kept.thread for kept in self._threads.values() if fits(kept.thread, wanted)]
-        found.sort(key=lambda thread: (thread.updated_at, thread.id), reverse=wanted.newest_first)
-        return found[wanted.offset : None if wanted.limit is None else wanted.offset + wanted.limit]
+            threads = [
+                record.thread for record in self._threads.values() if fits(record.thread, wanted)
+            ]
+        threads.sort(key=lambda thread: (thread.updated_at, thread.id), reverse=wanted.newest_first)
+        return threads[
+            wanted.offset : None if wanted.limit is None else wanted.offset + wanted.limit
+        ]
 
     async def branches(self, thread_id: str) -> list[Branch]:
         """As `Store.branches`."""
-        kept = self._threads.get(thread_id)
-        return [] if kept is None else list(kept.branches.values())
+        record = self._threads.get(thread_id)
+        return [] if record is None else list(record.branches.values())
 
     async def delete_thread(self, thread_id: str) -> bool:
         """As `Store.delete_thread`."""
         with self._lock:
-            kept = self._threads.pop(thread_id, None)
-            for row in [] if kept is None else kept.rows:
+            record = self._threads.pop(thread_id, None)
+            for row in [] if record is None else record.rows:
                 self._release(row.body)
-            return kept is not None
+            return record is not None
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
         """As `Store.delete_messages`."""
         with self._lock:
-            kept, unwanted = self._threads.get(thread_id), frozenset(ids)
-            gone = [] if kept is None else [row for row in kept.rows if row.message_id in unwanted]
-            if kept is None or not gone:
+            record, unwanted = self._threads.get(thread_id), frozenset(ids)
+            gone = (
+                [] if record is None else [row for row in record.rows if row.message_id in unwanted]
+            )
+            if record is None or not gone:
                 return 0
-            kept.rows = [row for row in kept.rows if row.message_id not in unwanted]
-            kept.places.clear()
-            for place, row in enumerate(kept.rows):
-                kept.places[row.message_id].append(place)
-            kept.thread = msgspec.structs.replace(kept.thread, updated_at=at)
+            record.rows = [row for row in record.rows if row.message_id not in unwanted]
+            record.places.clear()
+            for index, row in enumerate(record.rows):
+                record.places[row.message_id].append(index)
+            record.thread = msgspec.structs.replace(record.thread, updated_at=at)
             for row in gone:
                 self._release(row.body)
             return len(gone)
@@ -133,78 +143,83 @@ class MemoryStore:
         """As `Store.close`. What it holds stays."""
 
     def _branch(
-        self, kept: _Kept, thread: Thread, spans: tuple[Span, ...], batch: Batch
+        self, record: _Kept, thread: Thread, spans: tuple[Span, ...], batch: Batch
     ) -> Branch | None:
         """The branch that begins; `None`: none does."""
         if batch.after is None:
             return None
-        place = _place(kept, spans, batch.after)
-        at = None if place is None else kept.rows[place]
+        index = _find_index(record, spans, batch.after)
+        previous = None if index is None else record.rows[index]
         last = next(
-            (row for row in reversed(kept.rows) if shows(spans, row.branch, row.position)), None
+            (row for row in reversed(record.rows) if shows(spans, row.branch, row.position)), None
         )
-        if at is None and batch.after:
+        if previous is None and batch.after:
             raise HistoryError(
                 f'the thread "{thread.id}" shows no message "{batch.after}" to go on from'
             )
-        if last is at:
+        if last is previous:
             return None
-        parent, position = (at.branch, at.position) if at is not None else (0, 0)
-        number = max(kept.branches, default=0) + 1
+        parent, position = (previous.branch, previous.position) if previous is not None else (0, 0)
+        number = max(record.branches, default=0) + 1
         return Branch(number=number, parent=parent, position=position, created_at=batch.at)
 
     def _write(
-        self, kept: _Kept, place: int | None, message: Message, body: bytes, at: datetime
+        self, record: _Kept, index: int | None, message: Message, body: bytes, time: datetime
     ) -> None:
         """Writes a message at the end, or in place of another."""
-        old = None if place is None else kept.rows[place]
+        old = None if index is None else record.rows[index]
         position, branch = (
-            (kept.end, kept.thread.branch) if old is None else (old.position, old.branch)
+            (record.end, record.thread.branch) if old is None else (old.position, old.branch)
         )
-        at_microseconds = microseconds(message.created_at or at)
+        microseconds_since = microseconds(message.created_at or time)
         row = _Row(
             message.id or "",
             position,
             branch,
             message.created_at,
-            at_microseconds,
+            microseconds_since,
             message.turn,
             body,
         )
-        if place is None or old is None:
-            kept.places[row.message_id].append(len(kept.rows))
-            kept.rows.append(row)
+        if index is None or old is None:
+            record.places[row.message_id].append(len(record.rows))
+            record.rows.append(row)
         else:
-            kept.rows[place] = row
+            record.rows[index] = row
             self._release(old.body)
 
     def _found(self, wanted: MessageQuery) -> Iterator[tuple[str, _Row]]:
         if wanted.thread_id is not None:
             yield from self._in_order(wanted)
             return
-        found = sorted(
-            self._in_order(wanted), key=lambda each: (each[1].at, each[0], each[1].position)
+        matches = sorted(
+            self._in_order(wanted), key=lambda match: (match[1].at, match[0], match[1].position)
         )
-        yield from reversed(found) if wanted.newest_first else found
+        yield from reversed(matches) if wanted.newest_first else matches
 
     def _in_order(self, wanted: MessageQuery) -> Iterator[tuple[str, _Row]]:
         """Those of one thread after the other, each in its order."""
-        words = None if wanted.text is None else words_of(wanted.text)
+        query_words = None if wanted.text is None else words_of(wanted.text)
         ids = None if wanted.ids is None else frozenset(wanted.ids)
         threads = self._threads
         if wanted.thread_id is not None:
             threads = (
                 {wanted.thread_id: threads[wanted.thread_id]} if wanted.thread_id in threads else {}
             )
-        for thread_id, kept in threads.items():
-            if not owned(kept.thread, wanted.resource_id):
+        for thread_id, record in threads.items():
+            if not is_owned(record.thread, wanted.resource_id):
                 continue
-            spans = None if wanted.branch is None else path(thread_id, wanted.branch, kept.branches)
-            for row in reversed(kept.rows) if wanted.newest_first else kept.rows:
+            spans = (
+                None if wanted.branch is None else path(thread_id, wanted.branch, record.branches)
+            )
+            for row in reversed(record.rows) if wanted.newest_first else record.rows:
                 if (
                     (spans is None or shows(spans, row.branch, row.position))
                     and (ids is None or row.message_id in ids)
-                    and (words is None or (bool(words) and words <= self._bodies[row.body].text))
+                    and (
+                        query_words is None
+                        or (bool(query_words) and query_words <= self._bodies[row.body].text)
+                    )
                     and (wanted.after is None or row.position > wanted.after)
                     and (wanted.before is None or row.position < wanted.before)
                     and (wanted.since is None or row.at >= microseconds(wanted.since))
@@ -214,8 +229,8 @@ class MemoryStore:
 
     def _stored(self, thread_id: str, row: _Row) -> StoredMessage:
         body = self._bodies[row.body]
-        attachments = [self._attachments[each] for each in body.attachments]
-        message = unpacked(
+        attachments = [self._attachments[digest] for digest in body.attachments]
+        message = unpack(
             body.data,
             attachments,
             message_id=row.message_id,
@@ -244,20 +259,20 @@ class MemoryStore:
         if self._uses[digest]:
             return
         del self._uses[digest]
-        for each in self._bodies.pop(digest).attachments:
-            self._uses[each] -= 1
-            if not self._uses[each]:
-                del self._uses[each], self._attachments[each]
+        for attachment in self._bodies.pop(digest).attachments:
+            self._uses[attachment] -= 1
+            if not self._uses[attachment]:
+                del self._uses[attachment], self._attachments[attachment]
 
 
-def _place(kept: _Kept, spans: tuple[Span, ...], message_id: str) -> int | None:
+def _find_index(record: _Kept, spans: tuple[Span, ...], message_id: str) -> int | None:
     """Where the message with that id stands which these spans show."""
-    places = kept.places.get(message_id, ())
+    indexes = record.places.get(message_id, ())
     return next(
         (
-            place
-            for place in places
-            if shows(spans, kept.rows[place].branch, kept.rows[place].position)
+            index
+            for index in indexes
+            if shows(spans, record.rows[index].branch, record.rows[index].position)
         ),
         None,
     )

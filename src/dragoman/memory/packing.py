@@ -12,7 +12,7 @@ import msgspec
 from dragoman.errors import HistoryError
 from dragoman.message import DataPart, Message, TextPart, ToolResultPart
 
-__all__ = ["Packed", "digest_of", "microseconds", "packed", "unpacked"]
+__all__ = ["Packed", "digest_of", "microseconds", "pack", "unpack"]
 
 _TEXT = 100_000
 """Characters of a message that can be found; databases have limits of their own."""
@@ -23,7 +23,7 @@ Packed = tuple[dict[str, Any], tuple[bytes, ...]]
 without id, time and turn, its attachments empty), the `text` that can be found, and the number of `files`."""
 
 
-def packed(message: Message) -> Packed:
+def pack(message: Message) -> Packed:
     """Returns a message in parts.
 
     Raises:
@@ -41,17 +41,17 @@ def packed(message: Message) -> Packed:
     for data in attachments:
         digest.update(digest_of(data))
     text = "\n".join([piece.text for piece in message.content if isinstance(piece, TextPart)])
-    found = text[:_TEXT].replace("\x00", " ")
+    searchable = text[:_TEXT].replace("\x00", " ")
     row = {
         "digest": digest.digest(),
         "body": body.decode(),
-        "text": found,
+        "text": searchable,
         "files": len(attachments),
     }
     return row, tuple(attachments)
 
 
-def unpacked(
+def unpack(
     body: str,
     attachments: Sequence[bytes],
     *,
@@ -64,11 +64,11 @@ def unpacked(
     Raises:
         HistoryError: the body is none, or of a version that this release does not read, or an attachment is missing.
     """
-    left: Iterator[bytes] = iter(attachments)
+    remaining: Iterator[bytes] = iter(attachments)
 
     def filled(part: DataPart) -> DataPart:
         try:
-            return msgspec.structs.replace(part, data=next(left))
+            return msgspec.structs.replace(part, data=next(remaining))
         except StopIteration:
             raise HistoryError(
                 f"an attachment of the message {message_id} is missing in the store"

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.arguments import wrong
 from dragoman.errors import HistoryError, SettingsError
 
-__all__ = ["Window", "checked_id", "checked_metadata", "checked_page", "checked_title", "window"]
+__all__ = ["Window", "check_id", "check_metadata", "check_page", "check_title", "window"]
 
 _LAST = 10
 """Messages that an agent is given where nothing else is wanted."""
@@ -54,7 +54,7 @@ def window(last_messages: Any, tokens: Any, remove_tokens: Any) -> Window:
     return Window(last_messages, tokens, remove)
 
 
-def checked_id(name: str, value: Any) -> str:
+def check_id(name: str, value: Any) -> str:
     """An id that every store takes.
 
     Raises:
@@ -65,10 +65,10 @@ def checked_id(name: str, value: Any) -> str:
         raise wrong(name, value, "a string")
     if not value:
         raise HistoryError(f"{name} is empty: give an id")
-    return _checked_text(name, value, _LONGEST)
+    return _check_text(name, value, _LONGEST)
 
 
-def checked_metadata(name: str, value: Any) -> dict[str, Any]:
+def check_metadata(name: str, value: Any) -> dict[str, Any]:
     """Metadata that every store takes.
 
     Raises:
@@ -87,7 +87,7 @@ def checked_metadata(name: str, value: Any) -> dict[str, Any]:
     return plain
 
 
-def checked_page(page: Any, per_page: Any) -> None:
+def check_page(page: Any, per_page: Any) -> None:
     """Raises `HistoryError` where there is no such page."""
     if not _is_count(page):
         raise HistoryError(f"page must be a non-negative integer, not {page!r}")
@@ -99,7 +99,7 @@ def checked_page(page: Any, per_page: Any) -> None:
         raise HistoryError("per_page=None is all messages: there is page 0 only")
 
 
-def checked_title(value: Any) -> str | None:
+def check_title(value: Any) -> str | None:
     """A title that every store takes.
 
     Raises:
@@ -110,10 +110,10 @@ def checked_title(value: Any) -> str | None:
         return None
     if not isinstance(value, str):
         raise wrong("title", value, "a string")
-    return _checked_text("title", value, None)
+    return _check_text("title", value, None)
 
 
-def _checked_text(name: str, value: str, longest: int | None) -> str:
+def _check_text(name: str, value: str, longest: int | None) -> str:
     try:
         size = len(value.encode())
     except UnicodeEncodeError as error:

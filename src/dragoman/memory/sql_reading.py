@@ -31,7 +31,7 @@ from sqlalchemy.sql.expression import TextualSelect
 
 from dragoman.errors import HistoryError
 from dragoman.memory.changing import split_words
-from dragoman.memory.packing import microseconds, unpacked
+from dragoman.memory.packing import microseconds, unpack
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import MessageQuery, ThreadQuery
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path
@@ -339,9 +339,7 @@ def _stored(row: Any, data: Sequence[bytes], *, damaged: bool) -> StoredMessage:
     }
     try:
         made = None if row.created_at is None else datetime.fromisoformat(row.created_at)
-        message = unpacked(
-            row.body, data, message_id=row.message_id, created_at=made, turn=row.turn
-        )
+        message = unpack(row.body, data, message_id=row.message_id, created_at=made, turn=row.turn)
     except (HistoryError, ValueError, TypeError) as error:
         problem = (
             f'the message "{row.message_id}" of the thread "{row.thread_id}" is damaged in the store: {error}. '

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
 
 from dragoman.errors import HistoryError
-from dragoman.memory.changing import made
+from dragoman.memory.changing import change_thread
 from dragoman.memory.packing import Packed, digest_of, microseconds
 from dragoman.memory.sql_reading import (
     THREAD,
@@ -199,14 +199,14 @@ def _taken(
     row = connection.execute(statements.take, take).first()
     if row is not None:
         written = thread_of(row)
-        return made(batch, written), row.end, written
-    thread = made(batch, None)
+        return change_thread(batch, written), row.end, written
+    thread = change_thread(batch, None)
     first = {name.removeprefix("_"): value for name, value in _thread_row(thread).items()}
     values = {**first, "created_at": date(batch.at), "end": 0}
     is_new = connection.execute(statements.make, values).first() is not None
     row = connection.execute(statements.take, take).one()
     written = thread_of(row)
-    return (thread if is_new else made(batch, written)), row.end, written
+    return (thread if is_new else change_thread(batch, written)), row.end, written
 
 
 def _thread_row(thread: Thread) -> dict[str, Any]:

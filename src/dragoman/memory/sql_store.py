@@ -7,7 +7,7 @@ from datetime import datetime
 
 from dragoman.errors import StoreError
 from dragoman.memory import sql_reading, sql_saving
-from dragoman.memory.packing import packed
+from dragoman.memory.packing import pack
 from dragoman.memory.sql_tables import MIGRATIONS
 from dragoman.memory.store import Batch, MessageQuery, ThreadQuery
 from dragoman.memory.thread import Branch, StoredMessage, Thread
@@ -26,7 +26,7 @@ class SqlStore:
 
     async def save(self, batch: Batch) -> Thread:
         """As `Store.save`."""
-        parts = [packed(message) for message in batch.messages]
+        parts = [pack(message) for message in batch.messages]
         return await self.database.write(
             lambda connection: sql_saving.save(connection, batch, parts)
         )
@@ -45,10 +45,10 @@ class SqlStore:
 
     async def branches(self, thread_id: str) -> list[Branch]:
         """As `Store.branches`."""
-        found = await self.database.read(
+        branches = await self.database.read(
             lambda connection: sql_reading.branches_of(connection, thread_id)
         )
-        return list(found.values())
+        return list(branches.values())
 
     async def delete_thread(self, thread_id: str) -> bool:
         """As `Store.delete_thread`."""

@@ -165,21 +165,23 @@ class Neighbours(msgspec.Struct, frozen=True):
     """How many behind it."""
 
 
-def page_of(found: Sequence[T], page: int, per_page: int | None) -> Page[T]:
+def page_of(items_found: Sequence[T], page: int, per_page: int | None) -> Page[T]:
     """A page of what was asked for with one more than it holds."""
-    items = tuple(found if per_page is None else found[:per_page])
-    return Page(items=items, page=page, per_page=per_page, has_more=len(items) < len(found))
+    items = tuple(items_found if per_page is None else items_found[:per_page])
+    return Page(items=items, page=page, per_page=per_page, has_more=len(items) < len(items_found))
 
 
 async def with_neighbours(
     store: Store, query: MessageQuery, wanted: Neighbours
 ) -> list[StoredMessage]:
     """A message of the thread and branch of a query, and its neighbours; none where those do not show it."""
-    own = MessageQuery(thread_id=query.thread_id, branch=query.branch)
-    found = await store.messages(msgspec.structs.replace(own, ids=(wanted.message_id,)))
-    if not found:
+    shown_query = MessageQuery(thread_id=query.thread_id, branch=query.branch)
+    messages = await store.messages(msgspec.structs.replace(shown_query, ids=(wanted.message_id,)))
+    if not messages:
         return []
-    place = found[0].position
-    before = msgspec.structs.replace(own, before=place, newest_first=True, limit=wanted.before)
-    after = msgspec.structs.replace(own, after=place, limit=wanted.after)
-    return [*await store.messages(before), *found, *await store.messages(after)]
+    position = messages[0].position
+    before = msgspec.structs.replace(
+        shown_query, before=position, newest_first=True, limit=wanted.before
+    )
+    after = msgspec.structs.replace(shown_query, after=position, limit=wanted.after)
+    return [*await store.messages(before), *messages, *await store.messages(after)]

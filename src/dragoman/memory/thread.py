@@ -97,9 +97,9 @@ def path(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> tuple[S
     while branch:
         if branch not in branches:
             raise HistoryError(f'the thread "{thread_id}" has no branch {branch}')
-        left = branches[branch]
-        branch = left.parent
-        spans.append(Span(branch, left.position))
+        parent_branch = branches[branch]
+        branch = parent_branch.parent
+        spans.append(Span(branch, parent_branch.position))
     return tuple(spans)
 
 

@@ -69,9 +69,9 @@ class ThreadReading:
         """Leaves out the messages up to a position, as the thread does from now on."""
         assert self.thread is not None
         self.thread = msgspec.structs.replace(self.thread, trimmed=position)
-        kept = [message for message in self._messages if message.position > position]
-        self._is_whole = self._is_whole or len(kept) < len(self._messages)
-        self._messages = kept
+        remaining = [message for message in self._messages if message.position > position]
+        self._is_whole = self._is_whole or len(remaining) < len(self._messages)
+        self._messages = remaining
 
     async def _read(self, count: int | None) -> int:
         """Reads older messages. Returns how many there were."""
@@ -105,17 +105,17 @@ async def newest(
     if wanted.tokens is None:
         return Loaded(await _counted(reading, wanted.messages, goes_on=goes_on), trimmed)
     most = wanted.tokens * (_LATE if goes_on else 1)
-    found, used = await _within(reading, wanted, beside, most, goes_on=goes_on)
+    loaded, used = await _within(reading, wanted, beside, most, goes_on=goes_on)
     if used <= most:
-        return Loaded(found, trimmed)
-    starts = {*_starts([each.message for each in found])}
-    start, left = len(found), wanted.tokens - wanted.remove - beside
-    for at in range(len(found) - 1, -1, -1):
-        left -= tokens_of(found[at].message)
-        if left < 0:
+        return Loaded(loaded, trimmed)
+    starts = {*_starts([message.message for message in loaded])}
+    start, free_tokens = len(loaded), wanted.tokens - wanted.remove - beside
+    for index in range(len(loaded) - 1, -1, -1):
+        free_tokens -= tokens_of(loaded[index].message)
+        if free_tokens < 0:
             break
-        start = at if at in starts else start
-    return Loaded(found[start:], found[start - 1].position if start else trimmed)
+        start = index if index in starts else start
+    return Loaded(loaded[start:], loaded[start - 1].position if start else trimmed)
 
 
 def tokens_of(*messages: Message) -> int:
@@ -132,61 +132,65 @@ async def _counted(
     last = await _exchange(reading, []) if goes_on else []
     if goes_on and not (last and count):
         return last
-    found = await reading.before(last, count)
-    if len(found) == count:
-        starts = _starts([each.message for each in found])
-        found = found[_steady(found, starts) :] if starts else await _exchange(reading, found)
-    return [*found, *last]
+    loaded = await reading.before(last, count)
+    if len(loaded) == count:
+        starts = _starts([message.message for message in loaded])
+        loaded = loaded[_steady(loaded, starts) :] if starts else await _exchange(reading, loaded)
+    return [*loaded, *last]
 
 
-def _steady(found: Sequence[StoredMessage], starts: Sequence[int]) -> int:
+def _steady(messages: Sequence[StoredMessage], starts: Sequence[int]) -> int:
     """Which of the exchanges that begin in the older half comes first. Positions alone decide, mixed, so that the choice holds until that
     exchange falls out of the window or a higher one comes into the half: what stands before a prompt is the same for several turns, as caches of
     prompts need."""
-    early = [at for at in starts if 2 * at < len(found)] or starts[:1]
-    return max(early, key=lambda at: found[at].position * _MIX % (1 << 64))
+    early = [index for index in starts if 2 * index < len(messages)] or starts[:1]
+    return max(early, key=lambda index: messages[index].position * _MIX % (1 << 64))
 
 
-async def _exchange(reading: ThreadReading, found: list[StoredMessage]) -> list[StoredMessage]:
+async def _exchange(reading: ThreadReading, loaded: list[StoredMessage]) -> list[StoredMessage]:
     """The last exchange, whole. `found`: its end, where that is known."""
     more = 0
     while more < _MORE:
-        page = await reading.before(found, _PAGE)
+        page = await reading.before(loaded, _PAGE)
         more += len(page)
-        found = [*page, *found]
-        if starts := _starts([each.message for each in found]):
-            return found[starts[-1] :]
+        loaded = [*page, *loaded]
+        if starts := _starts([message.message for message in loaded]):
+            return loaded[starts[-1] :]
         if len(page) < _PAGE:
-            return found
-    return found[next((at for at, each in enumerate(found) if _begins(each.message)), 0) :]
+            return loaded
+    return loaded[
+        next((index for index, message in enumerate(loaded) if _begins(message.message)), 0) :
+    ]
 
 
 async def _within(
     reading: ThreadReading, wanted: Window, beside: int, most: int, *, goes_on: bool
 ) -> tuple[list[StoredMessage], int]:
     """Messages, until there are more than enough; and the tokens of all, those beside them too."""
-    found: list[StoredMessage] = []
+    loaded: list[StoredMessage] = []
     if wanted.messages is not None:
-        found = await _counted(reading, wanted.messages, goes_on=goes_on)
-    used = beside + tokens_of(*[each.message for each in found])
+        loaded = await _counted(reading, wanted.messages, goes_on=goes_on)
+    used = beside + tokens_of(*[message.message for message in loaded])
     ended = wanted.messages is not None
     while not ended and used <= most:
-        page = await reading.before(found, _PAGE)
-        used += tokens_of(*[each.message for each in page])
-        found = [*page, *found]
+        page = await reading.before(loaded, _PAGE)
+        used += tokens_of(*[message.message for message in page])
+        loaded = [*page, *loaded]
         ended = len(page) < _PAGE
-    return found, used
+    return loaded, used
 
 
 def _starts(messages: Sequence[Message]) -> list[int]:
     """Where messages may be cut: an exchange begins there, and no result from there on answers a call before it."""
     called: set[str] = set()
     orphan = -1
-    for at, message in enumerate(messages):
+    for position, message in enumerate(messages):
         if any(result.id not in called for result in message.tool_results):
-            orphan = at
+            orphan = position
         called |= {call.id for call in message.tool_calls}
-    return [at for at in cuts(messages) if at > orphan and _begins(messages[at])]
+    return [
+        position for position in cuts(messages) if position > orphan and _begins(messages[position])
+    ]
 
 
 def _begins(message: Message) -> bool:

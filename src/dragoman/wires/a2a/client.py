@@ -87,6 +87,7 @@ def dump_request(
     params = dump_run(run_request)
     message = if_object(params["message"])
     message["messageId"] = f"{run_request.run_id or 'message'}-{len(request.messages)}"
+    # Without the extension an agent takes plain parts alone.
     if not peer.extras:
         message["parts"] = _plain_parts(run_request, if_list(message["parts"]))
         params["message"] = rest(message, "metadata", "extensions")
@@ -136,6 +137,7 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
         ]
         if text := _retell(message, as_is, turns.known + index, losses):
             texts.append(f"{_SPEAKERS[message.role]}: {text}")
+        # A message of which nothing is left was told in words as a whole.
         pieces = tuple(compress(message.content, as_is))
         if pieces or not message.content:
             sent.append(message.replace(content=pieces))

@@ -51,6 +51,7 @@ class Decoder(PlainDecoder):
         """See `RunDecoder.admit`. `False`: the object is told already, by what it carries."""
         super().admit(kind, fields)
         carried = extras(fields.get("metadata"))
+        # Objects of ours that tell a delta carry nothing: the artifact is known from its first piece.
         if carried:
             return not self._tell_carried(kind, fields, carried)
         if kind == "artifactUpdate" and fields.get("append") is True:
@@ -75,6 +76,7 @@ class Decoder(PlainDecoder):
         artifact = if_object(fields.get("artifact"))
         if (key := _key(json_of(carried.get("delta")))) is not None:
             self._texts[if_text(artifact.get("artifactId"))] = key
+        # An artifact that comes whole shows a part that is carried as well; only pieces are deltas.
         if "delta" in carried or fields.get("append") is True:
             self._tell_text(artifact)
         self._tell_finished(if_list(json_of(carried.get("finished"))))
@@ -92,6 +94,7 @@ class Decoder(PlainDecoder):
         elif isinstance(event, PartFinished):
             self.open.pop((event.message_id, event.index), None)
         elif isinstance(event, MessageStarted | MessageFinished) and self._model is not None:
+            # Only the caller knows which agent answered; what the agent says of the model behind it is not its origin.
             is_answer = isinstance(event, MessageFinished) or event.role is Role.MODEL
             if is_answer and event.origin is not None:
                 event = msgspec.structs.replace(event, origin=self._model)
@@ -117,6 +120,7 @@ class Decoder(PlainDecoder):
         built = None if part is None else part.whole()
         last = finished[-1]
         fields = {"native": last} if len(finished) == 4 else if_object(last)
+        # Without its start there is nothing to which the fields could belong.
         if built is None and "type" not in fields:
             return
         whole = apply_difference(cast("Content", built), fields, Content)

@@ -138,6 +138,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         is_last = is_over(state_of(status.get("state")))
         history = map(if_object, if_list(fields.get("history")))
         history_ids = {if_text(message.get("messageId")) for message in history}
+        # Some agents list an answer in the history and as an artifact.
         for message in group_artifacts(fields):
             if message["messageId"] not in history_ids:
                 self._read_whole_artifact(message, is_last=is_last)
@@ -230,6 +231,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         if id_ in self._emitters and text.startswith(text_before) and has_same_parts:
             news = [{"text": text[len(text_before) :]}]
             update = {**update, "artifact": {"artifactId": id_, "parts": news}, "append": True}
+        # An artifact that comes whole keeps the form that its message has, such as results of their own.
         elif is_last and id_ not in self._told:
             self._parts[id_] = parts
             self._tell_message(message)
@@ -278,6 +280,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
     def _end_run(self, state: str, message: Json, fields: Json) -> None:
         run_id = self._run_id
+        # The end of a growing text goes before the ends of other messages; what an error says is no part of it.
         is_told = state not in _ERRORS and self._tell_end(message)
         self._finish_emitters(load_finish(state) or FinishReason.stop)
         usage = load_usage(extras(fields.get("metadata")))
@@ -315,6 +318,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         if not calls:
             return load_pending(message, state)
         if not is_told:
+            # Calls of a task that waits for input are those that the client is to run.
             for_client = [
                 part.replace(content=tuple(map(_for_client, part.content))) for part in loaded
             ]
@@ -327,6 +331,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         if kind == CHUNK:
             self._grow(message)
             return
+        # Both say the whole text of the answer that the chunks before them told in pieces.
         if kind in (START, END):
             if not self._tell_end(message):
                 self._tell_message(message)
@@ -365,6 +370,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
             return False
         emitter, before = self._growing
         text = _text_of(message)
+        # An agent that says its answer once more with the end has said it already.
         if emitter.finished:
             return text == before
         if not holds(text, before):
@@ -394,6 +400,7 @@ def member(event: JsonMap) -> tuple[str, Json]:
     kind = event.get("kind")
     if isinstance(kind, str) and kind in _MEMBERS:
         return _MEMBERS[kind], dict(event)
+    # Some older agents leave the kind out, so the fields must tell.
     if "parts" in event and "role" in event:
         return "message", dict(event)
     if isinstance(event.get("id"), str) and "status" in event:

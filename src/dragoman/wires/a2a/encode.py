@@ -168,6 +168,7 @@ class Encoder(RunEncoder[ArtifactPart]):
                 return False
         if type(event) is PartDelta and (event.message_id, event.index) in self.open:
             return True
+        # Clients see nothing of runs within tools, but that the task still works.
         if self._inner.has(event):
             self._carry(_without_details(event))
             self._write_working()
@@ -180,6 +181,7 @@ class Encoder(RunEncoder[ArtifactPart]):
 
     def end_stream(self) -> None:
         """See `RunEncoder.end_stream`. A run that was not ended was cut; messages alone are a task that is completed."""
+        # Messages without a run, as a gateway has them, are complete when they end.
         if self._is_run:
             error = StreamCutError("the run was cut before its end. Ask again.")
             self._end_failed(RunError(error))
@@ -193,7 +195,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         """Writes the task, before anything else of it."""
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
-        # A task that is new is submitted, and works at once: clients of the protocol wait for both.
+        # A new task is told as submitted first, and works from then on.
         state = WORKING if self._envelope.get("goes_on") else "TASK_STATE_SUBMITTED"
         metadata = dict(cast("JsonMap", self._envelope.get("metadata") or {}))
         if self._extras:
@@ -260,12 +262,14 @@ class Encoder(RunEncoder[ArtifactPart]):
 
     def _part_started(self, event: PartStarted) -> None:
         self._carry(event)
+        # A part that starts again begins another artifact; what was streamed into the first one stays.
         key = (event.message_id, event.index)
         self.take_part(key)
         if not self._is_seen(event):
             return
         part = ArtifactPart(key, event.part, "")
         if not isinstance(event.part, ThinkingPart):
+            # Clients find a call by its id, so its artifact has that id too.
             call_id = event.part.id if isinstance(event.part, ToolCallPart) else ""
             part.artifact_id = self._artifact_ids.take(call_id or event.message_id)
             self._artifacts.setdefault(event.message_id, []).append(part.artifact_id)
@@ -339,6 +343,7 @@ class Encoder(RunEncoder[ArtifactPart]):
     def _state_delta(self, event: StateDelta) -> None:
         self._carry(event)
         operations = [dict(operation) for operation in event.operations]
+        # Changes are appended to the artifact of the state, so that a reader that comes late can apply them in order.
         part = {"data": operations, "mediaType": PATCH_TYPE}
         self._write_artifact("state", part, append=self._has_state)
         self._has_state = True
@@ -437,6 +442,7 @@ def _without_details(event: Event) -> Event:
     """An error without what the run had come to, of which the client has its part, and without what an upstream answered."""
     if not isinstance(event, RunError):
         return event
+    # The exception itself belongs to the server, which logs it whole.
     error = copy(event.error)
     error.body = error.partial = error.result = None
     return RunError(error, event.run_id, event.native)
@@ -493,6 +499,7 @@ def dump_response(
     task = aggregated([*objects, *run.closing()])
     if envelope.get("extras", True):
         fields = with_events(compact([_without_details(event) for event in events]))
+        # A task that is read whole has no objects that could carry the events, so it carries all of them.
         held = {"type": "run", "run": fields.get("events", "[]")}
         task["metadata"] = {**task.get("metadata", {}), EXTENSION: held}
     return task

@@ -132,6 +132,7 @@ def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorRes
     """An exception before a request was understood → the answer. `purpose`: of the place that it goes to; by JSON-RPC it is an answer of
     that, unless it is about who asks. `kind`: the media type of what was sent."""
     plain = rest_error(error)
+    # Clients, and proxies between, act on these by the status of HTTP.
     if purpose != "rpc" or plain.status in (401, 403, 413, 429, 503):
         return plain
     reason = ""

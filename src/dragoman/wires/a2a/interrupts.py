@@ -55,6 +55,7 @@ def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool 
     parts: list[Json] = []
     for interrupt in pending:
         name = interrupt.call.name if interrupt.call is not None else ""
+        # A client that knows no data parts of ours shows the words, and sends words back (see `answered`).
         question = interrupt.message or _DEFAULT[interrupt.reason].format(name=name)
         parts += [{"text": question}, dump_data(_dump_question(interrupt))]
     message: Json = {
@@ -191,6 +192,7 @@ def _words_of(message: Message) -> str:
 def _answer(question: Interrupt, text: str) -> Resume | None:
     if question.reason != "approval":
         return question.answer(text)
+    # What is neither a yes nor a no is a message of its own, and the task goes on waiting.
     word = text.casefold().rstrip(".!")
     if word in _YES:
         return question.approve()

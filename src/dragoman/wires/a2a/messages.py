@@ -173,6 +173,7 @@ def _split(
         )
         for number, (owner, pieces) in enumerate(runs or [(role, [])])
     ]
+    # What stands beside the parts is told once, with the first message.
     first = messages[0].replace(metadata=others(fields.get("metadata")), native=native)
     return [first, *messages[1:]]
 
@@ -249,6 +250,7 @@ def _pack(message: Message, indexes: Sequence[int]) -> str:
     except HistoryError:  # half a character, which no JSON holds
         return ""
     content = stored.get("content", [])
+    # A file's bytes are most of what a message weighs, and a text most of what it says: neither is sent twice.
     for index, (piece, part_index) in enumerate(zip(message.content, indexes, strict=True)):
         if isinstance(piece, TextPart) and piece.native is None:
             content[index] = {"at": part_index}
@@ -268,6 +270,7 @@ def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
         message = Message.from_json(json_bytes.encode(stored))
     except (HistoryError, ValueError, TypeError, LookupError):
         return None
+    # A client may change what it sends back; it cannot make a message of its own the model's.
     return message if (message.role is Role.MODEL) == (role is Role.MODEL) else None
 
 
@@ -292,6 +295,7 @@ def votes(message: Any) -> int:
     fields = if_object(message)
     if role_of(fields.get("role")) is None or not isinstance(fields.get("parts"), list):
         return 0
+    # No other format names its roles so.
     if isinstance(fields["role"], str) and fields["role"].startswith("ROLE_"):
         return 3
     if fields.get("kind") == "message" or CANONICAL in if_object(fields.get("metadata")):

@@ -60,6 +60,7 @@ class OldBinding:
     def dump_push(self, config: JsonMap) -> Json:
         """Returns an address for push notifications."""
         address = rest(config, "taskId")
+        # 0.3 lists the schemes that may be used, 1.0 names one.
         if auth := if_object(address.get("authentication")):
             schemes = [auth["scheme"]] if "scheme" in auth else []
             address["authentication"] = {"schemes": schemes, **rest(auth, "scheme")}

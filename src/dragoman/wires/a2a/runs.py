@@ -151,6 +151,7 @@ def load_run(
     if not isinstance(message, dict):
         raise HistoryError("a request of A2A has a message; send one")
     entry = if_object(message)
+    # Answers are parts of the message, and a text may stand beside them.
     resumes, unanswered = _split_answers(entry)
     messages = [] if unanswered is None else load_message(unanswered, origin)
     if any(message.role is Role.MODEL for message in messages):
@@ -223,6 +224,7 @@ def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
     """A request → the parameters that ask it. One message is sent; what came before it is known to the agent: a history that is not
     is a loss."""
+    # The agent has its own answers, and what was said before them.
     start = last_index(request.messages, lambda message: message.role is Role.MODEL) + 1
     if losses is not None:
         why = "an agent of A2A keeps the conversation itself"

@@ -30,6 +30,7 @@ def dump_card(
 ) -> Json:
     """The card of an agent. `interfaces`: binding (`jsonrpc`, `rest`, `grpc`) → its URL, the preferred one first; `extended`: who has a
     key may ask for another; `security`: name of a scheme → the scheme, each of which is required."""
+    # Clients that do not know the extension lose nothing that the protocol has.
     extension = {"uri": EXTENSION, "description": "Messages and runs, exactly", "required": False}
     skills = _default_skills(card, abilities) if card.skills is None else card.skills
     inputs = _default_inputs(abilities) if card.input_modes is None else card.input_modes

@@ -124,6 +124,7 @@ def _add_artifact(artifacts: dict[str, Json], update: JsonMap) -> None:
         return
     parts: list[Any] = artifact["parts"]
     for part in new_parts:
+        # Readers get a text as one part, however many pieces it was streamed in.
         if parts and _is_text_alone(parts[-1]) and _is_text_alone(part):
             parts[-1] = {"text": if_text(parts[-1]["text"]) + if_text(part["text"])}
         else:

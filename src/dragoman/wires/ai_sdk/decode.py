@@ -43,6 +43,7 @@ class Decoder(TurnDecoder):
     ) -> None:
         """See `TurnDecoder`."""
         super().__init__(origin, new_id)
+        # The stream names its message, but no run.
         self._run_id = new_id() if new_id is not None else "run"
         self._is_begun = False
         self._pending: dict[str, Interrupt] = {}
@@ -109,6 +110,7 @@ class Decoder(TurnDecoder):
             if interrupt.call is None or id_ in waiting_ids
         }
         for call in calls:
+            # Only this reason says that the client is to run them: an answer that was cut leaves calls open too.
             if reason is FinishReason.tool_calls and call.run_by != "provider":
                 pending.setdefault(call.id, Interrupt(call.id, "tool", call=call))
         outcome = "pending" if pending else "success"

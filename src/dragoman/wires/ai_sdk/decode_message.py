@@ -109,6 +109,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
 
     def begin_step(self) -> None:
         """The next step: another message."""
+        # The first step of a message, and one of which nothing came, is no other message.
         if self._message_id is not None and (self._role is Role.USER or self._index):
             self._close_message(None)
         self._step_ids = [] if self._message_id is None else [self._message_id]
@@ -211,10 +212,12 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._calls[id_] = WaitingCall(call, shown, part.message_id)
 
     def _read_output(self, chunk: Json) -> None:
+        # It is shown while the tool works, and replaced by what the tool returns.
         if chunk.get("preliminary") is True:
             return
         id_ = if_text(chunk.get("toolCallId"))
         waiting = self._calls.pop(id_, None)
+        # An approval's result may come in a stream that does not have its call.
         if waiting is None:
             unknown = {"type": "dynamic-tool", "toolName": "", "toolCallId": id_}
             waiting = WaitingCall(ToolCallPart(id_, "", {}), unknown, "")

@@ -103,6 +103,7 @@ class Encoder(PartEncoder):
             return False
         if type(event) is PartDelta:
             return True
+        # A UI message has no place for the messages of another run.
         if self._inner.has(event):
             return False
         if not isinstance(event, PartStarted | PartFinished | MessageFinished | MessageDropped):
@@ -145,6 +146,7 @@ class Encoder(PartEncoder):
             self._results.add(event.message_id)
             return
         self.begin_stream(event.turn or event.message_id)
+        # The client's message begins with a step by itself.
         is_next_step = self._has_answer or self._goes_on
         self._has_answer, self._step = True, event.message_id
         if is_next_step and not self._is_reset:
@@ -167,6 +169,7 @@ class Encoder(PartEncoder):
     def _message_dropped(self, event: MessageDropped) -> None:
         self._message_ids.discard(event.message_id)
         self.take_parts([event.message_id])
+        # A step that is taken back is still open for the client: the next message goes on in it.
         self._is_reset = event.message_id in self.seen
         self.seen.discard(event.message_id)
         if not self._is_reset:
@@ -180,6 +183,7 @@ class Encoder(PartEncoder):
     # steps: the run
 
     def _run_started(self, event: RunStarted) -> None:  # noqa: ARG002 its id is no part of the stream
+        # The results of calls that wait come before any message of the run's, and need the start.
         if self.waits:
             self.begin_stream()
 
@@ -275,6 +279,7 @@ class Encoder(PartEncoder):
         """Returns what the UI message has of its messages beside its parts, if the stream has all of them."""
         if self._goes_on or not self._events:
             return {}
+        # Deltas are left out of the events that are kept: the parts that they made are in their ends.
         messages = [message for message in fold(self._events) if _is_of_answer(message)]
         shown = dump_ui(messages, [], "v7")
         metadata = dict(if_object(shown[0].get("metadata"))) if len(shown) == 1 else {}
@@ -305,6 +310,7 @@ def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
     if not messages:
         return []
     run = Encoder({"quirks": quirks})
+    # The answer before is written as if it were streamed once more, without what begins and ends a stream.
     chunks = [dict(chunk) for event in unfold(messages) for chunk in run.objects(event)]
     described = [
         {"type": "message-metadata", "messageMetadata": chunk["messageMetadata"]}

@@ -151,6 +151,7 @@ class PartEncoder(RunEncoder[StreamPart]):
             dumped = dump_call(part.call, UI_DIALECT)
             named = {"toolCallId": part.id, **_named(dumped, part.call)}
             self.write({"type": "tool-input-start", **named})
+        # Before its start is written a delta must take the long way, so the frame is made here.
         part.frame = run_encoder.split_frame(self.frame(part.delta("")))
 
     def _finish_text(
@@ -174,6 +175,7 @@ class PartEncoder(RunEncoder[StreamPart]):
     def _finish_call(self, message_id: str, call: ToolCallPart, part: StreamPart) -> None:
         dumped = dump_call(call, UI_DIALECT)
         self.calls[call.id] = call, dumped
+        # Some providers give a call its id, or its name, with its last delta.
         part.call, part.id = call, call.id
         self._begin(message_id, part)
         end: Json = {"toolCallId": call.id, **_named(dumped, call)}

@@ -50,6 +50,7 @@ def load_run(
     # Messages that cannot be read are noted, so that one that nests too deep is no error of the body.
     bounded(body if problems is None else rest(body, "messages"))
     messages = load_messages(listed, origin=origin, problems=problems)
+    # Without the id of a message the last answer is made anew, which the client may have sent along.
     if body.get("trigger") == "regenerate-message" and not if_text(body.get("messageId")):
         messages = _without_answer(messages)
     resumes = (*approvals(messages), *_load_resumes(body.get("resume")))

@@ -3,7 +3,7 @@ that a conversation holds to calls that still wait."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -16,7 +16,7 @@ from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPa
 from dragoman.repair import OpenCall, Source, open_calls, traced
 from dragoman.wires.ai_sdk_messages.own import OWN, join_native, pick, present
 
-__all__ = ["approval_parts", "approvals", "has_parts", "mended", "move_to_calls"]
+__all__ = ["approval_parts", "approvals", "dump_moved", "has_parts", "mended"]
 
 _REQUEST, _RESPONSE = "tool-approval-request", "tool-approval-response"
 """Types of the parts of model messages, and kinds of their marks."""
@@ -58,7 +58,7 @@ def mended(
 ) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
     """Returns a conversation as `streamText` takes it: repaired, but for a last round whose calls were approved or denied just now, which
     the AI SDK runs itself. As `repair.traced`."""
-    start = _answered_round(messages)
+    start = _find_answered_round(messages)
     if start is None:
         return traced(messages)
     head, losses, sources = traced(messages[:start])
@@ -69,7 +69,7 @@ def mended(
     return [*head, *left], losses, sources
 
 
-def _answered_round(messages: Sequence[Message]) -> int | None:
+def _find_answered_round(messages: Sequence[Message]) -> int | None:
     """Where the last round begins, if it ends the conversation and an approval in it was answered; `None`: it does not."""
     if not approvals(messages):
         return None
@@ -117,8 +117,8 @@ def has_parts(messages: Iterable[Message]) -> bool:
     )
 
 
-def move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
-    """Returns a conversation with its approvals at the calls, and where each message stood: one of responses alone is left out."""
+def _move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
+    """A conversation with its approvals at the calls, and where each message stood: one of responses alone is left out."""
     in_parts = _approvals_in_parts(messages)
     moved: list[Message] = []
     positions: list[int] = []
@@ -134,6 +134,20 @@ def move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]
         moved.append(message if is_same else message.replace(content=tuple(kept)))
         positions.append(position)
     return moved, positions
+
+
+def dump_moved(
+    messages: Sequence[Message],
+    losses: list[Loss],
+    dump: Callable[[Sequence[Message], list[Loss]], list[dict[str, Any]]],
+) -> list[dict[str, Any]]:
+    """Returns what `dump` writes of a conversation with its approvals at the calls. Losses are of the conversation as it was given."""
+    moved, positions = _move_to_calls(messages)
+    lost: list[Loss] = []
+    written = dump(moved, lost)
+    places: dict[int | None, int | None] = {None: None, **dict(enumerate(positions))}
+    losses += [replace(loss, message=places[loss.message]) for loss in lost]
+    return written
 
 
 def _approvals_in_parts(messages: Iterable[Message]) -> _Approvals:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from msgspec.structs import replace
-
 from dragoman.codec.json_values import bounded, if_list, if_object
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
-from dragoman.wires.ai_sdk_messages.approvals import approval_parts, has_parts, move_to_calls
+from dragoman.wires.ai_sdk_messages.approvals import approval_parts, dump_moved, has_parts
 from dragoman.wires.ai_sdk_messages.detection import dialect_in
 from dragoman.wires.ai_sdk_messages.model import dump_message, load_message
 from dragoman.wires.ai_sdk_messages.own import (
@@ -26,7 +24,7 @@ from dragoman.wires.ai_sdk_messages.own import (
     join_native,
 )
 from dragoman.wires.ai_sdk_messages.plain import dump_plain, dump_plain_row, load_plain
-from dragoman.wires.ai_sdk_messages.read import Loading, load_ui, shown_id
+from dragoman.wires.ai_sdk_messages.read import Loading, id_of_turn, load_ui
 from dragoman.wires.ai_sdk_messages.reading import Part, Parts
 from dragoman.wires.ai_sdk_messages.rows import ROW_DIALECT, is_row, load_row
 from dragoman.wires.ai_sdk_messages.split_rows import is_split_row, load_split_row
@@ -86,6 +84,7 @@ def load_conversation(
     starts: list[tuple[int, str]] = []
     for index, entry in enumerate(entries):
         start = len(messages)
+        # Most messages are texts alone; a given origin has to be noted, which goes the long way.
         if origin is None and (plain := load_plain(entry, messages[-1] if messages else None)):
             messages.append(plain)
             starts.append((start, UI))
@@ -123,6 +122,7 @@ def _load_entry(entry: Any, dialect: str, where: str, loading: Loading) -> None:
 def _tell_apart(starts: list[tuple[int, str]], messages: list[Message]) -> None:
     """Notes the dialect of messages that are of the usual one, where others are of an older. `starts`: position and dialect of each."""
     dialects = {dialect for _, dialect in starts}
+    # Where both stand in one list, writing it again needs to know which message was of which.
     newer = {dialect for dialect, older in _OLDER.items() if older in dialects}
     for start, dialect in starts if newer else ():
         if dialect not in newer or start >= len(messages):
@@ -153,47 +153,52 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
         version: release of the library, or the dialect of rows; None: as each was read, else the newest.
     """
     losses = [] if losses is None else losses
-    given = tuple(messages)
-    if has_parts(given):
-        return _dump_moved(given, losses, version)
-    usual = V4 if any(dialect_of(message.native) == V4 for message in given) else UI
+    conversation = tuple(messages)
+    if has_parts(conversation):
+        return dump_moved(conversation, losses, lambda moved, lost: dump_ui(moved, lost, version))
+    usual = V4 if any(dialect_of(message.native) == V4 for message in conversation) else UI
+    groups = _select_groups(conversation, losses, usual == UI and version in (None, "v7"))
+    ids = _assign_ids(groups)
+    taken = {id_ for id_ in ids if id_ is not None}
+    written: Parts = []
+    for number, (group, id_) in enumerate(zip(groups, ids, strict=True)):
+        plain = _dump_plain(group, id_, version) if usual == UI else None
+        if plain is not None:
+            written.append(plain)
+            continue
+        if id_ is None:
+            id_ = _mint_id(number, taken)
+        dialect = _DIALECTS[version or _dialect_read(group, usual)]
+        written.append(dump_group(group, id_, dialect, taken, losses, version))
+    return written
+
+
+def _select_groups(
+    messages: tuple[Message, ...], losses: list[Loss], steering: bool
+) -> list[Group]:
+    """The groups of a conversation that are written; results without their call are losses."""
     groups: list[Group] = []
-    for group in group_messages(given, steering=usual == UI and version in (None, "v7")):
+    for group in group_messages(messages, steering=steering):
         if group.is_orphaned:
             lose_orphans(group, losses)
         else:
             groups.append(group)
-    ids = _shown_ids(groups)
-    taken = {id_ for id_ in ids if id_ is not None}
-    written: Parts = []
-    for number, (group, shown) in enumerate(zip(groups, ids, strict=True)):
-        plain = _dump_plain(group, shown, version) if usual == UI else None
-        if plain is None:
-            id_ = _mint_id(number, taken) if shown is None else shown
-            first_dialect = dialect_of(group.messages[0].native)
-            read_in = first_dialect if first_dialect in (V4, UI) else usual
-            plain = dump_group(group, id_, _DIALECTS[version or read_in], taken, losses, version)
-        written.append(plain)
-    return written
+    return groups
 
 
-def _dump_moved(messages: tuple[Message, ...], losses: list[Loss], version: str | None) -> Parts:
-    """As `dump_ui`, of a conversation with approvals in parts of their own, which go to their calls."""
-    moved, positions = move_to_calls(messages)
-    lost: list[Loss] = []
-    written = dump_ui(moved, lost, version)
-    places: dict[int | None, int | None] = {None: None, **dict(enumerate(positions))}
-    losses += [replace(loss, message=places[loss.message]) for loss in lost]
-    return written
+def _dialect_read(group: Group, usual: str) -> str:
+    """The dialect of UI messages in which a turn was read."""
+    dialect = dialect_of(group.messages[0].native)
+    return dialect if dialect in (V4, UI) else usual
 
 
-def _shown_ids(groups: list[Group]) -> list[str | None]:
+def _assign_ids(groups: list[Group]) -> list[str | None]:
     """The id of each UI message; `None`: it has none yet."""
     ids: list[str | None] = []
     seen: set[str | None] = set()
     for group in groups:
         first = group.messages[0]
-        id_ = shown_id(first)
+        id_ = id_of_turn(first)
         if id_ is not None and id_ in seen and id_ == first.turn:
             id_ = first.id  # the turn goes on behind what cut it
         ids.append(id_)
@@ -223,11 +228,11 @@ def dump_model(
 ) -> Parts:
     """Returns messages as model messages. `losses` and `version` as for `dump_ui`."""
     losses = [] if losses is None else losses
-    given = tuple(messages)
-    usual = CORE if any(dialect_of(message.native) == CORE for message in given) else MODEL
+    conversation = tuple(messages)
+    usual = CORE if any(dialect_of(message.native) == CORE for message in conversation) else MODEL
     waiting: Parts = []
     written: Parts = []
-    for position, message in enumerate(given):
+    for position, message in enumerate(conversation):
         dialect = dialect_of(message.native)
         if version is not None:
             dialect = CORE if version == V4 else MODEL

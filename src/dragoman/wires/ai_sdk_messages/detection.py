@@ -30,16 +30,18 @@ _PLAIN_FIELDS = {"id", "role", "content"}
 
 def dialect_in(fields: Mapping[str, Any], *, is_model: bool = False) -> str:
     """Returns the dialect of a message. `is_model`: where that may be either, it is a model message."""
-    content = fields.get("content")
-    has_old_fields = not _V4_FIELDS.isdisjoint(fields)
+    content, is_old = fields.get("content"), not _V4_FIELDS.isdisjoint(fields)
     if isinstance(fields.get("parts"), list):
         return V4 if is_v4(fields) else UI
-    if (isinstance(content, list) and not has_old_fields) or fields.get("role") == "tool":
+    if fields.get("role") == "tool" or (isinstance(content, list) and not is_old):
         return CORE if _is_core(if_list(content), fields) else MODEL
-    if not isinstance(content, str):
-        return V4 if has_old_fields else UI
-    if has_old_fields or ("id" in fields and not is_model) or "createdAt" in fields:
+    # No model message has a time, and none needs an id: they are a front end's.
+    has_text = isinstance(content, str)
+    has_id = "id" in fields and not is_model
+    if is_old or (has_text and (has_id or "createdAt" in fields)):
         return V4
+    if not has_text:
+        return UI
     return CORE if _CORE_METADATA in fields else MODEL
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.json_values import filled, if_list, if_object
 from dragoman.message import FinishReason, Message, Origin, Usage
 from dragoman.wires.ai_sdk_messages.metadata import foreign, is_native
 from dragoman.wires.ai_sdk_messages.own import OWN, flags
@@ -73,6 +73,7 @@ def extras_of(
         time: the time of the first message is among it.
     """
     first = messages[0]
+    # A turn that all messages have is said once, for the whole.
     is_same_turn = len({message.turn for message in messages}) == 1
     shares_turn = is_same_turn and first.turn != expected[0].turn
     extras: list[dict[str, Any]] = []
@@ -82,16 +83,17 @@ def extras_of(
         extras[0].pop("created_at", None)
     if not metadata:
         extras[0].pop("metadata", None)
+    # Messages are told apart by their place in the list, so that only what is empty at its end can go.
     while extras and not extras[-1]:
         extras.pop()
-    said: dict[str, Any] = {}
+    extras_said: dict[str, Any] = {}
     if joined or empty or one_step:
-        said = flags(joined=joined, empty=empty, one_step=one_step)
+        extras_said = flags(joined=joined, empty=empty, one_step=one_step)
     if shares_turn:
-        said["turn"] = first.turn
+        extras_said["turn"] = first.turn
     if extras:
-        said["messages"] = extras
-    return said
+        extras_said["messages"] = extras
+    return extras_said
 
 
 def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> dict[str, Any]:
@@ -109,22 +111,26 @@ def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> dict[str,
         extra["finish_reason"] = message.finish_reason.value
     if message.usage is not None:
         extra["usage"] = msgspec.to_builtins(message.usage)
-    if message.metadata and (own := message.own_metadata):
-        extra["metadata"] = own
-    if message.native and (held := foreign("message", message.native)):
-        extra["native"] = held
+    if message.metadata:
+        extra |= filled({"metadata": message.own_metadata})
+    if message.native:
+        extra |= filled({"native": foreign("message", message.native)})
     return extra
 
 
 def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | None:
     """Returns messages with what `extras_of` said of them, or None for what it would not say."""
-    said = if_object(extras)
-    listed = if_list(said.get("messages"))
-    if not said or len(listed) > len(messages) or not isinstance(said.get("turn"), str | None):
+    extras_said = if_object(extras)
+    listed = if_list(extras_said.get("messages"))
+    if (
+        not extras_said
+        or len(listed) > len(messages)
+        or not isinstance(extras_said.get("turn"), str | None)
+    ):
         return None
     changed = list(messages)
-    if "turn" in said:
-        changed = [message.replace(turn=said["turn"]) for message in messages]
+    if "turn" in extras_said:
+        changed = [message.replace(turn=extras_said["turn"]) for message in messages]
     for index, fields in enumerate(listed):
         try:
             extra = msgspec.convert(fields, _Extra)

@@ -17,7 +17,7 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.media import Media, data_url, decoded, from_url, guessed, plain_data
 from dragoman.content import file_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
-from dragoman.wires.ai_sdk_messages.metadata import carried_fields
+from dragoman.wires.ai_sdk_messages.metadata import find_carried_fields
 from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, present, restore, text_in
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
@@ -71,27 +71,27 @@ def load_file(part: Part, reading: Reading, where: str) -> None:
     reference = if_object(part.get("providerReference"))
     if reference and all(isinstance(id_, str) for id_ in reference.values()):
         provider, id_ = next(iter(reference.items()))
-        piece: Media = FilePart(id_, native=_held_by(provider))
+        piece: Media = FilePart(id_, native=_mark_holder(provider))
     else:
-        piece = _carried_file(part, dialect) or file_at(text_field(part, "url", where))
-    piece = _described(piece, part, dialect)
+        piece = _load_carried_file(part, dialect) or file_at(text_field(part, "url", where))
+    piece = _describe(piece, part, dialect)
     reading.take(piece, part, dump_file, "file", extra=piece.native or {})
 
 
 def dump_file(piece: Media, dialect: Dialect) -> Part:
     """Returns the part of a file in a UI message. The inverse of `load_file`."""
-    unread, kind = _unread(piece), "file"
+    unread, piece_kind = _unread(piece), "file"
     part: Part = {
         "type": "file",
         dialect.mime: _type_of(piece),
-        **_named(piece),
+        **_name_field(piece),
         "url": _url_of(piece),
     }
     if (provider := _holder(piece)) is not None:
         part["providerReference"] = {provider: _url_of(piece)}
         unread.pop("id", None)
-        kind = "reference"
-    return finish(part, piece, kind, dialect, unread)
+        piece_kind = "reference"
+    return finish(part, piece, piece_kind, dialect, unread)
 
 
 # UI messages of ai 4
@@ -101,11 +101,11 @@ def load_old_file(part: Part, reading: Reading, where: str) -> None:
     """Reads a file of a UI message of ai 4: by its base64, or by its URL."""
     reading.opens()
     dialect, text = reading.dialect, text_field(part, "data", where)
-    piece = _carried_file(part, dialect)
+    piece = _load_carried_file(part, dialect)
     if piece is None and (data := decoded(text)) is not None:
         mime_type = text_in(part, dialect.mime)
         piece = DataPart(data, _OTHER if mime_type is None else mime_type)
-    piece = _described(piece or file_at(text), part, dialect)
+    piece = _describe(piece or file_at(text), part, dialect)
     reading.take(piece, part, _old_part, "file")
 
 
@@ -119,16 +119,17 @@ def dump_old_file(piece: Media, dialect: Dialect, is_model: bool) -> Part:
 
 
 def _old_part(piece: Media, dialect: Dialect) -> Part:
+    # A relative address that is base64 by chance would be read as data.
     unread = _unread(piece)
     if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
         unread["url"] = piece.url
     return _data_part(piece, _base64_or_url(piece), dialect, unread)
 
 
-def load_attachment(given: Any, reading: Reading, where: str) -> None:
+def load_attachment(attachment: Any, reading: Reading, where: str) -> None:
     """Reads one of the attachments of a message of ai 4."""
-    part, dialect = if_object(given), reading.dialect
-    piece = _carried_file(part, dialect) or file_at(text_field(part, "url", where))
+    part, dialect = if_object(attachment), reading.dialect
+    piece = _load_carried_file(part, dialect) or file_at(text_field(part, "url", where))
     piece = _with(piece, part.get("name"), part.get("contentType"))
     form = {"as": ATTACHMENT}
     reading.take(piece, {**part, "type": ATTACHMENT}, dump_attachment, "file", form=form)
@@ -151,7 +152,7 @@ def load_row_file(part: Part, reading: Reading, where: str) -> None:
         load_mark(part, reading, where)
         return
     piece = _with(piece, part.get("filename"), None)
-    carried_id = text_in(carried_fields(part, dialect.metadata), "id")
+    carried_id = text_in(find_carried_fields(part, dialect.metadata), "id")
     if isinstance(piece, LinkPart) and carried_id is not None:
         piece = FilePart(piece.url, piece.mime_type, piece.name)
     reading.opens()
@@ -179,10 +180,10 @@ def dump_row_file(piece: Media, dialect: Dialect) -> Part:
     ):
         unread["id"] = piece.id
     form = OWN.form(piece.native).get("data")
-    held = _url_of(piece)
+    data = _url_of(piece)
     if isinstance(piece, DataPart) and form is not None:
-        held = _as_bytes(piece.data, form)
-    return _data_part(piece, held, dialect, unread)
+        data = _as_bytes(piece.data, form)
+    return _data_part(piece, data, dialect, unread)
 
 
 def load_row_attachment(fields: Fields, reading: Reading) -> None:
@@ -211,17 +212,18 @@ def load_model_file(part: Part, reading: Reading, where: str) -> None:
     mime_type, data = part.get(dialect.mime), part.get(field)
     form: dict[str, Any] = {"type": part["type"]}
     native: Native = None
-    piece = _carried_file(part, dialect)
+    piece = _load_carried_file(part, dialect)
     if piece is None and isinstance(data, str):
         piece = _text_file(data, mime_type, is_image)
         if data.startswith("data:"):
             form["tag"] = "data-url"
     elif piece is None:
-        piece, native, tag = _tagged_file(data, mime_type, is_image)
+        piece, native, tag = _load_tagged_file(data, mime_type, is_image)
         form |= tag
     if piece is None:
         fault(f"{where}.{field} must be base64, bytes, a URL or a reference to a file")
-    piece = _described(piece, part, dialect)
+    piece = _describe(piece, part, dialect)
+    # The type of the part is noted only where the file's type does not tell it.
     if is_image == _is_image(piece, dialect):
         del form["type"]
     reading.take(piece, part, dump_model_file, "file", form=form, extra=native or {})
@@ -232,33 +234,34 @@ def dump_model_file(piece: Media, dialect: Dialect, version: str | None = None) 
     form = OWN.form(piece.native)
     if form.get("in", dialect.name) != dialect.name:
         form = {}
-    unread, kind = _unread(piece), "file"
-    held = _model_data(piece, form)
+    unread, piece_kind = _unread(piece), "file"
+    data = _model_data(piece, form)
     if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
         unread["url"] = piece.url
+    # Only ai 7 has references; earlier releases find a provider's file by its bare id.
     if (reference := _reference_to(piece, form, dialect, version)) is not None:
-        held, kind = reference, "reference"
+        data, piece_kind = reference, "reference"
         unread.pop("id", None)
-    elif isinstance(held, dict):
-        kind = "reference"
+    elif isinstance(data, dict):
+        piece_kind = "reference"
     is_image = _is_image(piece, dialect)
     if "type" in form:
         is_image = form["type"] == "image"
-    part: Part = {"type": "image", "image": held} if is_image else {"type": "file", "data": held}
-    part |= {**_named(piece), dialect.mime: _type_of(piece)}
-    return finish(part, piece, kind, dialect, unread)
+    part: Part = {"type": "image", "image": data} if is_image else {"type": "file", "data": data}
+    part |= {**_name_field(piece), dialect.mime: _type_of(piece)}
+    return finish(part, piece, piece_kind, dialect, unread)
 
 
 def _model_data(piece: Media, form: Mapping[str, Any]) -> Any:
     """What a model message has as the data of a file that is no reference."""
-    tag, held = form.get("tag"), _base64_or_url(piece)
+    tag, data = form.get("tag"), _base64_or_url(piece)
     if isinstance(piece, DataPart) and "bytes" in form:
-        held = _as_bytes(piece.data, form["bytes"])
+        data = _as_bytes(piece.data, form["bytes"])
     elif isinstance(piece, DataPart) and tag in ("data-url", "url"):
-        held = data_url(piece)
+        data = data_url(piece)
     if tag in ("data", "url"):
-        return {"type": tag, tag: held}
-    return held
+        return {"type": tag, tag: data}
+    return data
 
 
 def _reference_to(
@@ -283,7 +286,7 @@ def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
     return DataPart(data, "image/png" if is_image else file_type("", data))
 
 
-def _tagged_file(
+def _load_tagged_file(
     data: Any, mime_type: Any, is_image: bool
 ) -> tuple[Media | None, Native, dict[str, Any]]:
     """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native, and the note of its form."""
@@ -298,7 +301,7 @@ def _tagged_file(
     if len(reference) == 1 and all(isinstance(id_, str) for id_ in reference.values()):
         provider, id_ = next(iter(reference.items()))
         form = "reference" if tag == "reference" else "plain"
-        return FilePart(id_), _held_by(provider), {"tag": form}
+        return FilePart(id_), _mark_holder(provider), {"tag": form}
     read = None if isinstance(data, str) else _bytes_of(data)
     if read is None:
         return None, None, {}
@@ -317,14 +320,15 @@ def _is_image(piece: Media, dialect: Dialect) -> bool:
 
 def file_at(url: str) -> Media:
     """Returns what stands where a URL does: data, a provider's id of a file, or a URL."""
+    # OpenAI's ids stand where a URL would; a relative address may begin like one, but has a path.
     if url.startswith(_IDS) and "/" not in url and ":" not in url:
         return FilePart(url)
     return plain_data(url) or from_url(url)
 
 
-def _carried_file(part: Fields, dialect: Dialect) -> Media | None:
+def _load_carried_file(part: Fields, dialect: Dialect) -> Media | None:
     """A file that its URL alone does not tell as what it is."""
-    fields = carried_fields(part, dialect.metadata)
+    fields = find_carried_fields(part, dialect.metadata)
     id_, url = text_in(fields, "id"), text_in(fields, "url")
     if id_ is not None:
         return FilePart(id_)
@@ -345,9 +349,9 @@ def _unread(piece: Media) -> dict[str, Any]:
     return fields
 
 
-def _data_part(piece: Media, held: Any, dialect: Dialect, unread: Fields) -> Part:
+def _data_part(piece: Media, data: Any, dialect: Dialect, unread: Fields) -> Part:
     """A part of ai 4 or a row with the data of a file."""
-    part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": held, **_named(piece)}
+    part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": data, **_name_field(piece)}
     return finish(part, piece, "file", dialect, unread)
 
 
@@ -378,18 +382,18 @@ def _holder(piece: Media) -> str | None:
     return next((name for name, wire in _HOLDERS.items() if wire in wires), None)
 
 
-def _held_by(provider: str) -> dict[str, Any] | None:
+def _mark_holder(provider: str) -> dict[str, Any] | None:
     """The mark that the wire of a provider knows a file's id."""
     if provider not in _HOLDERS:
         return None
     return {_HOLDERS[provider]: {}}
 
 
-def _named(piece: Media) -> dict[str, Any]:
+def _name_field(piece: Media) -> dict[str, Any]:
     return present(filename=piece.name)
 
 
-def _described(piece: Media, part: Fields, dialect: Dialect) -> Media:
+def _describe(piece: Media, part: Fields, dialect: Dialect) -> Media:
     """A file with the name and the type that its part says."""
     return _with(piece, part.get("filename"), part.get(dialect.mime))
 

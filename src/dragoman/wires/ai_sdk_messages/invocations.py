@@ -110,6 +110,7 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
     head = _OLD.flatten(part, rest(inner, *_OLD_OF_RESULT) if answered else inner)
     without, carried = _pop_result(head)
     changes = _changes_of(carried)
+    # What somebody else wrote under our key stays in the metadata of the call.
     if changes is not None:
         head = without
     call, form = load_input(ToolCallPart(id_, name), inner, _STATES.get(state), "args")
@@ -276,6 +277,7 @@ def _load_arguments(
         reading.arguments.pop(key, None)  # another call may have its id
     elif read.arguments:
         reading.arguments[key] = read.arguments
+    # Mastra's rows may hold the arguments with the open call alone, and nothing with its result.
     elif state in _ANSWERED and read.state == "complete" and not inner.get("args") and call.id:
         read = msgspec.structs.replace(read, arguments=reading.arguments.get(key, read.arguments))
     return read, form
@@ -320,6 +322,7 @@ def add_row_result(
     fields = _row_result(result, dialect, call)
     carried = fields.pop(_RESULT_KEY, None)
     is_responded = OWN.form(call.native).get("answered") == _RESPONDED
+    # Mastra leaves the state of an approved call as it was when it adds the result.
     if is_responded and fields.get("state") == "result":
         fields["state"] = _RESPONDED
     outer, inner = _ROW.nest(fields)
@@ -360,12 +363,12 @@ def _identity(
 def _pop_result(fields: Part) -> tuple[Part, Any]:
     """The fields of a part without what our key says of its result, and that; `None`: nothing."""
     metadata = if_object(fields.get(_KEY))
-    ours = if_object(metadata.get(OURS))
-    if ours.get("result") is None:
+    extras = if_object(metadata.get(OURS))
+    if extras.get("result") is None:
         return fields, None
-    left = rest(ours, "result")
-    metadata = {**rest(metadata, OURS), **filled({OURS: left})}
-    return {**rest(fields, _KEY), **filled({_KEY: metadata})}, ours["result"]
+    call_extras = rest(extras, "result")
+    metadata = {**rest(metadata, OURS), **filled({OURS: call_extras})}
+    return {**rest(fields, _KEY), **filled({_KEY: metadata})}, extras["result"]
 
 
 def _with_result(part: Part, carried: Part) -> Part:

@@ -33,12 +33,12 @@ __all__ = [
     "REDACTED",
     "RESPONSES",
     "Lifted",
-    "carried_fields",
+    "find_carried_fields",
     "foreign",
     "is_native",
     "lift",
     "metadata_of",
-    "named_in",
+    "provider_in",
     "origin_of",
     "with_carried",
 ]
@@ -94,7 +94,7 @@ class Lifted(NamedTuple):
 
     native: dict[str, Any]
     """Fields of the wires of providers."""
-    left: dict[str, Any]
+    unknown: dict[str, Any]
     """The metadata that no wire has."""
     form: dict[str, Any]
     """Which key it was under, where that is not the usual one."""
@@ -104,10 +104,10 @@ class Lifted(NamedTuple):
     """What is under our own key; `None`: nothing."""
 
 
-def lift(kind: str, metadata: Mapping[str, Any]) -> Lifted:
-    """Returns what the metadata of a piece says. `kind`: `text`, `reasoning`, `tool`, `file`, `result`; empty for a piece that no provider signs."""
+def lift(piece_kind: str, metadata: Mapping[str, Any]) -> Lifted:
+    """Returns what the metadata of a piece says. `piece_kind`: `text`, `reasoning`, `tool`, `file`, `result`; empty for a piece that no provider signs."""
     native: dict[str, Any] = {}
-    left: dict[str, Any] = {}
+    unknown: dict[str, Any] = {}
     form: dict[str, Any] = {}
     provider: str | None = None
     for key, value in metadata.items():
@@ -116,51 +116,52 @@ def lift(kind: str, metadata: Mapping[str, Any]) -> Lifted:
         fields = if_object(value)
         provider = provider or provider_of(key, fields)
         unread = dict(fields)
+        # What a provider's wire has is taken out of the fields; the rest of them is kept as metadata.
         lift_key = _LIFTS.get(key)
         if lift_key is not None:
             wire, usual, load = lift_key
-            if wire not in native and (signed := load(kind, unread)):
+            if wire not in native and (signed := load(piece_kind, unread)):
                 native |= signed
                 if key != usual:
                     form[usual] = key
         if not fields:
-            left[key] = value
+            unknown[key] = value
         elif unread:
-            left[key] = unread
-    return Lifted(native, left, form, provider, metadata.get(OURS))
+            unknown[key] = unread
+    return Lifted(native, unknown, form, provider, metadata.get(OURS))
 
 
-def _lift_anthropic(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _lift_anthropic(piece_kind: str, fields: dict[str, Any]) -> dict[str, Any]:
     """Native of Anthropic's wire, taken out of `fields`."""
-    own: dict[str, Any] = {}
-    if kind != "reasoning":
+    wire_fields: dict[str, Any] = {}
+    if piece_kind != "reasoning":
         if isinstance(fields.get("cacheControl"), dict):
-            own = {"cache_control": fields.pop("cacheControl")}
+            wire_fields = {"cache_control": fields.pop("cacheControl")}
     elif text_in(fields, "signature") is not None:
-        own = {"signature": fields.pop("signature")}
+        wire_fields = {"signature": fields.pop("signature")}
     elif text_in(fields, "redactedData") is not None:
-        own = {"type": REDACTED, "data": fields.pop("redactedData")}
-    return filled({ANTHROPIC: own})
+        wire_fields = {"type": REDACTED, "data": fields.pop("redactedData")}
+    return filled({ANTHROPIC: wire_fields})
 
 
-def _lift_google(kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
+def _lift_google(piece_kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
     """Native of Gemini's wire, taken out of `fields`."""
-    if kind not in _SIGNED or not isinstance(fields.get("thoughtSignature"), str):
+    if piece_kind not in _SIGNED or not isinstance(fields.get("thoughtSignature"), str):
         return {}
     return _GOOGLE.note({"thoughtSignature": fields.pop("thoughtSignature")}) or {}
 
 
-def _lift_item(kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
+def _lift_item(piece_kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
     """Native of the Responses API, taken out of `fields`, which speak of one of its items."""
     id_, content = text_in(fields, "itemId"), fields.get("reasoningEncryptedContent", 0)
-    is_thinking = kind == "reasoning" and isinstance(content, str | None)
-    if id_ is None or not (is_thinking or kind in ("text", "tool")):
+    is_thinking = piece_kind == "reasoning" and isinstance(content, str | None)
+    if id_ is None or not (is_thinking or piece_kind in ("text", "tool")):
         return {}
     del fields["itemId"]
     if is_thinking:
         del fields["reasoningEncryptedContent"]
         return RESPONSES.note(present(id=id_, encrypted_content=content or None)) or {}
-    if kind == "tool":
+    if piece_kind == "tool":
         return RESPONSES.note({"id": id_}) or {}
     item = {"type": "message", "id": id_, "status": "completed"}
     item |= present(phase=text_in(fields, "phase"))
@@ -179,30 +180,30 @@ _LIFTS = {
 """Key of the metadata → the wire that has what it says, the usual key for that, and what reads it."""
 
 
-def metadata_of(kind: str, native: Native, fields: Mapping[str, Any] = {}) -> dict[str, Any]:
+def metadata_of(piece_kind: str, native: Native, fields: Mapping[str, Any] = {}) -> dict[str, Any]:
     """Returns the metadata of a part that is written. `fields`: those of its piece that the part cannot hold."""
     if not native and not fields:
         return {}
-    made = _lower(kind, native) if native else {}
-    held = foreign(kind, native) if native else {}
-    if held or fields:
-        made[OURS] = filled({"native": held, "fields": dict(fields)})
-    return made
+    metadata = _lower(piece_kind, native) if native else {}
+    carried = foreign(piece_kind, native) if native else {}
+    if carried or fields:
+        metadata[OURS] = filled({"native": carried, "fields": dict(fields)})
+    return metadata
 
 
-def _lower(kind: str, native: Mapping[str, Any]) -> dict[str, Any]:
+def _lower(piece_kind: str, native: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of a piece without our own key: the inverse of `lift`."""
-    made = _lower_anthropic(kind, if_object(native.get(ANTHROPIC)))
+    metadata = _lower_anthropic(piece_kind, if_object(native.get(ANTHROPIC)))
     signature = text_in(_GOOGLE.fields(native), "thoughtSignature")
-    if signature is not None and kind in _SIGNED:
-        made[_key_of("google", native)] = {"thoughtSignature": signature}
-    if item := _lower_item(kind, native):
-        made[_key_of("openai", native)] = item
+    if signature is not None and piece_kind in _SIGNED:
+        metadata[_key_of("google", native)] = {"thoughtSignature": signature}
+    if item := _lower_item(piece_kind, native):
+        metadata[_key_of("openai", native)] = item
     for key, value in if_object(OWN.notes(native).get("left")).items():
-        if key in made:
-            value = {**made[key], **if_object(value)}
-        made[key] = value
-    return made
+        if key in metadata:
+            value = {**metadata[key], **if_object(value)}
+        metadata[key] = value
+    return metadata
 
 
 def _key_of(usual: str, native: Native) -> str:
@@ -211,64 +212,70 @@ def _key_of(usual: str, native: Native) -> str:
     return key if key in _OTHER_KEYS else usual
 
 
-def _lower_anthropic(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    own: dict[str, Any] = {}
-    if kind != "reasoning":
+def _lower_anthropic(piece_kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    wire_fields: dict[str, Any] = {}
+    if piece_kind != "reasoning":
         mark = fields.get("cache_control")
         if isinstance(mark, dict):
             return {ANTHROPIC: {"cacheControl": mark}}
     elif fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
-        own["redactedData"] = fields["data"]
+        wire_fields["redactedData"] = fields["data"]
     else:
-        own = present(signature=text_in(fields, "signature"))
-    return filled({ANTHROPIC: own})
+        wire_fields = present(signature=text_in(fields, "signature"))
+    return filled({ANTHROPIC: wire_fields})
 
 
-def _lower_item(kind: str, native: Native) -> dict[str, Any]:
-    if kind == "text":
+def _lower_item(piece_kind: str, native: Native) -> dict[str, Any]:
+    if piece_kind == "text":
         item = if_object(RESPONSES.notes(native).get("item"))
         phase = present(phase=text_in(item, "phase"))
         return {} if text_in(item, "id") is None else {"itemId": item["id"], **phase}
     fields = RESPONSES.fields(native)
     id_ = text_in(fields, "id")
-    if id_ is None or kind not in _OF_ITEMS:
+    if id_ is None or piece_kind not in _OF_ITEMS:
         return {}
-    if kind == "tool":
+    if piece_kind == "tool":
         return {"itemId": id_}
     # The library tells by this field, also where it is null, that an item of thinking is meant.
     return {"itemId": id_, "reasoningEncryptedContent": text_in(fields, "encrypted_content")}
 
 
-def foreign(kind: str, native: Native) -> dict[str, Any]:
+def foreign(piece_kind: str, native: Native) -> dict[str, Any]:
     """Returns the fields of other formats that the metadata of a piece does not say."""
-    held: dict[str, Any] = {}
+    carried: dict[str, Any] = {}
     for wire, fields in (native or {}).items():
         if wire == NAME or NOTES[0] in wire:
             continue
-        own = if_object(fields)
-        is_mark = not own and kind not in _UNMARKED
-        if lowered := _lowered_fields(kind, wire, own):
-            own = {key: own[key] for key in own if key not in lowered}
-        if own or is_mark:
-            held[wire] = own
-    return held
+        wire_fields = if_object(fields)
+        # An empty mapping says that the piece came through that wire, which decides whether its id is known there.
+        is_mark = not wire_fields and piece_kind not in _UNMARKED
+        if lowered := _fields_in_metadata(piece_kind, wire, wire_fields):
+            wire_fields = {key: wire_fields[key] for key in wire_fields if key not in lowered}
+        if wire_fields or is_mark:
+            carried[wire] = wire_fields
+    return carried
 
 
-def _lowered_fields(kind: str, wire: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+def _fields_in_metadata(piece_kind: str, wire: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields of a wire that the metadata of a piece says."""
-    if wire == ANTHROPIC and kind == "reasoning":
+    if wire == ANTHROPIC and piece_kind == "reasoning":
         return ("signature", "type", "data") if fields.get("type") == REDACTED else ("signature",)
     if wire == ANTHROPIC and isinstance(fields.get("cache_control"), dict):
         return ("cache_control",)
-    if wire == "google" and kind in _SIGNED and isinstance(fields.get("thoughtSignature"), str):
+    if (
+        wire == "google"
+        and piece_kind in _SIGNED
+        and isinstance(fields.get("thoughtSignature"), str)
+    ):
         return ("thoughtSignature",)
     if wire == "openai_responses" and isinstance(fields.get("id"), str):
-        return {"reasoning": ("id", "encrypted_content"), "tool": ("id",)}.get(kind, ())
+        return {"reasoning": ("id", "encrypted_content"), "tool": ("id",)}.get(piece_kind, ())
     return ()
 
 
 def provider_of(key: str, fields: Mapping[str, Any]) -> str | None:
     """Returns who wrote metadata under a key, or None for an unknown key and for a caller's options."""
+    # A mark for the cache is a caller's option for any model, and tells nothing about who answered.
     if not fields or (len(fields) == 1 and "cacheControl" in fields):
         return None
     return _ITEMS[key] if key in _ITEMS and "itemId" in fields else _PROVIDERS.get(key)
@@ -281,7 +288,7 @@ def origin_of(provider: str | None, usual: Origin | None) -> Origin | None:
     return Origin(provider)
 
 
-def named_in(part: Mapping[str, Any]) -> str | None:
+def provider_in(part: Mapping[str, Any]) -> str | None:
     """Returns the provider that a written part names to its reader, by our name, or None. In ai 4 only Anthropic signs."""
     for key in _METADATA:
         for name, value in if_object(part.get(key)).items() if key in part else ():
@@ -293,7 +300,7 @@ def named_in(part: Mapping[str, Any]) -> str | None:
     return ANTHROPIC if any(fields.keys() & {"signature", "data"} for fields in signed) else None
 
 
-def carried_fields(part: Mapping[str, Any], key: str) -> dict[str, Any]:
+def find_carried_fields(part: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Returns the fields of a piece that are carried in the metadata of its part. `key`: field of the metadata."""
     return if_object(if_object(if_object(part.get(key)).get(OURS)).get("fields"))
 
@@ -310,6 +317,7 @@ def with_carried(piece: P, ours: Any) -> P:
     if isinstance(piece, ToolResultPart) and "result" in changes:
         result = as_result(changes.pop("result"))
         piece = msgspec.structs.replace(piece, result=result)
+    # A client may have changed what it keeps for us: the types decide whether it still is such a piece.
     try:
         return msgspec.convert(
             {**msgspec.structs.asdict(piece), **changes}, type(piece), from_attributes=True

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.json_values import if_object, if_objects, if_text
+from dragoman.codec.json_values import filled, if_object, if_objects, if_text
 from dragoman.codec.media import Media
 from dragoman.message import MarkPart, Native, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.ai_sdk_messages.files import load_row_attachment
@@ -120,10 +120,10 @@ _USUAL: Mapping[str, str] = {"content": "joined", "toolInvocations": "usual", "r
 def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, str]:
     """Returns the fields that are written again from what was read, and the way of each. `alone`: those that say what no part repeats."""
     ways = dict.fromkeys(alone, _ALONE)
-    for key, made in _WAYS.items():
+    for key, makers in _WAYS.items():
         if key not in content or key in alone:
             continue
-        way = next((way for way, make in made.items() if make(contents) == content[key]), None)
+        way = next((way for way, make in makers.items() if make(contents) == content[key]), None)
         if way is not None:
             ways[key] = way
     return ways
@@ -143,8 +143,7 @@ def mirror_parts(parts: Parts, ways: Any) -> Part:
     """Returns the fields that repeat the parts. `ways`: field → how; anything else: as is usual, where they say something."""
     contents = contents_of(parts)
     if not isinstance(ways, dict):
-        made = {key: _WAYS[key][way](contents) for key, way in _USUAL.items()}
-        return {key: value for key, value in made.items() if value}
+        return filled({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
     fields: Part = {}
     for key, way in cast("dict[str, Any]", ways).items():
         make = _WAYS.get(key, {}).get(way) if isinstance(way, str) else None

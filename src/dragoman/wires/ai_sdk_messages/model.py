@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import filled, if_object, if_text, rest
 from dragoman.codec.media import label
 from dragoman.codec.replay import kind_of
 from dragoman.codec.turns import only_answers
@@ -30,8 +30,8 @@ from dragoman.message import (
 )
 from dragoman.wires.ai_sdk_messages.envelope import JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.files import dump_model_file, load_model_file
-from dragoman.wires.ai_sdk_messages.metadata import named_in, origin_of
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, dialect_of
+from dragoman.wires.ai_sdk_messages.metadata import origin_of, provider_in
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, dialect_of, pick
 from dragoman.wires.ai_sdk_messages.reading import (
     Dialect,
     Part,
@@ -39,6 +39,8 @@ from dragoman.wires.ai_sdk_messages.reading import (
     Reading,
     fault,
     load_parts,
+    object_in,
+    role_in,
 )
 from dragoman.wires.ai_sdk_messages.texts import (
     dump_reasoning,
@@ -105,34 +107,36 @@ def load_message(
     Raises:
         HistoryError: it cannot be read.
     """
-    if type(entry) is not dict:
-        fault(f"{where} must be an object, a message with a role")
-    given = cast("Part", entry)
-    name, content = given.get("role"), given.get("content")
-    role = _ROLES.get(name) if type(name) is str else None
-    if role is None:
-        fault(f"{where}.role must be one of {', '.join(_ROLES)}, not {name!r:.50}")
-    if _is_plain_entry(given, dialect) and not (origin is not None and role is Role.MODEL):
-        out.append(Message(role, (TextPart(cast("str", content)),)))
+    fields = object_in(entry, where, "a message with a role")
+    role = role_in(fields, _ROLES, where)
+    if _is_plain_entry(fields, dialect) and not (origin is not None and role is Role.MODEL):
+        out.append(Message(role, (TextPart(fields["content"]),)))
         return
-    reading, form = _load_content(given, role, dialect, where)
-    fields = rest(given, "role", "content", OPTIONS)
-    options = given.get(OPTIONS)
-    extras = if_object(options).get(OURS)
-    if OPTIONS in given and (not isinstance(options, dict) or if_object(options).keys() != {OURS}):
-        fields[OPTIONS] = rest(if_object(options), OURS) if isinstance(options, dict) else options
-    message = _message_of(reading, fields, form, origin)
-    if extras is not None:
-        described = _with_extras(message, extras, reading)
-        if described is None:
-            message = _message_of(reading, {**fields, OPTIONS: options}, form, origin)
-            extras = None
-        else:
-            message = described
+    reading, form = _load_content(fields, role, dialect, where)
+    message, extras = _describe(reading, fields, form, origin)
     is_joined = if_object(extras).get(JOINED) is True and role is Role.USER
     if is_joined and out and only_answers(out[-1]):
         message = message.replace(content=(*out.pop().content, *message.content))
     out.append(message)
+
+
+def _describe(
+    reading: Reading, fields: Part, form: Part, origin: Origin | None
+) -> tuple[Message, Any]:
+    """A message with what it says beside its content, and what is under our key; `None`: nothing, or somebody else wrote it."""
+    own = rest(fields, "role", "content", OPTIONS)
+    options = fields.get(OPTIONS)
+    extras = if_object(options).get(OURS)
+    whole = {**own, **pick(fields, [OPTIONS])}
+    if extras is None:
+        return _message_of(reading, whole, form, origin), None
+    other_options = rest(if_object(options), OURS)
+    message = _message_of(reading, {**own, **filled({OPTIONS: other_options})}, form, origin)
+    # What is under our key counts only if it is what would be written for this message.
+    described = _with_extras(message, extras, reading)
+    if described is None:
+        return _message_of(reading, whole, form, origin), None
+    return described, extras
 
 
 def _is_plain_entry(entry: Part, dialect: str) -> bool:
@@ -211,6 +215,7 @@ def dump_message(
     is_model = message.role is Role.MODEL
     losses += [msgspec.structs.replace(loss, message=position) for loss in writing.losses]
     results = [{"role": "tool", "content": answers}] if answers else []
+    # Results alone are one `tool` message, which then has what the message says beside them.
     if results and not writing.is_said and not is_model and message.content:
         return [_with_options(results[0], message, [], dialect, joined=False)]
     entry: Part = {"role": "tool" if writing.is_tool else _NAMES[message.role]}
@@ -239,15 +244,15 @@ class _Writing:
     def write(self) -> tuple[Parts, Parts]:
         """Returns the parts, and those of the results that stand in a message of their own."""
         thinking: list[ThinkingPart] = []
-        for place, piece in enumerate(self.message.content):
+        for piece_index, piece in enumerate(self.message.content):
             if isinstance(piece, ThinkingPart) and self.is_model:
                 thinking.append(piece)
                 continue
             self._flush(thinking)
             if isinstance(piece, ToolResultPart) and self._is_apart(piece):
-                self._write_answer(piece, place)
+                self._write_answer(piece, piece_index)
                 continue
-            part = self._part_of(piece, place)
+            part = self._part_of(piece, piece_index)
             if part is not None:
                 self.is_said = True
                 self._parts.append(part)
@@ -259,45 +264,51 @@ class _Writing:
         self._parts += dump_reasoning(thinking, self.dialect)
         thinking.clear()
 
-    def _lose(self, place: int, what: Lost, why: str, which: str = "") -> None:
-        self.losses.append(Loss(None, place, what, why, which))
+    def _lose(self, piece_index: int, what: Lost, why: str, detail: str = "") -> None:
+        self.losses.append(Loss(None, piece_index, what, why, detail))
 
     def _is_apart(self, result: ToolResultPart) -> bool:
         """Whether a result stands in a message of its own."""
         is_with_call = self.is_model and result.run_by == "provider"
         return not is_with_call and not self.is_tool
 
-    def _write_answer(self, result: ToolResultPart, place: int) -> None:
+    def _write_answer(self, result: ToolResultPart, piece_index: int) -> None:
         if result.run_by == "provider":
             why = "what a provider ran stands in its model's message"
-            self._lose(place, Lost.tool_result, why)
+            self._lose(piece_index, Lost.tool_result, why)
             return
         if self.is_said or self.is_model:
-            self._lose(place, Lost.order, "results stand in a message of their own")
+            self._lose(piece_index, Lost.order, "results stand in a message of their own")
         self._answers.append(dump_model_result(result, self.dialect, self.version))
 
-    def _part_of(self, piece: Content, place: int) -> Part | None:
+    def _part_of(self, piece: Content, piece_index: int) -> Part | None:
         """The part of a piece; `None`: there is none, and a loss is noted where it says something."""
-        dialect, role = self.dialect, self.message.role
         if isinstance(piece, TextPart):
-            return dump_text(piece, dialect, self.is_model)
+            return dump_text(piece, self.dialect, self.is_model)
         if isinstance(piece, MarkPart):
-            return self._whole(piece, has_parts=role is not Role.SYSTEM)
+            return self._whole(piece, has_parts=self.message.role is not Role.SYSTEM)
         if isinstance(piece, ProviderPart):
-            if (part := self._whole(piece, of_any=dialect.name == MODEL)) is None:
+            if (part := self._whole(piece, of_any=self.dialect.name == MODEL)) is None:
                 why = "a block that only its provider understands"
-                self._lose(place, Lost.provider, why, piece.kind)
+                self._lose(piece_index, Lost.provider, why, piece.kind)
             return part
-        if isinstance(piece, _MEDIA) and role is not Role.SYSTEM and not self.is_tool:
-            return dump_model_file(piece, dialect, self.version)
+        part = self._part_in_role(piece)
+        if part is None:
+            detail = label(piece) if isinstance(piece, _MEDIA) else ""
+            why = f"a message of the {self.message.role.value}'s has no such part"
+            self._lose(piece_index, kind_of(piece), why, detail)
+        return part
+
+    def _part_in_role(self, piece: Content) -> Part | None:
+        """The part of a piece that messages of some roles can have; `None`: a message of this role cannot."""
+        has_media = self.message.role is not Role.SYSTEM and not self.is_tool
+        if isinstance(piece, _MEDIA) and has_media:
+            return dump_model_file(piece, self.dialect, self.version)
         if isinstance(piece, ToolCallPart) and self.is_model:
-            return dump_model_call(piece, dialect)
+            return dump_model_call(piece, self.dialect)
         if isinstance(piece, ToolResultPart) and (self.is_model or self.is_tool):
             usual = "provider" if self.is_model else "agent"
-            return dump_model_result(piece, dialect, self.version, usual=usual)
-        which = label(piece) if isinstance(piece, _MEDIA) else ""
-        why = f"a message of the {role.value}'s has no such part"
-        self._lose(place, kind_of(piece), why, which)
+            return dump_model_result(piece, self.dialect, self.version, usual=usual)
         return None
 
     def _whole(
@@ -332,7 +343,7 @@ def _with_options(
     """The message with what it has beside its content."""
     provider: str | None = None
     if message.origin:
-        named = (provider for part in parts if (provider := named_in(part)))
+        named = (provider for part in parts if (provider := provider_in(part)))
         provider = next(named, None)
     usual = Expected(None, None, origin_of(provider, None))
     extras = extras_of([message], [usual], joined=joined, metadata=True)

@@ -79,43 +79,55 @@ def is_same(value: Any, other: Any) -> bool:
 
 def note(
     read: Mapping[str, Any],
-    made: Mapping[str, Any],
+    written: Mapping[str, Any],
     dialect: str,
     native: Native = None,
     form: Mapping[str, Any] = {},
-    left: Mapping[str, Any] = {},
+    unknown: Mapping[str, Any] = {},
 ) -> Native:
-    """Returns `native` with a note of how an object that was read differs from `made`, the one that would be written for its piece.
+    """Returns `native` with a note of how an object that was read differs from `written`, the one that would be written for its piece.
 
     Args:
         read: the object.
-        made: what would be written.
+        written: what would be written.
         dialect: name of the dialect in which it was read.
         native: of the piece so far.
         form: further notes about the form of the object.
-        left: metadata that no wire has.
+        unknown: metadata that no wire has.
     """
-    fields: dict[str, Any] = {}
-    values: dict[str, Any] = {
-        key: [made[key]] for key in made if key in _VALUES and key not in read
-    }
-    absent = [key for key in made if key not in _VALUES and key not in read]
-    for key, value in read.items():
-        if key in made and is_same(made[key], value):
-            continue
-        if key in made and key in _VALUES:
-            values[key] = [made[key], value]
-        else:
-            fields[key] = value
+    fields, values = _differences(read, written)
+    unread = [key for key in written if key not in read]
+    values |= {key: [written[key]] for key in unread if key in _VALUES}
+    absent = [key for key in unread if key not in _VALUES]
     form = {**form, **filled({"values": values, "absent": absent})}
+    # Most messages are of the newest dialect, which is therefore not noted.
     if (fields or form) and dialect != UI:
         form["in"] = dialect
-    return join_native(native, OWN.note(fields, form, left=left))
+    return join_native(native, OWN.note(fields, form, left=unknown))
+
+
+def _differences(
+    read: Mapping[str, Any], written: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields that were read and would be written otherwise or not at all, and of those that the piece says, both values."""
+    fields: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for key, value in read.items():
+        if key not in written:
+            fields[key] = value
+        elif is_same(written[key], value):
+            continue
+        # What the piece says too is kept with what would be written for it: an edited piece is written anew.
+        elif key in _VALUES:
+            values[key] = [written[key], value]
+        else:
+            fields[key] = value
+    return fields, values
 
 
 def restore(
     native: Native,
-    made: dict[str, Any],
+    written: dict[str, Any],
     dialect: str,
     shared: Collection[str] = (),
 ) -> dict[str, Any]:
@@ -123,17 +135,18 @@ def restore(
 
     Args:
         native: of the piece.
-        made: what would be written.
+        written: what would be written.
         dialect: name of the dialect in which it is written.
         shared: fields of other dialects that this one has too.
     """
     if not native or not OWN.is_ours(native):
-        return made
+        return written
     fields, form = OWN.fields(native), OWN.form(native)
+    # A field of the same name may mean something else elsewhere, so that only what is known to be shared goes over.
     if form.get("in", UI) != dialect:
-        return {**pick(fields, shared), **made}
+        return {**pick(fields, shared), **written}
     absent = if_list(form.get("absent"))
-    restored = {key: value for key, value in made.items() if key not in absent}
+    restored = {key: value for key, value in written.items() if key not in absent}
     for key, (written, *read) in if_object(form.get("values")).items():
         if key in restored and is_same(written, restored[key]):
             del restored[key]
@@ -218,6 +231,7 @@ def thread_of(native: Native) -> dict[str, Any]:
     """Returns the fields in which a row of Mastra's names its thread and the thread's owner; empty for a message that was read from no row."""
     if not native or not OWN.is_ours(native):
         return {}
+    # A message that was several rows of the first form has the notes of each; all are of one thread.
     row = if_object(OWN.notes(native).get("row"))
     rows = if_list(row.get("rows"))
     fields = if_object((if_object(rows[0]) if rows else row).get("fields"))
@@ -226,12 +240,11 @@ def thread_of(native: Native) -> dict[str, Any]:
     return {key: fields[key] for key in _THREAD if isinstance(fields.get(key), str)}
 
 
-def _named_thread(native: Native) -> dict[str, Any]:
+def _find_thread(native: Native) -> dict[str, Any]:
     """The thread that a message names: in fields of its own in any dialect, or in the row that it was read from."""
     if not native:
         return {}
-    own = if_object(native.get(NAME))
-    return {**pick(own, _THREAD), **thread_of(native)}
+    return {**pick(if_object(native.get(NAME)), _THREAD), **thread_of(native)}
 
 
 MESSAGE_FIELDS = FormatFields(NAME, approval="approval", step_time="createdAt", step_model="model")
@@ -240,7 +253,7 @@ ROW_FIELDS = msgspec.structs.replace(
     MESSAGE_FIELDS,
     thread="threadId",
     resource="resourceId",
-    thread_of=_named_thread,
+    thread_of=_find_thread,
     seal=("mastra", "sealed"),
     done=("completionResult", "isTaskCompleteResult"),
 )

@@ -14,6 +14,7 @@ from dragoman.wires.ai_sdk_messages.times import date_of, is_js_date, js_date
 
 __all__ = ["dump_plain", "dump_plain_row", "load_plain", "load_plain_old", "load_plain_row"]
 
+_STEP = {"type": STEP}
 _BARE_STEP = MarkPart(STEP)
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL}
 _NAMES = {role: name for name, role in _ROLES.items()}
@@ -68,6 +69,7 @@ def load_plain_row(row: Part, before: Message | None) -> Message | None:
 def _role_of(entry: Part, before: Message | None) -> Role | None:
     """The role of a message that speaks; `None`: it is another, or results before it may be a part of it."""
     name = entry.get("role")
+    # Behind results a message of the model's may need a turn of its own.
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
         return None
     return _ROLES.get(name) if type(name) is str else None
@@ -82,18 +84,13 @@ def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[
     """The pieces of texts and steps with nothing beside them. `has_state`: each text says that it is done."""
     if type(parts) is not list:
         return None
-    size = 3 if has_state else 2
+    state = {"state": "done"} if has_state else {}
     content: list[Content] = []
     for part in cast("list[Any]", parts):
-        if type(part) is not dict:
-            return None
-        fields = cast("Part", part)
-        type_, text = fields.get("type"), fields.get("text")
-        if type_ == "text" and type(text) is str and text and len(fields) == size:
-            if has_state and fields.get("state") != "done":
-                return None
+        text = cast("Part", part).get("text") if type(part) is dict else None
+        if text and type(text) is str and part == {"type": "text", "text": text, **state}:
             content.append(TextPart(text))
-        elif type_ == STEP and has_steps and len(fields) == 1:
+        elif has_steps and part == _STEP:
             content.append(_BARE_STEP)
         else:
             return None

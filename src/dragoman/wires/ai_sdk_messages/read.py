@@ -25,6 +25,8 @@ from dragoman.wires.ai_sdk_messages.reading import (
     UIDialect,
     fault,
     load_parts,
+    object_in,
+    role_in,
     says_behind_answers,
 )
 from dragoman.wires.ai_sdk_messages.turns import is_steering_part, load_steering, segments
@@ -37,8 +39,7 @@ __all__ = [
     "id_in",
     "load_ui",
     "metadata_in",
-    "role_in",
-    "shown_id",
+    "id_of_turn",
     "turn_of",
 ]
 
@@ -87,9 +88,7 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
     Raises:
         HistoryError: it cannot be read.
     """
-    if type(entry) is not dict:
-        fault(f"{where} must be an object, a message with a role")
-    message = cast("Part", entry)
+    message = object_in(entry, where, "a message with a role")
     role = role_in(message, _ROLES, where)
     parts = message.get("parts")
     if type(parts) is not list:
@@ -122,19 +121,11 @@ def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
         if segment.parts or not reading.steps:
             inner = load_parts(segment.parts, Reading(UI_DIALECT, role), where, segment.start)
             reading.steps += inner.end()
-        said = segment.steering["parts"]
-        at = f"{where}[{segment.start}].parts"
-        pieces = load_parts(said, Reading(UI_DIALECT, Role.USER), at).pieces
+        spoken_parts = segment.steering["parts"]
+        path = f"{where}[{segment.start}].parts"
+        pieces = load_parts(spoken_parts, Reading(UI_DIALECT, Role.USER), path).pieces
         reading.steps.append(load_steering(segment, pieces))
     return reading
-
-
-def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
-    """Returns the role of a message. `roles`: those of its dialect."""
-    name = entry.get("role")
-    if type(name) is not str or name not in roles:
-        fault(f"{where}.role must be one of {', '.join(roles)}, not {name!r:.50}")
-    return roles[name]
 
 
 def id_in(entry: Part, head: Head) -> None:
@@ -161,7 +152,7 @@ def metadata_in(value: Any, head: Head) -> None:
     head.metadata, head.extras = rest(metadata, OURS, "thinking"), metadata.get(OURS)
 
 
-def shown_id(first: Message) -> str | None:
+def id_of_turn(first: Message) -> str | None:
     """Returns the id of the UI message that begins with this one."""
     own_turn = first.turn if first.role is Role.MODEL else None
     if own_turn is None or (first.native and OWN.form(first.native).get("turn") == "made"):
@@ -171,7 +162,7 @@ def shown_id(first: Message) -> str | None:
 
 def _is_shown_as(first: Message, id_: str | None) -> bool:
     """Whether a message with this id, or without one, is what would be written for a turn that begins so."""
-    shown = shown_id(first)
+    shown = id_of_turn(first)
     return id_ is None or shown is None or id_ in (shown, first.id)
 
 

@@ -52,6 +52,8 @@ __all__ = [
     "finish",
     "load_mark",
     "load_parts",
+    "object_in",
+    "role_in",
     "says_behind_answers",
     "text_field",
 ]
@@ -172,10 +174,12 @@ class Reading:
     def step(self, mark: MarkPart) -> None:
         """Begins a step. Behind answered calls that is another message of the model's."""
         self.number += bool(self.pieces or self.steps or self.answers)
+        # Two marks behind each other: the first closes the message, the second begins the next one.
         if self._mark is not None:
             first = self._mark
             self._split()
             self.pieces += (first, mark) if first.native is None else (mark,)
+        # Whether a message follows is not known yet: a mark at the very end belongs to the message before it.
         elif self.answers and self.is_model:
             self._mark = mark
         else:
@@ -207,7 +211,7 @@ class Reading:
         piece: Content,
         part: Fields,
         write: Callable[[Any, Dialect], Fields],
-        kind: str = "",
+        piece_kind: str = "",
         key: str | None = None,
         form: Mapping[str, Any] = {},
         extra: Mapping[str, Any] = {},
@@ -218,30 +222,36 @@ class Reading:
             piece: what the part says.
             part: the part, or those of its fields that are the piece's.
             write: (piece, dialect) → the fields that would be written for it.
-            kind: of the part's metadata; see `lift`.
+            piece_kind: of the part's metadata; see `lift`.
             key: field of the metadata; None: the dialect's.
             form: what else is noted of the form of the part.
             extra: native fields that the part has outside of its metadata.
         """
         native: Native = None
-        left: Mapping[str, Any] = {}
-        given = part.get(key or self.dialect.metadata)
-        if isinstance(given, dict):
-            metadata = lift(kind, cast("dict[str, Any]", given))
-            if kind == "text" and metadata.native and self._goes_on(metadata.native):
-                metadata = lift("", cast("dict[str, Any]", given))
+        unknown: Mapping[str, Any] = {}
+        value = part.get(key or self.dialect.metadata)
+        if isinstance(value, dict):
+            metadata = lift(piece_kind, cast("dict[str, Any]", value))
+            # A second text of one item of OpenAI's must not name the item again, or it would be sent twice.
+            if piece_kind == "text" and metadata.native and self._goes_on(metadata.native):
+                metadata = lift("", cast("dict[str, Any]", value))
             self.provider = self.provider or (metadata.provider if self.is_model else None)
-            native, left, form = metadata.native or None, metadata.left, {**form, **metadata.form}
+            native, unknown, form = (
+                metadata.native or None,
+                metadata.unknown,
+                {**form, **metadata.form},
+            )
             if metadata.ours is not None:
                 piece = with_carried(piece, metadata.ours)
         native = join_native(join_native(piece.native, native), extra)
-        as_made = _with(piece, join_native(native, OWN.note(None, form, left=left)))
+        # The comparison needs the piece as the writer will see it, with its metadata and notes.
+        as_made = _with(piece, join_native(native, OWN.note(None, form, left=unknown)))
         written = write(as_made, self.dialect)
-        return _with(piece, note(part, written, self.dialect.name, native, form, left))
+        return _with(piece, note(part, written, self.dialect.name, native, form, unknown))
 
-    def take(self, piece: Content, part: Fields, *how: Any, **noted: Any) -> Any:
+    def take(self, piece: Content, part: Fields, *arguments: Any, **more: Any) -> Any:
         """Adds a piece with what its part says beyond it, and returns it. As `read`."""
-        read = self.read(piece, part, *how, **noted)
+        read = self.read(piece, part, *arguments, **more)
         self.add(read)
         return read
 
@@ -263,7 +273,7 @@ Loader = Callable[[Part, Reading, str], None]
 def finish(
     part: Part,
     piece: Content,
-    kind: str,
+    piece_kind: str,
     dialect: Dialect,
     unread: Mapping[str, Any] = {},
     shared: Sequence[str] = (),
@@ -274,13 +284,13 @@ def finish(
     Args:
         part: what is written for the neutral fields of the piece.
         piece: the piece.
-        kind: of its metadata; see `lift`.
+        piece_kind: of its metadata; see `lift`.
         dialect: in which it is written.
         unread: fields of the piece that nobody reads again from the part.
         shared: fields of other dialects that this one has too.
         key: field of the metadata; None: the dialect's.
     """
-    if metadata := metadata_of(kind, piece.native, unread):
+    if metadata := metadata_of(piece_kind, piece.native, unread):
         part[key or dialect.metadata] = metadata
     return restore(piece.native, part, dialect.name, shared)
 
@@ -310,6 +320,7 @@ def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001
     form = {"in": reading.dialect.name} if fields and reading.dialect.name != UI else {}
     mark = MarkPart(part["type"], OWN.note(fields, form, mark=part["type"] != STEP))
     metadata = part.get("providerMetadata")
+    # Metadata of a source names who answered, but no wire has a room for it.
     if reading.is_model and reading.provider is None and isinstance(metadata, dict):
         reading.opens(says=False)
         reading.provider = lift("", cast("dict[str, Any]", metadata)).provider
@@ -326,8 +337,8 @@ def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 
         HistoryError: one of them cannot be read.
     """
     loaders = reading.dialect.loaders
-    for number, given in enumerate(parts, start):
-        part = cast("Part", given) if type(given) is dict else _NO_PART
+    for number, value in enumerate(parts, start):
+        part = cast("Part", value) if type(value) is dict else _NO_PART
         type_ = part.get("type")
         if type(type_) is not str:
             fault(f"{where}[{number}] must be an object with a type, a part of a message")
@@ -336,16 +347,31 @@ def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 
             if type_ == STEP and len(part) == 1:
                 reading.step(_BARE_STEP)
                 continue
-            load = _prefixed_loader(type_, reading.dialect)
+            load = _find_loader(type_, reading.dialect)
         load(part, reading, f"{where}[{number}]")
     return reading
 
 
-def _prefixed_loader(type_: str, dialect: Dialect) -> Loader:
+def _find_loader(type_: str, dialect: Dialect) -> Loader:
     for beginning, load in dialect.prefixed.items():
         if type_.startswith(beginning):
             return load
     return load_mark
+
+
+def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
+    """Returns the role of a message. `roles`: those of its dialect."""
+    name = entry.get("role")
+    if type(name) is not str or name not in roles:
+        fault(f"{where}.role must be one of {', '.join(roles)}, not {name!r:.50}")
+    return roles[name]
+
+
+def object_in(entry: Any, where: str, what: str) -> Part:
+    """Returns an entry of a conversation that must be an object. `what`: what it should be."""
+    if type(entry) is not dict:
+        fault(f"{where} must be an object, {what}")
+    return cast("Part", entry)
 
 
 def text_field(part: Fields, key: str, where: str) -> str:

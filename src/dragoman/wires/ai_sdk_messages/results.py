@@ -89,16 +89,16 @@ def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
 
 
 def _load_item(fields: Mapping[str, Any]) -> _Item | None:
-    kind, mime_type = fields.get("type"), if_text(fields.get("mediaType"))
+    type_, mime_type = fields.get("type"), if_text(fields.get("mediaType"))
     name, text = text_in(fields, "filename"), text_in(fields, "text")
     url, id_ = text_in(fields, "url"), text_in(fields, "fileId")
-    if kind == "text" and text:
+    if type_ == "text" and text:
         return TextPart(text)
-    if kind in _DATA and mime_type and (data := decoded(fields.get("data"))) is not None:
+    if type_ in _DATA and mime_type and (data := decoded(fields.get("data"))) is not None:
         return DataPart(data, mime_type, name)
-    if kind in _URLS and url is not None:
+    if type_ in _URLS and url is not None:
         return LinkPart(url, mime_type or None, name)
-    if kind in _IDS and id_ is not None:
+    if type_ in _IDS and id_ is not None:
         return FilePart(id_, mime_type or None, name)
     return None
 

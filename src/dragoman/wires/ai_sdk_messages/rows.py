@@ -40,7 +40,7 @@ from dragoman.wires.ai_sdk_messages.mirrors import (
     split_alone,
     ways_of,
 )
-from dragoman.wires.ai_sdk_messages.own import OWN, ROW, Nesting, thread_of
+from dragoman.wires.ai_sdk_messages.own import OWN, ROW, Nesting, present, thread_of
 from dragoman.wires.ai_sdk_messages.plain import load_plain_row
 from dragoman.wires.ai_sdk_messages.read import (
     Head,
@@ -48,7 +48,6 @@ from dragoman.wires.ai_sdk_messages.read import (
     add_turn,
     id_in,
     metadata_in,
-    role_in,
     turn_of,
 )
 from dragoman.wires.ai_sdk_messages.reading import (
@@ -59,6 +58,7 @@ from dragoman.wires.ai_sdk_messages.reading import (
     Reading,
     fault,
     load_parts,
+    role_in,
 )
 from dragoman.wires.ai_sdk_messages.texts import (
     dump_details,
@@ -224,10 +224,11 @@ def _envelope(envelope: Envelope) -> Part:
         outer, within = _CONTENT.nest(OWN.fields(first.native))
     else:
         form, outer, within = {}, thread_of(first.native), {}
-    row: Part = {} if envelope.id is None else {"id": envelope.id}
-    row["role"] = "signal" if form.get("role") == "signal" else envelope.role
+    # A signal is a user's message here; Mastra alone tells the two apart.
+    row = present(id=envelope.id, role=form.get("role") or envelope.role)
     if first.created_at is not None:
         row["createdAt"] = dump_time(first.created_at, form.get("created_at"))
+        # The date as it was read counts only while the message still has that time.
         if form.get("created_at") != row["createdAt"]:
             outer.pop("createdAt", None)
     parts, alone = split_alone(envelope.parts)

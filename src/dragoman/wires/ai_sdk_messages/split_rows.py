@@ -11,15 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from msgspec.structs import replace
-
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.wires.ai_sdk_messages.approvals import has_parts, move_to_calls
+from dragoman.wires.ai_sdk_messages.approvals import dump_moved, has_parts
 from dragoman.wires.ai_sdk_messages.model import OPTIONS, dump_message, load_message
 from dragoman.wires.ai_sdk_messages.own import CORE, OURS, OWN, join_native, thread_of
-from dragoman.wires.ai_sdk_messages.reading import Part, Parts, fault
+from dragoman.wires.ai_sdk_messages.reading import Part, Parts, object_in
 from dragoman.wires.ai_sdk_messages.rows import dump_time
 from dragoman.wires.ai_sdk_messages.times import date_of, js_date
 
@@ -46,41 +44,42 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
     Raises:
         HistoryError: it cannot be read.
     """
-    if type(entry) is not dict:
-        fault(f"{where} must be an object, a row with a role")
-    row = cast("Part", entry)
-    ours, options = _pop_ours(row.get(OPTIONS))
+    row = object_in(entry, where, "a row with a role")
+    row_extras, options = _pop_ours(row.get(OPTIONS))
     role = "user" if row.get("role") == "signal" else row.get("role")
     core: Part = {"role": role, "content": row.get("content")}
-    if options is not None or (OPTIONS in row and not ours):
+    if options is not None or (OPTIONS in row and not row_extras):
         core[OPTIONS] = options
     before, count = out[-1:], len(out)
     load_message(core, where, CORE, origin, out)
     message = out[-1]
     note = _note_of(row, core)
-    if ours:
-        note |= {"ours": ours, "id": row.get("id")}
+    if row_extras:
+        note |= {"ours": row_extras, "id": row.get("id")}
     if len(out) == count and before:  # the results in the row before are of the same message
         note = {"rows": [*_notes_of(before[0]), note]}
-    id_ = ours.get("id", row.get("id"))
+    id_ = row_extras.get("id", row.get("id"))
     out[-1] = message.replace(
         id=id_ if isinstance(id_, str) else None,
         created_at=date_of(row.get("createdAt")) or message.created_at,
         native=join_native(message.native, OWN.with_notes(message.native, row=note)),
     )
-    if ours.get("goes_on") is True and len(out) > 1:
+    if row_extras.get("goes_on") is True and len(out) > 1:
         _join_last(out)
 
 
 def _pop_ours(options: Any) -> tuple[Part, Any]:
     """What is under our key about rows, and the options without it; `None`: there are no others."""
-    held = if_object(if_object(options).get(OURS))
-    ours = if_object(held.get(_ROW))
-    if not ours or not ours.keys() <= _OURS:
+    extras = if_object(if_object(options).get(OURS))
+    row_extras = if_object(extras.get(_ROW))
+    if not row_extras or not row_extras.keys() <= _OURS:
         return {}, options
-    left = rest(held, _ROW)
-    others = {**rest(if_object(options), OURS), **({OURS: left} if left else {})}
-    return ours, others or None
+    other_extras = rest(extras, _ROW)
+    other_options = {
+        **rest(if_object(options), OURS),
+        **({OURS: other_extras} if other_extras else {}),
+    }
+    return row_extras, other_options or None
 
 
 def _note_of(row: Part, core: Part) -> Part:
@@ -107,12 +106,12 @@ def _time_note(row: Part) -> Any:
     time = row.get("createdAt")
     if isinstance(time, datetime):
         return "naive" if time.tzinfo is None else "datetime"
-    written = _written(date_of(time))
+    written = _format_time(date_of(time))
     is_usual = written is not None and written == time
     return None if "createdAt" not in row or is_usual else [written, time]
 
 
-def _written(time: datetime | None) -> str | None:
+def _format_time(time: datetime | None) -> str | None:
     return None if time is None else js_date(time)
 
 
@@ -136,12 +135,7 @@ def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
     """Returns messages as rows. What rows cannot hold is added to `losses`."""
     if has_parts(messages):
         # These rows have no approvals, and a message of one alone would be none.
-        moved, positions = move_to_calls(messages)
-        lost: list[Loss] = []
-        rows = dump_split_rows(moved, lost)
-        places: dict[int | None, int | None] = {None: None, **dict(enumerate(positions))}
-        losses += [replace(loss, message=places[loss.message]) for loss in lost]
-        return rows
+        return dump_moved(messages, losses, dump_split_rows)
     rows: Parts = []
     thread: Part = {}
     taken = {message.id for message in messages if message.id is not None}
@@ -159,12 +153,13 @@ def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part)
     notes = _notes_of(message) if note else []
     if not note or "rows" in note:
         entries = [part for entry in entries for part in _split(entry)]
+    # Rows of one role behind each other are one message again when they are read.
     role_before = None
     for number, entry in enumerate(entries):
-        own = if_object(notes[number]) if number < len(notes) else {}
+        own_note = if_object(notes[number]) if number < len(notes) else {}
         id_, goes_on = next(ids), entry["role"] == role_before
-        if own:
-            yield _row_as_read(entry, message, id_, own)
+        if own_note:
+            yield _row_as_read(entry, message, id_, own_note)
         else:
             yield _new_row(entry, message, {"id": id_, **thread}, goes_on)
         role_before = entry["role"]
@@ -176,37 +171,37 @@ def _new_row(entry: Part, message: Message, head: Part, goes_on: bool) -> Part:
     row.setdefault("type", _type_of(entry))
     if message.created_at is not None:
         row["createdAt"] = js_date(message.created_at)
-    ours: Part = {} if row["id"] == message.id else {"id": message.id}
-    return _with_ours({**row, **entry}, {**ours, **({"goes_on": True} if goes_on else {})})
+    row_extras: Part = {} if row["id"] == message.id else {"id": message.id}
+    return _with_ours({**row, **entry}, {**row_extras, **({"goes_on": True} if goes_on else {})})
 
 
 def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
     """A row as it was read. `note`: how that was."""
     row: Part = {"id": id_, **if_object(note.get("fields"))}
-    given = note.get("id")
-    if isinstance(given, str):
-        row["id"] = given
-    elif given == []:  # it was absent
+    noted_id = note.get("id")
+    if isinstance(noted_id, str):
+        row["id"] = noted_id
+    elif noted_id == []:  # it was absent
         del row["id"]
-    elif isinstance(given, list):
-        row["id"] = cast("list[Any]", given)[0]
+    elif isinstance(noted_id, list):
+        row["id"] = cast("list[Any]", noted_id)[0]
     row["role"] = if_text(note.get("role")) or entry["role"]
     if if_list(note.get("absent")) != ["type"]:
         row.setdefault("type", _type_of(entry))
     time, form = message.created_at, note.get("created_at")
     if time is not None:
         row["createdAt"] = dump_time(time, form)
-    if isinstance(form, list) and form[0] == _written(time):
+    if isinstance(form, list) and form[0] == _format_time(time):
         row["createdAt"] = form[1]
     return _with_ours({**row, **rest(entry, "role")}, if_object(note.get("ours")))
 
 
-def _with_ours(row: Part, ours: Part) -> Part:
+def _with_ours(row: Part, row_extras: Part) -> Part:
     """A row with what is under our key about it."""
-    if not ours:
+    if not row_extras:
         return row
     options = if_object(row.get(OPTIONS))
-    return {**row, OPTIONS: {**options, OURS: {**if_object(options.get(OURS)), _ROW: ours}}}
+    return {**row, OPTIONS: {**options, OURS: {**if_object(options.get(OURS)), _ROW: row_extras}}}
 
 
 def _split(entry: Part) -> Iterator[Part]:

@@ -21,7 +21,7 @@ from dragoman.wires.ai_sdk_messages.metadata import (
     REDACTED,
     RESPONSES,
     metadata_of,
-    named_in,
+    provider_in,
 )
 from dragoman.wires.ai_sdk_messages.own import (
     CORE,
@@ -124,6 +124,7 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
         reading.pieces.append(ThinkingPart(text, {ANTHROPIC: {"signature": signature}}))
         return
     extra: Mapping[str, Any] = {}
+    # In ai 4 only Anthropic signs, and the signature is a field of the part.
     if dialect.name == CORE and isinstance(part.get("signature"), str):
         extra = {ANTHROPIC: {"signature": part["signature"]}}
         reading.provider = reading.provider or ANTHROPIC
@@ -204,13 +205,14 @@ def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
 
 def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart | None:
     """Two parts of one item as one piece; `None`: they are of two, or one of them has something of its own."""
+    # An empty summary would vanish between two others, and with it the number of the parts.
     if not (before.text and piece.text and _is_item(before.native) and _is_item(piece.native)):
         return None
     first, second = RESPONSES.fields(before.native), RESPONSES.fields(piece.native)
     if first.get("id") != second.get("id"):
         return None
-    texts, known = _split_summaries(before)
-    contents = known or [first.get("encrypted_content")] * len(texts)
+    texts, contents_before = _split_summaries(before)
+    contents = contents_before or [first.get("encrypted_content")] * len(texts)
     contents = [*contents, second.get("encrypted_content")]
     last = next((content for content in reversed(contents) if content), None)
     fields = present(id=first["id"], encrypted_content=last)
@@ -239,7 +241,7 @@ def load_details(part: Part, reading: Reading, where: str) -> None:
     others = [_with_form(piece, {"goes_on": True}) for piece in pieces[1:]]
     _add_details(part, reading, [pieces[0], *others], {})
     if reading.is_model:
-        reading.provider = reading.provider or named_in(part)
+        reading.provider = reading.provider or provider_in(part)
 
 
 def load_row_details(part: Part, reading: Reading, where: str) -> None:
@@ -331,6 +333,7 @@ def _is_of_part(piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: Dia
     form = OWN.form(piece.native)
     if dialect.name != ROW:
         return form.get("goes_on") is True
+    # Pieces that were added behind those of the part are no details of it.
     count = OWN.form(group[0].native).get("details")
     return form.get("detail") is True and type(count) is int and len(group) < count
 

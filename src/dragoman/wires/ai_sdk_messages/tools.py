@@ -77,6 +77,7 @@ def load_tool(part: Part, reading: Reading, where: str) -> None:
     is_dynamic = type_ == _DYNAMIC
     name = text_field(part, "toolName", where) if is_dynamic else type_.removeprefix("tool-")
     reading.opens(says=False)
+    # Most parts of an answered call have nothing to note, and are read at once.
     if len(part) == 5 and not is_dynamic and _is_plain_answer(part):
         reading.pieces.append(ToolCallPart(id_, name, part["input"]))
         reading.answers.append(ToolResultPart(id_, name, as_result(part["output"])))
@@ -167,6 +168,7 @@ def has_no_form(call: ToolCallPart) -> bool:
 def without_refusal(fields: Part, id_: str, state: str) -> Part:
     """Returns the fields of a call without an approval that says nothing but that the call was refused, which its state says too."""
     approval = fields.get("approval")
+    # It is written again from the result, which says that it was denied.
     if state == "output-denied" and approval == refusal(id_, if_object(approval).get("reason")):
         return {key: value for key, value in fields.items() if key != "approval"}
     return fields
@@ -325,16 +327,16 @@ def dump_model_result(
 def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
     """The output of a tool → what it returned, whether it failed, whether it was refused."""
     fields = if_object(output)
-    kind, value = fields.get("type"), fields.get("value")
-    if kind == "execution-denied":
+    type_, value = fields.get("type"), fields.get("value")
+    if type_ == "execution-denied":
         return *denial(if_text(fields.get("reason"))), True
-    if kind == CONTENT:
+    if type_ == CONTENT:
         return load_content(value, MODEL) or value, False, False
-    if kind not in ("text", "json", "error-text", "error-json"):
+    if type_ not in ("text", "json", "error-text", "error-json"):
         fault(
-            f"{where}.type must be text, json, content, error-text, error-json or execution-denied, not {kind!r:.50}"
+            f"{where}.type must be text, json, content, error-text, error-json or execution-denied, not {type_!r:.50}"
         )
-    return value, kind.startswith("error"), False
+    return value, type_.startswith("error"), False
 
 
 def _is_usual(output: Any) -> TypeGuard[dict[str, Any]]:

@@ -56,7 +56,7 @@ class Group(NamedTuple):
     """The next message, where it is a user's that brings results of these calls before it says something."""
     joined: bool = False
     """Its results stand with the group before it."""
-    places: Mapping[tuple[int, int], tuple[int, int]] = {}
+    moved: Mapping[tuple[int, int], tuple[int, int]] = {}
     """Message of the group and place of a piece in it → where in the conversation the piece stands, where that is another place."""
 
     @property
@@ -65,11 +65,11 @@ class Group(NamedTuple):
         first = self.messages[0]
         return first.role is Role.USER and only_answers(first)
 
-    def place(self, index: int, place: int) -> tuple[int, int]:
+    def locate(self, index: int, piece_index: int) -> tuple[int, int]:
         """Returns where in the conversation a piece of one of the messages stands: the position of its message, and its place there."""
         is_within = index < len(self.positions)
         position = self.positions[index] if is_within else self.positions[-1] + 1
-        return self.places.get((index, place), (position, place))
+        return self.moved.get((index, piece_index), (position, piece_index))
 
 
 def group_messages(messages: Sequence[Message], *, steering: bool = False) -> list[Group]:
@@ -95,17 +95,17 @@ def _join_results(messages: Sequence[Message], start: int) -> Group:
         return Group(messages, (start,))
     joined: list[Message] = []
     positions: list[int] = []
-    places: dict[tuple[int, int], tuple[int, int]] = {}
+    moved: dict[tuple[int, int], tuple[int, int]] = {}
     for position, message in enumerate(messages, start):
         before = joined[-1] if joined else None
         if before is None or not _are_results(before, message):
             joined.append(message)
             positions.append(position)
             continue
-        for place in range(len(message.content)):
-            places[len(joined) - 1, len(before.content) + place] = position, place
+        for piece_index in range(len(message.content)):
+            moved[len(joined) - 1, len(before.content) + piece_index] = position, piece_index
         joined[-1] = before.replace(content=(*before.content, *message.content))
-    return Group(joined, positions, places=places)
+    return Group(joined, positions, moved=moved)
 
 
 def _are_results(before: Message, message: Message) -> bool:
@@ -125,6 +125,7 @@ def _brings_results(group: Group, before: Group) -> bool:
     if len(results) != sum(isinstance(piece, ToolResultPart) for piece in first.content):
         return False
     waiting = {call.id for call in last.tool_calls} if last.role is Role.MODEL else set[str]()
+    # A call in the same message takes the result itself.
     waiting -= {call.id for call in first.tool_calls}
     return all(result.id in waiting for result in results)
 
@@ -133,15 +134,17 @@ def _move_results(before: Group, group: Group) -> tuple[Group, Group]:
     """Two groups, of which the first has the results of the second."""
     first, position = group.messages[0], group.positions[0]
     said = [
-        (place, piece)
-        for place, piece in enumerate(first.content)
+        (piece_index, piece)
+        for piece_index, piece in enumerate(first.content)
         if not isinstance(piece, ToolResultPart)
     ]
-    places = {(0, now): (position, place) for now, (place, _) in enumerate(said)}
+    moved = {
+        (0, new_index): (position, piece_index) for new_index, (piece_index, _) in enumerate(said)
+    }
     left = first.replace(content=tuple([piece for _, piece in said]))
     return (
         before._replace(behind=(first,)),
-        group._replace(messages=(left,), joined=True, places=places),
+        group._replace(messages=(left,), joined=True, moved=moved),
     )
 
 

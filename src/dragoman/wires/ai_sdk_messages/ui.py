@@ -40,11 +40,12 @@ def filler(role: Role) -> Part:
 
 def _envelope(envelope: Envelope) -> Part:
     first = envelope.first
-    made: Part = {} if envelope.id is None else {"id": envelope.id}
-    made |= {"role": envelope.role, "parts": envelope.parts}
+    message: Part = {"role": envelope.role, "parts": envelope.parts}
+    if envelope.id is not None:
+        message = {"id": envelope.id, **message}
     fields = _own_fields(first) if first.native else {}
-    made |= with_metadata(envelope, fields)
-    return {**made, **rest(fields, "metadata")} if fields else made
+    message |= with_metadata(envelope, fields)
+    return {**message, **rest(fields, "metadata")} if fields else message
 
 
 def _own_fields(first: Message) -> Part:
@@ -62,11 +63,11 @@ def with_metadata(envelope: Envelope, fields: Part) -> Part:
     metadata = dict(first.own_metadata) if first.metadata and OURS not in first.metadata else {}
     if envelope.extras:
         metadata[OURS] = envelope.extras
-    kept = fields.get("metadata")
-    if isinstance(kept, dict):
-        return {"metadata": {**metadata, **if_object(kept)}}
+    read_metadata = fields.get("metadata")
+    if isinstance(read_metadata, dict):
+        return {"metadata": {**metadata, **if_object(read_metadata)}}
     if metadata or "metadata" in fields:
-        return {"metadata": metadata or kept}
+        return {"metadata": metadata or read_metadata}
     return {}
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.message import Role
+from dragoman.message import Message, Role
 from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP
 from dragoman.wires.ai_sdk_messages.files import dump_old_file, load_attachment, load_old_file
 from dragoman.wires.ai_sdk_messages.invocations import (
@@ -25,9 +25,9 @@ from dragoman.wires.ai_sdk_messages.invocations import (
     load_old_invocation,
 )
 from dragoman.wires.ai_sdk_messages.marks import dump_old_mark, load_source
-from dragoman.wires.ai_sdk_messages.own import OURS, OWN, V4, dialect_of
+from dragoman.wires.ai_sdk_messages.own import OURS, OWN, V4, dialect_of, present
 from dragoman.wires.ai_sdk_messages.plain import load_plain_old
-from dragoman.wires.ai_sdk_messages.read import Head, Loading, add_turn, id_in, role_in, turn_of
+from dragoman.wires.ai_sdk_messages.read import Head, Loading, add_turn, id_in, turn_of
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
     Envelope,
@@ -36,6 +36,7 @@ from dragoman.wires.ai_sdk_messages.reading import (
     Reading,
     fault,
     load_parts,
+    role_in,
 )
 from dragoman.wires.ai_sdk_messages.texts import dump_details, load_details, load_text
 from dragoman.wires.ai_sdk_messages.times import old_date, old_date_of
@@ -109,9 +110,9 @@ def _read_annotations(entry: Part, head: Head) -> None:
     annotations = if_list(entry["annotations"])
     last = if_object(annotations[-1]) if annotations else {}
     head.extras = last[OURS] if last.keys() == {OURS} else None
-    others = entry["annotations"] if head.extras is None else annotations[:-1]
-    if others or head.extras is None:
-        head.fields["annotations"] = others
+    other_annotations = entry["annotations"] if head.extras is None else annotations[:-1]
+    if other_annotations or head.extras is None:
+        head.fields["annotations"] = other_annotations
 
 
 def _read_attachments(entry: Part, reading: Reading, head: Head, where: str) -> None:
@@ -127,12 +128,12 @@ def _read_time(entry: Part, head: Head) -> None:
     if "createdAt" not in entry:
         return
     head.created_at = old_date_of(entry["createdAt"])
-    written = _written(head.created_at)
+    written = _format_time(head.created_at)
     if written is None or written != entry["createdAt"]:
         head.form["createdAt"] = [written, entry["createdAt"]]
 
 
-def _written(time: datetime | None) -> str | None:
+def _format_time(time: datetime | None) -> str | None:
     return None if time is None else old_date(time)
 
 
@@ -180,24 +181,32 @@ def _envelope(envelope: Envelope) -> Part:
     is_own = dialect_of(first.native) == V4
     fields = OWN.fields(first.native) if is_own else {}
     form = OWN.form(first.native) if is_own else {}
-    parts = [part for part in envelope.parts if part["type"] != ATTACHMENT]
-    attached = [rest(part, "type") for part in envelope.parts if part["type"] == ATTACHMENT]
-    made: Part = {} if envelope.id is None else {"id": envelope.id}
-    time = _written(first.created_at)
-    noted = if_list(form.get("createdAt"))
-    if noted and noted[0] == time:
-        made["createdAt"] = noted[1]
-    elif time is not None:
-        made["createdAt"] = time
-    made["role"] = if_text(form.get("role")) or envelope.role
-    made |= _restore_mirrors(_mirrors_of(parts, first.role), form)
+    parts, attached = _split_attachments(envelope.parts)
+    message = {**present(id=envelope.id), **_time_field(first, form)}
+    message["role"] = if_text(form.get("role")) or envelope.role
+    message |= _restore_mirrors(_mirrors_of(parts, first.role), form)
     if form.get("parts") != "absent":
-        made["parts"] = parts
+        message["parts"] = parts
     if attached:
-        made[_ATTACHED] = attached
+        message[_ATTACHED] = attached
     if envelope.extras:
         fields = _keep(fields, envelope.extras)
-    return {**made, **fields}
+    return {**message, **fields}
+
+
+def _split_attachments(written: Parts) -> tuple[Parts, Parts]:
+    """The parts of a message, and its attachments."""
+    parts = [part for part in written if part["type"] != ATTACHMENT]
+    return parts, [rest(part, "type") for part in written if part["type"] == ATTACHMENT]
+
+
+def _time_field(first: Message, form: Part) -> Part:
+    """The time of a message, as it was read while it is that time. The inverse of `_read_time`."""
+    time = _format_time(first.created_at)
+    noted = if_list(form.get("createdAt"))
+    if noted and noted[0] == time:
+        return {"createdAt": noted[1]}
+    return present(createdAt=time)
 
 
 def _keep(fields: Part, extras: Any) -> Part:

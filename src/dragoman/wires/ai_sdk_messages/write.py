@@ -28,7 +28,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, Expected, extras_of
-from dragoman.wires.ai_sdk_messages.metadata import named_in, origin_of
+from dragoman.wires.ai_sdk_messages.metadata import origin_of, provider_in
 from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OLD, OURS, OWN, UI
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
@@ -75,9 +75,9 @@ class Writing:
         self._is_reordered = False
         self._results: dict[str, deque[_Result]] = {}
         for index, message in enumerate(messages):
-            for place, piece in enumerate(message.content):
+            for piece_index, piece in enumerate(message.content):
                 if isinstance(piece, ToolResultPart):
-                    self._results.setdefault(piece.id, deque()).append((index, place, piece))
+                    self._results.setdefault(piece.id, deque()).append((index, piece_index, piece))
 
     def write(self) -> Parts:
         """Returns the parts."""
@@ -96,18 +96,18 @@ class Writing:
             why = "a result stands with its call, an attachment last"
             self.losses.append(Loss(self.group.positions[0], None, Lost.order, why))
         for queue in self._results.values():
-            for index, place, _ in queue:
-                self.lose(index, place, Lost.tool_result, _ALONE)
+            for index, piece_index, _ in queue:
+                self.lose(index, piece_index, Lost.tool_result, _ALONE)
         for message in self.group.behind:
-            if (place := _place_behind_words(message)) is not None:
+            if (piece_index := _place_behind_words(message)) is not None:
                 why = "results stand with their calls, before what stood before them"
-                self.lose(len(messages), place, Lost.order, why)
+                self.lose(len(messages), piece_index, Lost.order, why)
         return self.parts
 
-    def lose(self, index: int, place: int, what: Lost, why: str, which: str = "") -> None:
+    def lose(self, index: int, piece_index: int, what: Lost, why: str, which: str = "") -> None:
         """Notes a loss of a piece of one of the messages."""
-        position, place = self.group.place(index, place)
-        self.losses.append(Loss(position, place, what, why, which))
+        position, piece_index = self.group.locate(index, piece_index)
+        self.losses.append(Loss(position, piece_index, what, why, which))
 
     def _write_message(self, index: int, message: Message, before: Message | None) -> None:
         if before is not None and _begins_behind(before, message):
@@ -115,22 +115,22 @@ class Writing:
             self._step += 1
         begun = len(self.parts)
         thinking: list[ThinkingPart] = []
-        for place, piece in enumerate(message.content):
+        for piece_index, piece in enumerate(message.content):
             if isinstance(piece, ThinkingPart):
                 if piece.text or piece.native or self.dialect.silent:
                     thinking.append(piece)
                 else:
-                    self.lose(index, place, Lost.thinking, "nothing of it can be read")
+                    self.lose(index, piece_index, Lost.thinking, "nothing of it can be read")
                 continue
             if thinking:
                 self._flush(thinking)
-            self._write_piece(piece, index, place, message.role is Role.MODEL)
+            self._write_piece(piece, index, piece_index, message.role is Role.MODEL)
         if thinking:
             self._flush(thinking)
         written = self.parts[begun:]
         self._is_reordered |= _has_attachment_before_part(written)
         if message.role is Role.MODEL:
-            named = (provider for part in written if (provider := named_in(part)))
+            named = (provider for part in written if (provider := provider_in(part)))
             self.providers.append(next(named, None))
         else:
             self.providers.append(None)
@@ -143,36 +143,37 @@ class Writing:
     def _steering(self, index: int, message: Message) -> Parts:
         """What a user said within the turn, as parts."""
         begun = len(self.parts)
-        for place, piece in enumerate(message.content):
-            self._write_piece(piece, index, place, False)
+        for piece_index, piece in enumerate(message.content):
+            self._write_piece(piece, index, piece_index, False)
         said = self.parts[begun:]
         del self.parts[begun:]
         return said
 
-    def _write_piece(self, piece: Content, index: int, place: int, is_model: bool) -> None:
+    def _write_piece(self, piece: Content, index: int, piece_index: int, is_model: bool) -> None:
         if type(piece) is TextPart:
             self.parts.append(self.dialect.dump_text(piece, self.dialect, is_model))
         elif isinstance(piece, ToolCallPart):
-            self._write_call(piece, index, place)
+            self._write_call(piece, index, piece_index)
         elif isinstance(piece, (DataPart, LinkPart, FilePart)):
             self.parts.append(self.dialect.dump_file(piece, self.dialect, is_model))
         elif isinstance(piece, MarkPart):
-            self._write_mark(piece, index, place)
+            self._write_mark(piece, index, piece_index)
         elif isinstance(piece, ProviderPart):
-            self._write_block(piece, index, place)
+            self._write_block(piece, index, piece_index)
 
-    def _write_mark(self, mark: MarkPart, index: int, place: int) -> None:
+    def _write_mark(self, mark: MarkPart, index: int, piece_index: int) -> None:
         if mark.kind == INTERRUPT:
-            self.lose(index, place, Lost.field, _WAITS, INTERRUPT)
+            self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
         if mark.kind == STEP:
             self._step += bool(self.parts)
+        # Where words stand behind an answered call in one message, only an explicit mark tells the steps apart.
         if self.is_one_step and OWN.form(mark.native).get(IMPLIED):
             self.parts.append({"type": STEP})
         elif OWN.is_ours(mark.native) or mark.kind == STEP:
             part = self.dialect.dump_mark(mark, self.dialect)
             self.parts += [part] if part else []
 
-    def _write_block(self, block: ProviderPart, index: int, place: int) -> None:
+    def _write_block(self, block: ProviderPart, index: int, piece_index: int) -> None:
         is_of_model = OWN.form(block.native).get("in") in (MODEL, CORE)
         part: Part = {}
         if OWN.is_ours(block.native) and not is_of_model:
@@ -181,46 +182,49 @@ class Writing:
             self.parts.append(part)
         else:
             why = "a block that only its provider understands"
-            self.lose(index, place, Lost.provider, why, block.kind)
+            self.lose(index, piece_index, Lost.provider, why, block.kind)
 
-    def _write_call(self, call: ToolCallPart, index: int, place: int) -> None:
+    def _write_call(self, call: ToolCallPart, index: int, piece_index: int) -> None:
         """Writes a call with its result: the next one of its id that does not stand in a message before it."""
+        # Ids may repeat: a result before the call's own message is of a call that came before.
         queue = self._results.get(call.id)
         while queue and queue[0][0] < index:
-            result_index, result_place, _ = queue.popleft()
-            self.lose(result_index, result_place, Lost.tool_result, _ALONE)
+            result_index, result_piece, _ = queue.popleft()
+            self.lose(result_index, result_piece, Lost.tool_result, _ALONE)
         part = self.dialect.dump_call(call, self.dialect, bool(queue), self._step)
         if not queue:
             self.parts.append(part)
             return
-        result_index, result_place, result = queue.popleft()
+        result_index, result_piece, result = queue.popleft()
         is_within = result_index == index
-        self._is_reordered |= (result_index, result_place) < self._last_result
-        self._is_reordered |= is_within and self._is_apart(index, place, result_place)
+        self._is_reordered |= (result_index, result_piece) < self._last_result
+        self._is_reordered |= is_within and self._is_apart(index, piece_index, result_piece)
         if not is_within:
-            self._last_result = (result_index, result_place)
+            self._last_result = (result_index, result_piece)
         self.parts.append(self.dialect.add_result(part, result, call, self.dialect))
 
-    def _is_apart(self, index: int, place: int, result_place: int) -> bool:
+    def _is_apart(self, index: int, piece_index: int, result_piece: int) -> bool:
         """Whether a result stands before its call, or behind more than that and marks."""
-        between = self.group.messages[index].content[place + 1 : result_place]
-        return result_place < place or not all(isinstance(piece, MarkPart) for piece in between)
+        between = self.group.messages[index].content[piece_index + 1 : result_piece]
+        return result_piece < piece_index or not all(
+            isinstance(piece, MarkPart) for piece in between
+        )
 
     def _lose_waits(self, index: int, message: Message) -> None:
-        for place, piece in enumerate(message.content):
+        for piece_index, piece in enumerate(message.content):
             if isinstance(piece, MarkPart) and piece.kind == INTERRUPT:
-                self.lose(index, place, Lost.field, _WAITS, INTERRUPT)
+                self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
 
 
 def lose_orphans(group: Group, losses: list[Loss]) -> None:
     """Notes the loss of results that no call stands before, and of what calls wait for behind them."""
     content = group.messages[0].content
-    for place, piece in enumerate(content):
+    for piece_index, piece in enumerate(content):
         if isinstance(piece, ToolResultPart):
-            losses.append(Loss(*group.place(0, place), Lost.tool_result, _ALONE))
-    for place, piece in enumerate(content):
+            losses.append(Loss(*group.locate(0, piece_index), Lost.tool_result, _ALONE))
+    for piece_index, piece in enumerate(content):
         if isinstance(piece, MarkPart):
-            losses.append(Loss(*group.place(0, place), Lost.field, _WAITS, INTERRUPT))
+            losses.append(Loss(*group.locate(0, piece_index), Lost.field, _WAITS, INTERRUPT))
 
 
 def dump_group(
@@ -245,9 +249,10 @@ def dump_group(
     writing = Writing(group, dialect, losses)
     parts = writing.write()
     form = OWN.form(first.native) if first.native else {}
-    shown_id: str | None = id_
+    written_id: str | None = id_
     if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native)):
-        shown_id = None
+        written_id = None
+    # What a release lacks is cut from the parts, since what stands in for it depends on the whole part.
     if version is not None:
         parts = restrict(parts, version, lambda what, why: writing.lose(0, 0, what, why))
     is_read_empty = form.get("parts") == EMPTY and _takes_none(first.role, version)
@@ -256,14 +261,14 @@ def dump_group(
         parts = [filler(first.role)]
     extras = extras_of(
         group.messages,
-        _expected_of(group, shown_id, form, taken, writing.providers),
+        _expect(group, written_id, form, taken, writing.providers),
         joined=group.joined,
         empty=is_empty,
         one_step=writing.is_one_step and form.get("parts") != "absent",
         metadata=dialect.metadata_first or OURS in first.metadata,
         time=not dialect.times,
     )
-    return dialect.envelope(Envelope(shown_id, _NAMES[first.role], parts, first, extras))
+    return dialect.envelope(Envelope(written_id, _NAMES[first.role], parts, first, extras))
 
 
 def _takes_none(role: Role, version: str | None) -> bool:
@@ -271,7 +276,7 @@ def _takes_none(role: Role, version: str | None) -> bool:
     return version is None or (role is Role.MODEL and version in ("v6", "v7"))
 
 
-def _expected_of(
+def _expect(
     group: Group,
     id_: str | None,
     form: Mapping[str, Any],
@@ -280,9 +285,9 @@ def _expected_of(
 ) -> list[Expected]:
     """What the messages of a turn would be read with. `providers`: who answered in each that is written, as its parts tell."""
     named = iter(providers)
-    made_turn = group.messages[0].turn if form.get("turn") == "made" else None
+    minted_turn = group.messages[0].turn if form.get("turn") == "made" else None
     if len(group.messages) == 1 and not group.behind:
-        return [Expected(id_, made_turn, origin_of(next(named, None), None))]
+        return [Expected(id_, minted_turn, origin_of(next(named, None), None))]
     ids: Iterator[str | None] = iter(lambda: None, 0)
     if id_ is not None:
         ids = inner_ids(id_, taken)
@@ -292,7 +297,7 @@ def _expected_of(
             expected.append(Expected(message.id or "", id_, None))
             continue
         provider = next(named, None) if message.role is Role.MODEL else None
-        expected.append(Expected(next(ids), made_turn or id_, origin_of(provider, None)))
+        expected.append(Expected(next(ids), minted_turn or id_, origin_of(provider, None)))
     return expected
 
 
@@ -307,9 +312,9 @@ def _begins_behind(before: Message, message: Message) -> bool:
 def _place_behind_words(message: Message) -> int | None:
     """The place of the first result that stands behind something else in a message; `None`: results stand first."""
     is_behind = False
-    for place, piece in enumerate(message.content):
+    for piece_index, piece in enumerate(message.content):
         if is_behind and isinstance(piece, ToolResultPart):
-            return place
+            return piece_index
         is_behind |= not isinstance(piece, MarkPart | ToolResultPart)
     return None
 
