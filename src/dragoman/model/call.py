@@ -44,7 +44,7 @@ from dragoman.model.access import Access, Route, unsendable
 from dragoman.model.watch import Watch
 from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
-from dragoman.repair import traced
+from dragoman.repair import trace_repair
 from dragoman.request import HttpRequest, ModelRequest, RunInfo
 from dragoman.transport.base import Response
 from dragoman.transport.redaction import public_url
@@ -207,7 +207,7 @@ class Caller:
             http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
             http = msgspec.structs.replace(http, body=msgspec.json.encode(http.body))
             return http, turn.prefix, _place_losses(losses, request.messages)
-        mended, repairs, sources = traced(request.messages)
+        mended, repairs, sources = trace_repair(request.messages)
         request = request.replace(messages=tuple(mended))
         before = ""
         if self._remembers:
@@ -292,7 +292,7 @@ def _with_url(http: HttpRequest, route: Route, *, retries: int | None) -> HttpRe
 def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
     """Losses of a conversation that was repaired on its way, where they stand in the messages: those of the repair come first, and have
     their places already."""
-    _, repairs, sources = traced(messages) if losses else ((), [], None)
+    _, repairs, sources = trace_repair(messages) if losses else ((), [], None)
     return (
         losses
         if sources is None
