@@ -148,7 +148,7 @@ def _steady(messages: Sequence[StoredMessage], starts: Sequence[int]) -> int:
 
 
 async def _exchange(reading: ThreadReading, loaded: list[StoredMessage]) -> list[StoredMessage]:
-    """The last exchange, whole. `found`: its end, where that is known."""
+    """The last exchange, whole. `loaded`: its end, where that is known."""
     more = 0
     while more < _MORE:
         page = await reading.before(loaded, _PAGE)

@@ -44,7 +44,7 @@ from dragoman.model.access import Access, Route, unsendable
 from dragoman.model.watch import Watch
 from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
-from dragoman.repair import traced
+from dragoman.repair import trace_repair
 from dragoman.request import HttpRequest, ModelRequest, RunInfo
 from dragoman.transport.base import Response
 from dragoman.transport.redaction import public_url
@@ -207,7 +207,7 @@ class Caller:
             http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
             http = msgspec.structs.replace(http, body=msgspec.json.encode(http.body))
             return http, turn.prefix, _unrepaired(losses, request.messages)
-        mended, repairs, sources = traced(request.messages)
+        mended, repairs, sources = trace_repair(request.messages)
         request = request.replace(messages=tuple(mended))
         before = ""
         if self._remembers:
@@ -292,7 +292,7 @@ def _addressed(http: HttpRequest, route: Route, *, retries: int | None) -> HttpR
 def _unrepaired(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
     """Losses of a conversation that was repaired on its way, where they stand in the messages: those of the repair come first, and have
     their places already."""
-    _, repairs, sources = traced(messages) if losses else ((), [], None)
+    _, repairs, sources = trace_repair(messages) if losses else ((), [], None)
     return (
         losses
         if sources is None

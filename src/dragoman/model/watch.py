@@ -17,14 +17,14 @@ from dragoman.hooks import (
     ModelRetry,
     ModelStart,
     RequestLoss,
-    failed,
     fire,
     headers,
+    log_failure,
 )
 from dragoman.loss import Loss
 from dragoman.message import FinishReason
 from dragoman.request import HttpRequest
-from dragoman.tools.outcome import words
+from dragoman.tools.outcome import error_words
 from dragoman.transport.base import Response
 from dragoman.transport.retry import RETRIED
 
@@ -87,7 +87,7 @@ class Watch:
                 try:
                     context.__exit__(None if raised is None else type(raised), raised, None)
                 except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-                    failed(hooks.model_context, error)
+                    log_failure(hooks.model_context, error)
 
     def _entered(self, hooks: Hooks) -> tuple[Hooks, AbstractContextManager[Any]] | None:
         """A hook's context manager, entered; `None`: it has none, or it failed."""
@@ -97,7 +97,7 @@ class Watch:
             context = hooks.model_context(self._start)
             context.__enter__()
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-            failed(hooks.model_context, error)
+            log_failure(hooks.model_context, error)
             return None
         return hooks, context
 
@@ -141,7 +141,7 @@ class Watch:
             return last.error
         if (raised := self.raised) is None:
             return None
-        error = DragomanError(f"{type(raised).__name__} in the request: {words(raised)}")
+        error = DragomanError(f"{type(raised).__name__} in the request: {error_words(raised)}")
         error.__cause__ = raised
         return error
 
