@@ -13,7 +13,7 @@ from dragoman.memory.settings import Window
 from dragoman.memory.store import MessageQuery, Store
 from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.message import Message, Role
-from dragoman.model.tokens import estimated_tokens
+from dragoman.model.tokens import estimate_tokens
 
 __all__ = ["Loaded", "ThreadReading", "newest", "tokens_of"]
 
@@ -120,7 +120,7 @@ async def newest(
 
 def tokens_of(*messages: Message) -> int:
     """Tokens of messages, about."""
-    return estimated_tokens(messages)
+    return estimate_tokens(messages)
 
 
 async def _counted(
