@@ -91,7 +91,7 @@ class CopyMerge:
         self._extra: dict[int, list[int]] = {}  # message of the copy → places of what is not stored
         self._needed: dict[int, list[int]] = {}
         self._merges = False
-        self._units = _units(stored, floor)
+        self._units: dict[int, int] = {}
         self._spoken = [
             index for index, message in enumerate(copy) if message.role is not Role.SYSTEM
         ]
@@ -108,6 +108,7 @@ class CopyMerge:
     def messages(self, *, merges: bool) -> list[MergedMessage]:
         """Returns the merged conversation. `merges`: in the copy's format, two answers that stand beside each other are one."""
         self._merges = merges
+        self._units = _units(self._stored, self._floor)
         self._needed = self._find_needed()
         self._find_replaced()
         changed, added = self._find_changes()
