@@ -292,22 +292,29 @@ def _load_tagged_file(
     """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native, and the note of its form."""
     fields = if_object(data)
     tag = fields.get("type") if len(fields) == 2 else None
-    reference = if_object(fields.get("reference")) if tag == "reference" else fields
+    if (piece := _load_reference(fields, tag)) is not None:
+        form = "reference" if tag == "reference" else "plain"
+        return piece, piece.native, {"tag": form}
     text = text_in(fields, str(tag))
     if tag == "data" and text is not None:
         return _text_file(text, mime_type, is_image), None, {"tag": tag}
     if tag == "url" and text is not None:
         return from_url(text), None, {"tag": tag}
-    if len(reference) == 1 and all(isinstance(id_, str) for id_ in reference.values()):
-        provider, id_ = next(iter(reference.items()))
-        form = "reference" if tag == "reference" else "plain"
-        return FilePart(id_), _mark_holder(provider), {"tag": form}
     read = None if isinstance(data, str) else _bytes_of(data)
     if read is None:
         return None, None, {}
     if not isinstance(mime_type, str):
         mime_type = file_type("", read[0])
     return DataPart(read[0], mime_type), None, {"bytes": _FORMS.get(read[1], read[1])}
+
+
+def _load_reference(fields: Part, tag: Any) -> FilePart | None:
+    """A file by the id that a provider has for it; `None`: it is no such reference."""
+    reference = if_object(fields.get("reference")) if tag == "reference" else fields
+    if len(reference) != 1 or not all(isinstance(id_, str) for id_ in reference.values()):
+        return None
+    provider, id_ = next(iter(reference.items()))
+    return FilePart(id_, native=_mark_holder(provider))
 
 
 def _is_image(piece: Media, dialect: Dialect) -> bool:
@@ -419,16 +426,19 @@ def _bytes_of(value: Any) -> tuple[bytes, str] | None:
     if isinstance(value, str):
         data = decoded(value)
         return None if data is None else (data, "base64")
-    fields = if_object(value)
-    numbers: list[Any] = list(fields.values())
-    form = "numbers"
+    numbers, form = _numbers_of(if_object(value))
+    is_bytes = all(type(number) is int and 0 <= number < 256 for number in numbers)
+    return (bytes(numbers), form) if form and is_bytes and len(numbers) <= _MAX_BYTES else None
+
+
+def _numbers_of(fields: Part) -> tuple[list[Any], str]:
+    """The numbers that JSON has for bytes, and its form; empty: it has none."""
     listed = fields.get("data")
     if isinstance(listed, list) and len(fields) == 2 and fields.get("type") == "Buffer":
-        numbers, form = cast("list[Any]", listed), "buffer"
-    elif not fields or any(key != str(index) for index, key in enumerate(fields)):
-        return None
-    is_bytes = all(type(number) is int and 0 <= number < 256 for number in numbers)
-    return (bytes(numbers), form) if is_bytes and len(numbers) <= _MAX_BYTES else None
+        return cast("list[Any]", listed), "buffer"
+    if fields and all(key == str(index) for index, key in enumerate(fields)):
+        return list(fields.values()), "numbers"
+    return [], ""
 
 
 def _as_bytes(data: bytes, form: Any) -> Any:

@@ -7,7 +7,7 @@ the key `dragoman`, beside the fields of a piece that its part cannot hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -34,6 +34,7 @@ __all__ = [
     "RESPONSES",
     "Lifted",
     "find_carried_fields",
+    "first_provider",
     "foreign",
     "is_native",
     "lift",
@@ -300,6 +301,12 @@ def provider_in(part: Mapping[str, Any]) -> str | None:
     return ANTHROPIC if any(fields.keys() & {"signature", "data"} for fields in signed) else None
 
 
+def first_provider(parts: Iterable[Mapping[str, Any]]) -> str | None:
+    """Returns the provider that the first part with a provider names, or None."""
+    named = (provider for part in parts if (provider := provider_in(part)))
+    return next(named, None)
+
+
 def find_carried_fields(part: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Returns the fields of a piece that are carried in the metadata of its part. `key`: field of the metadata."""
     return if_object(if_object(if_object(part.get(key)).get(OURS)).get("fields"))
@@ -311,7 +318,8 @@ def with_carried(piece: P, ours: Any) -> P:
     native, fields = carried.get("native", {}), carried.get("fields", {})
     if not carried or not carried.keys() <= {"native", "fields"} or not is_native(native):
         return piece
-    if not isinstance(fields, dict) or not fields.keys() <= _CARRIED.get(type(piece), frozenset()):
+    allowed = _CARRIED.get(type(piece), frozenset())
+    if not isinstance(fields, dict) or not fields.keys() <= allowed:
         return piece
     changes: dict[str, Any] = {**fields, "native": {**native, **(piece.native or {})} or None}
     if isinstance(piece, ToolResultPart) and "result" in changes:

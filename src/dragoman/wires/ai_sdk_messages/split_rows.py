@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
@@ -210,12 +211,7 @@ def _split(entry: Part) -> Iterator[Part]:
     if entry["role"] != "assistant" or not isinstance(content, list) or not content:
         yield entry
         return
-    blocks: list[Parts] = []
-    for part in cast("Parts", content):
-        if blocks and _is_of_tools(blocks[-1][-1]) == _is_of_tools(part):
-            blocks[-1].append(part)
-        else:
-            blocks.append([part])
+    blocks = [list(block) for _, block in groupby(cast("Parts", content), _is_of_tools)]
     more = rest(entry, "role", "content")
     for block in blocks:
         is_text = block[0].keys() == {"type", "text"} and block[0]["type"] == "text"

@@ -124,10 +124,8 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
         reading.pieces.append(ThinkingPart(text, {ANTHROPIC: {"signature": signature}}))
         return
     extra: Mapping[str, Any] = {}
-    # In ai 4 only Anthropic signs, and the signature is a field of the part.
-    if dialect.name == CORE and isinstance(part.get("signature"), str):
-        extra = {ANTHROPIC: {"signature": part["signature"]}}
-        reading.provider = reading.provider or ANTHROPIC
+    if dialect.name == CORE:
+        extra = _load_signature(part, reading)
     piece = reading.read(ThinkingPart(text), part, _first_part, "reasoning", extra=extra)
     before = reading.pieces[-1] if reading.pieces else None
     joined = _join_summaries(before, piece) if isinstance(before, ThinkingPart) else None
@@ -135,6 +133,15 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
         reading.add(piece)
     else:
         reading.pieces[-1] = joined
+
+
+def _load_signature(part: Part, reading: Reading) -> Mapping[str, Any]:
+    """Native of a signature that is a field of the part. In ai 4 only Anthropic signs."""
+    signature = text_in(part, "signature")
+    if signature is None:
+        return {}
+    reading.provider = reading.provider or ANTHROPIC
+    return {ANTHROPIC: {"signature": signature}}
 
 
 def load_redacted(part: Part, reading: Reading, where: str) -> None:
