@@ -20,12 +20,13 @@ from dragoman.wires.ai_sdk_messages.own import (
     ROW,
     UI,
     V4,
+    Part,
+    Parts,
     dialect_of,
     join_native,
 )
 from dragoman.wires.ai_sdk_messages.plain import dump_plain, dump_plain_row, load_plain
 from dragoman.wires.ai_sdk_messages.read import Loading, id_of_turn, load_ui
-from dragoman.wires.ai_sdk_messages.reading import Part, Parts
 from dragoman.wires.ai_sdk_messages.rows import ROW_DIALECT, is_row, load_row
 from dragoman.wires.ai_sdk_messages.split_rows import is_split_row, load_split_row
 from dragoman.wires.ai_sdk_messages.turns import Group, group_messages

@@ -8,7 +8,7 @@ have the user's files as attachments of the message.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, cast
 
 import msgspec
@@ -18,12 +18,10 @@ from dragoman.codec.media import Media, data_url, decoded, from_url, guessed, pl
 from dragoman.content import file_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.ai_sdk_messages.metadata import find_carried_fields
-from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, present, restore, text_in
+from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, Fields, Part, present, restore, text_in
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
     Dialect,
-    Fields,
-    Part,
     Reading,
     fault,
     finish,
@@ -159,7 +157,7 @@ def load_row_file(part: Part, reading: Reading, where: str) -> None:
     reading.take(piece, part, dump_row_file, "file", form=form)
 
 
-def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, dict[str, Any]]:
+def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
     type_ = if_text(mime_type)
     if not isinstance(data, str) or not _is_url(data):
         read = _bytes_of(data)
@@ -210,7 +208,7 @@ def load_model_file(part: Part, reading: Reading, where: str) -> None:
     is_image = part["type"] == "image"
     dialect, field = reading.dialect, "image" if is_image else "data"
     mime_type, data = part.get(dialect.mime), part.get(field)
-    form: dict[str, Any] = {"type": part["type"]}
+    form: Part = {"type": part["type"]}
     native: Native = None
     piece = _load_carried_file(part, dialect)
     if piece is None and isinstance(data, str):
@@ -252,7 +250,7 @@ def dump_model_file(piece: Media, dialect: Dialect, version: str | None = None) 
     return finish(part, piece, piece_kind, dialect, unread)
 
 
-def _model_data(piece: Media, form: Mapping[str, Any]) -> Any:
+def _model_data(piece: Media, form: Fields) -> Any:
     """What a model message has as the data of a file that is no reference."""
     tag, data = form.get("tag"), _base64_or_url(piece)
     if isinstance(piece, DataPart) and "bytes" in form:
@@ -264,9 +262,7 @@ def _model_data(piece: Media, form: Mapping[str, Any]) -> Any:
     return data
 
 
-def _reference_to(
-    piece: Media, form: Mapping[str, Any], dialect: Dialect, version: str | None
-) -> dict[str, Any] | None:
+def _reference_to(piece: Media, form: Fields, dialect: Dialect, version: str | None) -> Part | None:
     """The reference to a file that a provider holds; `None`: it is written by its id."""
     tag = form.get("tag")
     provider = _holder(piece)
@@ -288,7 +284,7 @@ def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
 
 def _load_tagged_file(
     data: Any, mime_type: Any, is_image: bool
-) -> tuple[Media | None, Native, dict[str, Any]]:
+) -> tuple[Media | None, Native, Part]:
     """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native, and the note of its form."""
     fields = if_object(data)
     tag = fields.get("type") if len(fields) == 2 else None
@@ -342,7 +338,7 @@ def _load_carried_file(part: Fields, dialect: Dialect) -> Media | None:
     return None if url is None else LinkPart(url)
 
 
-def _unread(piece: Media) -> dict[str, Any]:
+def _unread(piece: Media) -> Part:
     """The fields of a file that are not read again from its URL and type."""
     if isinstance(piece, DataPart):
         return {}
@@ -389,14 +385,14 @@ def _holder(piece: Media) -> str | None:
     return next((name for name, wire in _HOLDERS.items() if wire in wires), None)
 
 
-def _mark_holder(provider: str) -> dict[str, Any] | None:
+def _mark_holder(provider: str) -> Part | None:
     """The mark that the wire of a provider knows a file's id."""
     if provider not in _HOLDERS:
         return None
     return {_HOLDERS[provider]: {}}
 
 
-def _name_field(piece: Media) -> dict[str, Any]:
+def _name_field(piece: Media) -> Part:
     return present(filename=piece.name)
 
 

@@ -31,11 +31,9 @@ from dragoman.message import (
 from dragoman.wires.ai_sdk_messages.envelope import JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.files import dump_model_file, load_model_file
 from dragoman.wires.ai_sdk_messages.metadata import first_provider, origin_of
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, dialect_of, pick
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, Part, Parts, dialect_of, pick
 from dragoman.wires.ai_sdk_messages.reading import (
     Dialect,
-    Part,
-    Parts,
     Reading,
     fault,
     load_parts,

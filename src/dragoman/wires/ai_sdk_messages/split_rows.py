@@ -7,7 +7,7 @@ under `row`; where several rows became one message, `row` has the notes of each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any, cast
@@ -17,8 +17,17 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.approvals import dump_moved, has_parts
 from dragoman.wires.ai_sdk_messages.model import OPTIONS, dump_message, load_message
-from dragoman.wires.ai_sdk_messages.own import CORE, OURS, OWN, join_native, thread_of
-from dragoman.wires.ai_sdk_messages.reading import Part, Parts, object_in
+from dragoman.wires.ai_sdk_messages.own import (
+    CORE,
+    OURS,
+    OWN,
+    Fields,
+    Part,
+    Parts,
+    join_native,
+    thread_of,
+)
+from dragoman.wires.ai_sdk_messages.reading import object_in
 from dragoman.wires.ai_sdk_messages.rows import dump_time
 from dragoman.wires.ai_sdk_messages.times import date_of, js_date
 
@@ -220,11 +229,11 @@ def _split(entry: Part) -> Iterator[Part]:
         more = {}
 
 
-def _is_of_tools(part: Mapping[str, Any]) -> bool:
+def _is_of_tools(part: Fields) -> bool:
     return part.get("type") in ("tool-call", "tool-result")
 
 
-def _type_of(entry: Mapping[str, Any]) -> str:
+def _type_of(entry: Fields) -> str:
     types = {if_text(if_object(part).get("type")) for part in if_list(entry.get("content"))}
     return next((type_ for type_ in ("tool-call", "tool-result") if type_ in types), "text")
 

@@ -7,8 +7,7 @@ takes is a loss, as is the order of what a dialect cannot write where it stood.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
 
 from dragoman.codec.marks import INTERRUPT
 from dragoman.codec.turns import inner_ids
@@ -29,14 +28,12 @@ from dragoman.message import (
 )
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, Expected, extras_of
 from dragoman.wires.ai_sdk_messages.metadata import first_provider, origin_of
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OLD, OURS, OWN, UI
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OLD, OURS, OWN, UI, Fields, Part, Parts
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
     IMPLIED,
     STEP,
     Envelope,
-    Part,
-    Parts,
     UIDialect,
     says_behind_answers,
 )
@@ -280,7 +277,7 @@ def _takes_none(role: Role, version: str | None) -> bool:
 def _expect(
     group: Group,
     id_: str | None,
-    form: Mapping[str, Any],
+    form: Fields,
     taken: Collection[str],
     providers: Sequence[str | None],
 ) -> list[Expected]:
