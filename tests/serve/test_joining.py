@@ -14,7 +14,7 @@ from dragoman.event import MessageStarted, PartFinished, StepFinished
 from dragoman.loss import Loss, Lost
 from dragoman.message import Role, TextPart, ToolResultPart
 from dragoman.request import ModelRequest
-from dragoman.serve.core.shown import shown_event
+from dragoman.serve.core.shown import show_event
 from support.asgi import exchange
 from support.protocols import BODIES, events_of, posted, served_agent
 from support.until import until
@@ -76,6 +76,6 @@ def test_a_client_reads_nothing_of_the_provider_in_parts_or_losses() -> None:
     started = MessageStarted("m", Role.MODEL, losses=(loss,))
     step = StepFinished("model call 1", losses=(loss,))
     for event in (text, result, started, step):
-        assert "anthropic" not in repr(shown_event(event)).lower()
-    shown: Any = shown_event(started)
+        assert "anthropic" not in repr(show_event(event)).lower()
+    shown: Any = show_event(started)
     assert (shown.losses[0].what, shown.losses[0].which) == (Lost.setting, "seed")

@@ -254,6 +254,7 @@ class Inputs:
         of several."""
         if (current := _CALL.get()) in self._calls:
             return current
+        # A call that begins from now on cannot be the one: the server has asked already.
         able = list(self._calls)
         self._undecided += 1
         self._wake()
@@ -261,8 +262,10 @@ class Inputs:
             while True:
                 running = [call for call in able if call in self._calls]
                 if len(running) < 2:
+                    # One that ended without the server's answer may be the one that it asks for.
                     gone = [call for call in able if call not in self._calls]
                     return running[0] if running and all(call.answered for call in gone) else None
+                # Each running call may have asked one of the requests that wait here: none can be told.
                 if self._undecided >= len(running):
                     return None
                 await self._changed.wait()

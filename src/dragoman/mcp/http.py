@@ -103,18 +103,16 @@ class _Client(httpx2.AsyncClient):
         except OAuthFlowError as error:
             return self._fail(request, Failure("status", f"signing in failed: {_words(error)}"))
         except BaseException as error:
+            # `SignInNeeded` is no Exception, so that the library does not log it with its traceback.
             failure = getattr(error, "failure", None)
             if isinstance(failure, Failure):
                 return self._fail(request, failure)
             raise
-        if response.status_code == 404 and _SESSION in request.headers:
+        failure = _failure_of(request, response)
+        if failure is not None:
             await response.aclose()
-            return self._fail(
-                request, Failure("forgotten", "it does not know the session any more")
-            )
-        if response.status_code >= 400 and not _is_json(response):
-            await response.aclose()
-            return self._fail(request, Failure("status", _refusal(response.status_code)))
+            return self._fail(request, failure)
+        # Streams of events are bounded by the library, each event by itself.
         if _is_json(response):
             response.stream = _Bounded(response.stream, self._most)
         return response
@@ -157,6 +155,15 @@ class _Bounded(httpx2.AsyncByteStream):
 def _most(max_result: int) -> int:
     """Returns the most bytes of an answer: base64 and JSON make a result longer, and lists of tools are answers too."""
     return 2 * max_result + 1_000_000
+
+
+def _failure_of(request: httpx2.Request, response: httpx2.Response) -> Failure | None:
+    """Returns what a response says is wrong, or None if the library is to read it."""
+    if response.status_code == 404 and _SESSION in request.headers:
+        return Failure("forgotten", "it does not know the session any more")
+    if response.status_code >= 400 and not _is_json(response):
+        return Failure("status", _refusal(response.status_code))
+    return None
 
 
 def _is_json(response: httpx2.Response) -> bool:

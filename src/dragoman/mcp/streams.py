@@ -82,6 +82,7 @@ async def wait_for_end(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0
         if patience <= 0.0:
             for task in running:
                 task.cancel()
+        # Cancelled again each second: code of a library may swallow a cancellation.
         try:
             _, late = await asyncio.wait(running, timeout=patience or 1.0)
             running, patience = [*late], 0.0

@@ -177,6 +177,7 @@ def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> 
         id=run.task_id or run.id,
         now=run.updated_at or run.created_at,
     )
+    # Joined deltas make the same task, in fewer steps.
     encoder = a2a.encoder(**envelope)
     seen = show_events(call, compact(events))
     after = a2a.aggregated([item for event in seen for item in encoder.objects(event)])
@@ -188,6 +189,7 @@ def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> 
         *([question] if question else []),
         *if_list(after.get("history")),
     ]
+    # An artifact that a later run sends again takes the place of the first, where that stands.
     artifacts = {
         artifact["artifactId"]: artifact
         for artifact in [*if_list(task.get("artifacts")), *if_list(after.get("artifacts"))]

@@ -24,7 +24,7 @@ from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.serve.core.cache_marks import without_cache_marks
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.policy import AgentPolicy, apply_policy, client_tools, of_client
+from dragoman.serve.core.policy import AgentPolicy, apply_policy, blame_client, client_tools
 from dragoman.serve.core.record import Record, find_waiting_task
 from dragoman.serve.core.shown import AgentAnswer
 from dragoman.serve.core.threads import resource_of
@@ -129,7 +129,7 @@ class AgentBackend:
                 if isinstance(last, RunFinished | RunError):
                     record.note(run.so_far())
                 if isinstance(last, RunError):
-                    error = of_client(last.error, request.tools)
+                    error = blame_client(last.error, request.tools)
                     if error is not last.error:
                         raise error
                 if events := client_answer.feed(step.events):

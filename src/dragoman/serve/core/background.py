@@ -29,7 +29,8 @@ async def begin_in_background(
     *,
     strict: bool,
 ) -> None:
-    """Begins to make an answer: a run of the call's id, which goes on by itself. `strict`: only where it is kept that there is one.
+    """Begins to make an answer: a run with the call's id, which goes on by itself. `strict`: only if the
+    store keeps that there is one.
 
     Raises:
         OverloadedError: the server makes no such answers now, or as many as it may.
@@ -41,7 +42,7 @@ async def begin_in_background(
         check_room(call)
         await record.begin(strict=strict)
         try:
-            await call.service.runs.record(_Answer(call, events, record), thread_id)
+            await call.service.runs.record(_AnswerSource(call, events, record), thread_id)
         except DragomanError:
             await record.forget()  # the client is answered that nothing was begun
             raise
@@ -51,7 +52,7 @@ async def begin_in_background(
 
 
 def public_events(events: Sequence[Event]) -> Sequence[Event]:
-    """Events with their errors as a client may read them."""
+    """Returns events with their errors as a client may read them."""
     if not any(type(event) is RunError for event in events):
         return events
     return [
@@ -63,7 +64,7 @@ def public_events(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def check_room(call: Call) -> None:
-    """Raises where nothing more may go on without its client.
+    """Checks that one more answer may go on without its client.
 
     Raises:
         OverloadedError: the server makes no answers in the background now, or as many as it may.
@@ -80,8 +81,8 @@ def check_room(call: Call) -> None:
         )
 
 
-class _Answer:
-    """An answer's events as those of a run."""
+class _AnswerSource:
+    """The events of an answer as the `Source` of a run."""
 
     def __init__(
         self, call: Call, events: AsyncGenerator[list[Event], None], record: Record

@@ -26,14 +26,14 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.orchestration.interrupts import WaitingCall
+from dragoman.orchestration.interrupts import WaitingCall, since_model
 from dragoman.repair import OpenCall
 from dragoman.serve.core.call import Api
 
 __all__ = [
     "RESERVED",
     "dump_interrupt",
-    "interrupts_in",
+    "load_interrupt",
     "nothing_waits",
     "resumes_in",
     "sign",
@@ -47,19 +47,19 @@ RESERVED: Mapping[Reason, str] = {
     "input": "request_answer",
     "auth": "request_sign_in",
 }
-"""What is waited for → name of the tool whose call says so. What the client's own tools are called stands with them."""
-_OPTIONS = 100
+"""What a run waits for → name of the tool whose call says so. Calls of the client's own tools wait by
+themselves."""
+_MOST_OPTIONS = 100
 """Alternatives of a schema that are looked at."""
 _REASONS: Mapping[str, Reason] = {name: reason for reason, name in RESERVED.items()}
 
 
 def dump_interrupt(interrupt: Interrupt, api: Api) -> Content:
-    """What the client is given of something that a run waits for."""
-    own = api.dump_interrupt(interrupt)
-    if own is not None:
-        return own
-    call = interrupt.call
-    expires = interrupt.expires_at
+    """Returns what the client is given of something that a run waits for."""
+    piece = api.dump_interrupt(interrupt)
+    if piece is not None:
+        return piece
+    call, expires_at = interrupt.call, interrupt.expires_at
     fields: dict[str, Any] = {
         "tool": call and call.name,
         "arguments": call and dict(call.arguments),
@@ -67,14 +67,33 @@ def dump_interrupt(interrupt: Interrupt, api: Api) -> Content:
         "schema": interrupt.schema,
         "url": interrupt.metadata.get("url"),
         "editable": interrupt.editable or None,
-        "expires_at": expires and expires.isoformat(),
-        "id": interrupt.id
-        if interrupt.signature
-        else None,  # clients of some formats make call ids of their own
+        "expires_at": expires_at and expires_at.isoformat(),
+        # Clients of some formats make call ids of their own: what is signed is known by this one.
+        "id": interrupt.id if interrupt.signature else None,
         "signature": interrupt.signature,
     }
-    given = {name: value for name, value in fields.items() if value is not None}
-    return ToolCallPart(interrupt.id, RESERVED[interrupt.reason], given, run_by="client")
+    arguments = {name: value for name, value in fields.items() if value is not None}
+    return ToolCallPart(interrupt.id, RESERVED[interrupt.reason], arguments, run_by="client")
+
+
+def load_interrupt(piece: Content, api: Api) -> Interrupt | None:
+    """Returns what a piece, as a client sends it back, says that is waited for; None if it is another
+    piece. Nobody has checked it."""
+    if isinstance(piece, ProviderPart):
+        return api.load_interrupt(piece)
+    if not isinstance(piece, ToolCallPart) or (reason := _REASONS.get(piece.name)) is None:
+        return None
+    fields = piece.arguments
+    interrupt_id = if_text(fields.get("id")) or piece.id
+    arguments = dict(if_object(fields.get("arguments")))
+    return Interrupt(
+        interrupt_id,
+        reason,
+        call=ToolCallPart(interrupt_id, if_text(fields.get("tool")), arguments),
+        message=if_text(fields.get("message")) or None,
+        schema=if_object(fields.get("schema")) or None,
+        signature=if_text(fields.get("signature")) or None,
+    )
 
 
 def sign(resume: Resume, interrupt: Interrupt) -> Resume:
@@ -94,190 +113,169 @@ def nothing_waits(interrupt_id: str) -> InvalidRequestError:
     )
 
 
-def interrupts_in(message: Message, api: Api) -> dict[str, Interrupt]:
-    """What a message, as a client sends it back, says that is waited for, by the id that the client's answer has. Nobody has checked it."""
-    return {
-        piece.id if isinstance(piece, ToolCallPart) else interrupt.id: interrupt
-        for piece in message.content
-        if (interrupt := _interrupt_of(piece, api)) is not None
-    }
-
-
 def waiting_in(pending: Sequence[Interrupt]) -> dict[str, Interrupt]:
-    """What a client is asked for beside its tools, by the id that its answer has."""
+    """Returns what a client is asked beside its tools, by the id that its answer has."""
     return {interrupt.id: interrupt for interrupt in pending if interrupt.reason in RESERVED}
 
 
 def resumes_in(
     messages: Sequence[Message], waiting: Mapping[str, Interrupt], api: Api
 ) -> tuple[list[Message], list[Resume]]:
-    """The client's answers to what is waited for, and the messages without them. `waiting`: by the id that the answer has.
+    """Returns the messages without the client's answers to what is waited for, and these answers.
+    `waiting`: by the id that the answer has.
 
     Raises:
         InvalidRequestError: one cannot be understood.
     """
-    found: list[Resume] = []
-    left: list[Message] = []
+    resumes: list[Resume] = []
+    remaining: list[Message] = []
     for message in messages:
-        kept: list[Content] = []
-        for piece in message.content if message.role is Role.USER else ():
-            resume = _resume(piece, waiting, api)
+        if message.role is not Role.USER:
+            remaining.append(message)
+            continue
+        content: list[Content] = []
+        for piece in message.content:
+            resume = _load_resume(piece, waiting, api)
             if resume is None:
-                kept.append(piece)
+                content.append(piece)
             else:
-                found.append(resume)
-        if message.role is not Role.USER or len(kept) == len(message.content):
-            left.append(message)
-        elif kept:
-            left.append(message.replace(content=tuple(kept)))
-    return left, found
+                resumes.append(resume)
+        remaining += _with_content(message, content)
+    return remaining, resumes
 
 
 def without_interrupts(messages: Sequence[Message], api: Api) -> list[Message]:
-    """The messages without what was asked so, and without the answers to it."""
+    """Returns the messages without what was asked, and without the answers to it."""
     ids: set[str] = set()
-    left: list[Message] = []
+    remaining: list[Message] = []
     for message in messages:
-        ids |= interrupts_in(message, api).keys()
-        kept = [
+        ids |= _interrupts_of(message, api).keys()
+        content = [
             piece
             for piece in message.content
-            if not _is_interrupt(piece, api) and not _answers(piece, ids, api)
+            if load_interrupt(piece, api) is None and not _answers(piece, ids, api)
         ]
-        if len(kept) == len(message.content):
-            left.append(message)
-        elif kept:
-            left.append(message.replace(content=tuple(kept)))
-    return left
+        remaining += _with_content(message, content)
+    return remaining
 
 
 def with_asked_calls(messages: Sequence[Message], api: Api) -> tuple[list[Message], list[Resume]]:
-    """The conversation with the calls that were asked about in the last answer, and what the client said to them. All of it may be made up.
+    """Returns the conversation with the calls that were asked about in the last answer, and what the
+    client answered. All of it may be made up.
 
     Raises:
         InvalidRequestError: an answer cannot be understood.
     """
-    last = max(
-        (at for at, message in enumerate(messages) if message.role is Role.MODEL), default=None
-    )
-    waiting = {} if last is None else interrupts_in(messages[last], api)
-    end = 0 if last is None else last + 1
+    end = since_model(messages)
+    waiting = _interrupts_of(messages[end - 1], api) if end else {}
     tail, resumes = resumes_in(messages[end:], waiting, api)
-    if last is None or not waiting:
+    if not waiting:
         return [*without_interrupts(messages[:end], api), *tail], []
     answered = {resume.interrupt_id for resume in resumes}
     content: list[Content] = []
     marks: list[Content] = []
-    for piece in messages[last].content:
-        interrupt = next(
-            iter(interrupts_in(messages[last].replace(content=(piece,)), api).values()), None
-        )
+    for piece in messages[end - 1].content:
+        interrupt = load_interrupt(piece, api)
         if interrupt is None:
             content.append(piece)
         elif interrupt.id in answered and interrupt.call is not None:
-            if interrupt.reason != "approval":
-                marks.append(_waiting_for(interrupt, interrupt.call, len(content)).mark())
+            if interrupt.reason != "approval":  # an approval follows from the call alone
+                open_call = OpenCall(0, len(content), 0, interrupt.call)
+                marks.append(WaitingCall(open_call, (interrupt,)).mark())
             content.append(interrupt.call)
-    noted = [Message.user(*marks)] if marks else []
-    model = [messages[last].replace(content=tuple(content))] if content else []
-    return [*without_interrupts(messages[:last], api), *model, *noted, *tail], resumes
+    model = [messages[end - 1].replace(content=tuple(content))] if content else []
+    notes = [Message.user(*marks)] if marks else []
+    return [*without_interrupts(messages[: end - 1], api), *model, *notes, *tail], resumes
 
 
-def _waiting_for(interrupt: Interrupt, call: ToolCallPart, place: int) -> WaitingCall:
-    return WaitingCall(OpenCall(0, place, 0, call), (interrupt,))
+def _with_content(message: Message, content: Sequence[Content]) -> list[Message]:
+    """Returns the message with what remains of its content; nothing if nothing remains."""
+    if len(content) == len(message.content):
+        return [message]
+    return [message.replace(content=tuple(content))] if content else []
 
 
-def _is_interrupt(piece: Content, api: Api) -> bool:
-    return _interrupt_of(piece, api) is not None
+def _interrupts_of(message: Message, api: Api) -> dict[str, Interrupt]:
+    """Returns what a message says that is waited for, by the id that the client's answer has."""
+    interrupts: dict[str, Interrupt] = {}
+    for piece in message.content:
+        interrupt = load_interrupt(piece, api)
+        if interrupt is not None:
+            answer_id = piece.id if isinstance(piece, ToolCallPart) else interrupt.id
+            interrupts[answer_id] = interrupt
+    return interrupts
 
 
 def _answers(piece: Content, ids: set[str], api: Api) -> bool:
     if isinstance(piece, ToolResultPart):
         return piece.id in ids
-    own = _own_resume(piece, api)
-    return own is not None and own.interrupt_id in ids
+    resume = api.load_resume(piece) if isinstance(piece, ProviderPart) else None
+    return resume is not None and resume.interrupt_id in ids
 
 
-def _interrupt_of(piece: Content, api: Api) -> Interrupt | None:
+def _load_resume(piece: Content, waiting: Mapping[str, Interrupt], api: Api) -> Resume | None:
+    """Returns the client's answer, if a piece is one."""
     if isinstance(piece, ProviderPart):
-        return api.load_interrupt(piece)
-    if not isinstance(piece, ToolCallPart) or (reason := _REASONS.get(piece.name)) is None:
+        resume = api.load_resume(piece)
+        if resume is None:
+            return None
+        if resume.interrupt_id not in waiting:
+            raise nothing_waits(resume.interrupt_id)
+        return sign(resume, waiting[resume.interrupt_id])
+    if not isinstance(piece, ToolResultPart) or piece.id not in waiting:
         return None
-    fields = piece.arguments
-    call = ToolCallPart(
-        if_text(fields.get("id")) or piece.id,
-        if_text(fields.get("tool")),
-        dict(if_object(fields.get("arguments"))),
-    )
-    schema = if_object(fields.get("schema")) or None
-    signature, message = (
-        if_text(fields.get("signature")) or None,
-        if_text(fields.get("message")) or None,
-    )
-    interrupt_id = if_text(fields.get("id")) or piece.id
-    return Interrupt(
-        interrupt_id, reason, call=call, message=message, schema=schema, signature=signature
-    )
+    return _answer_by_result(waiting[piece.id], piece)
 
 
-def _resume(piece: Content, waiting: Mapping[str, Interrupt], api: Api) -> Resume | None:
-    if (own := _own_resume(piece, api)) is not None:
-        if (interrupt := waiting.get(own.interrupt_id)) is None:
-            raise nothing_waits(own.interrupt_id)
-        return sign(own, interrupt)
-    if not isinstance(piece, ToolResultPart) or (interrupt := waiting.get(piece.id)) is None:
-        return None
-    if piece.is_error:  # the client has no such tool, or nobody answered
+def _answer_by_result(interrupt: Interrupt, result: ToolResultPart) -> Resume:
+    if result.is_error:  # the client has no such tool, or nobody answered
         return interrupt.cancel()
-    text, value = _values(piece.result)
+    text, value = _read_result(result.result)
     if if_object(value).get("cancelled") is True:
         return interrupt.cancel()
     if interrupt.reason == "approval":
-        return _approval(interrupt, value)
-    if interrupt.schema is None or not isinstance(text, str):
+        return _load_approval(interrupt, value)
+    if interrupt.schema is None or not isinstance(text, str) or _takes_text(interrupt.schema):
         return interrupt.answer(text)
-    return interrupt.answer(text if _takes_text(interrupt.schema) else value)
+    return interrupt.answer(value)
 
 
 def _takes_text(schema: Mapping[str, Any]) -> bool:
-    """True if an answer may be a text, as far as the top of the schema says. The schema may be one that the client
-    made up, so it is not evaluated here: what was signed is checked when the run goes on."""
+    """True if an answer may be a text, as far as the top of the schema says. The schema may be one
+    that the client made up, so it is not evaluated here: what was signed is checked when the run goes
+    on."""
     types = schema.get("type")
     if types is None and ("enum" in schema or "const" in schema):
-        choices = [*if_list(schema.get("enum"))[:_OPTIONS], schema.get("const")]
+        choices = [*if_list(schema.get("enum"))[:_MOST_OPTIONS], schema.get("const")]
         return any(isinstance(choice, str) for choice in choices)
     if types is None:
-        options = if_list(schema.get("anyOf"))[:_OPTIONS]
+        options = if_list(schema.get("anyOf"))[:_MOST_OPTIONS]
         types = [if_object(option).get("type", "string") for option in options] or "string"
     return "string" in (types if isinstance(types, list) else [types])
 
 
-def _own_resume(piece: Content, api: Api) -> Resume | None:
-    return api.load_resume(piece) if isinstance(piece, ProviderPart) else None
-
-
-def _approval(interrupt: Interrupt, value: Any) -> Resume:
-    fields = {"approved": value} if isinstance(value, bool) else if_object(value)
-    approved, reason, arguments = (
-        fields.get("approved"),
-        fields.get("reason"),
-        fields.get("arguments"),
+def _load_approval(interrupt: Interrupt, value: Any) -> Resume:
+    fields: Mapping[str, Any] = if_object(value)
+    if isinstance(value, bool):
+        fields = {"approved": value}
+    approved, reason, arguments = map(fields.get, ("approved", "reason", "arguments"))
+    is_understood = (
+        isinstance(approved, bool)
+        and isinstance(reason, str | None)
+        and isinstance(arguments, dict | None)
     )
-    given = None if arguments is None else if_object(arguments)
-    if (
-        not isinstance(approved, bool)
-        or not isinstance(reason, str | None)
-        or not isinstance(arguments, dict | None)
-    ):
+    if not is_understood:
         raise InvalidRequestError(
             f"the result of {RESERVED['approval']} {interrupt.id!r:.100} cannot be understood; give the JSON "
             '{"approved": true} or {"approved": false, "reason": "…"}'
         )
-    return interrupt.approve(given) if approved else interrupt.deny(reason)
+    if not approved:
+        return interrupt.deny(reason)
+    return interrupt.approve(None if arguments is None else if_object(arguments))
 
 
-def _values(result: Any) -> tuple[Any, Any]:
-    """A result as it is, and as the JSON that its text says."""
+def _read_result(result: Any) -> tuple[Any, Any]:
+    """Returns a result as it is, and as the JSON that its text says."""
     if isinstance(result, tuple):
         pieces = cast("tuple[Content, ...]", result)
         result = "".join([piece.text for piece in pieces if isinstance(piece, TextPart)])

@@ -14,16 +14,16 @@ from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import speaks
 from dragoman.repair import open_calls
 from dragoman.request import ModelRequest, RunRequest, ServerTool, Settings, ToolSpec
-from dragoman.serve.core.fields import foreign_losses, one_candidate, option_losses
+from dragoman.serve.core.fields import foreign_losses, limit_candidates, option_losses
 from dragoman.serve.core.interrupts import RESERVED
 from dragoman.tools import Tool, Toolset
 
 __all__ = [
     "AgentPolicy",
     "apply_policy",
+    "blame_client",
     "check_results",
     "client_tools",
-    "of_client",
     "unasked_result",
 ]
 
@@ -78,16 +78,16 @@ def apply_policy(
     losses: list[Loss] = []
     schema: Mapping[str, Any] | None = None
     if isinstance(request, ModelRequest):
-        single, losses = one_candidate(request, wire)
+        single, losses = limit_candidates(request, wire)
         losses += foreign_losses(single, wire)
         schema = request.output_schema
     elif request.options:
         losses += option_losses(wire, request.options)
-    taken = [tool.name for tool in agent_tools if isinstance(tool, Tool)]
-    tools = _tools(request.tools, policy, taken, losses)
-    settings, schema = _settings(request.settings or Settings(), schema, policy, losses)
-    messages = _messages(request.messages, policy, losses)
-    tools, settings = _chosen(tools, settings, losses)
+    agent_names = [tool.name for tool in agent_tools if isinstance(tool, Tool)]
+    tools = _admit_tools(request.tools, policy, agent_names, losses)
+    settings, schema = _admit_settings(request.settings or Settings(), schema, policy, losses)
+    messages = _admit_messages(request.messages, policy, losses)
+    tools, settings = _apply_choice(tools, settings, losses)
     changed: dict[str, Any] = {"messages": messages, "tools": tools, "settings": settings}
     if isinstance(request, ModelRequest):
         changed["output_schema"] = schema
@@ -99,43 +99,54 @@ def client_tools(request: ModelRequest) -> tuple[ToolSpec, ...]:
     return tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
 
 
-def of_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -> DragomanError:
-    """What a run failed with, as the client's fault where it is: the tools of sets are known only once it runs."""
+def blame_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -> DragomanError:
+    """Returns what a run failed with, as the client's fault if one of its tools has a name that is
+    taken: the tools of sets are known only once the run has begun."""
     if not isinstance(error, ToolError):
         return error
     name = next((tool.name for tool in tools if f"named {tool.name!r}" in error.message), None)
-    return error if name is None else _taken(name)
+    return error if name is None else _name_taken(name)
 
 
 def check_results(
     before: Sequence[Message], new: Sequence[Message], resumes: Sequence[Resume], *, trusted: bool
 ) -> None:
-    """Refuses results of calls that the client was not given, and calls of its own, or made up by it, that it leaves without one. `trusted`:
-    what stands before is as this server kept it.
+    """Refuses results of calls that the client was not given, and calls of its own, or made up by
+    it, that it leaves without one. `trusted`: the messages before are as this server kept them.
 
     Raises:
         InvalidRequestError: there is one.
     """
-    calls = [
-        call
+    client_calls = {
+        call.id
         for message in before
         for call in message.tool_calls
         if call.run_by == "client" or not trusted
-    ]
-    calls += [call for message in new for call in message.tool_calls if message.role is Role.MODEL]
-    given = {call.id for call in calls}
+    }
+    for message in new:
+        if message.role is Role.MODEL:
+            client_calls |= {call.id for call in message.tool_calls}
     for message in new:
         for result in message.tool_results:
-            if result.run_by != "provider" and result.id not in given:
+            if result.run_by != "provider" and result.id not in client_calls:
                 raise unasked_result(result.id)
-    messages, answered = [*before, *new], {resume.interrupt_id for resume in resumes}
-    for one in () if speaks(messages) else open_calls(messages):
-        if trusted and answered and one.call.run_by == "client" and one.position < len(before):
+    _check_answered(before, new, {resume.interrupt_id for resume in resumes}, trusted=trusted)
+
+
+def _check_answered(
+    before: Sequence[Message], new: Sequence[Message], resumed: set[str], *, trusted: bool
+) -> None:
+    messages = [*before, *new]
+    if speaks(messages):
+        return
+    for open_call in open_calls(messages):
+        call, is_stored = open_call.call, trusted and open_call.position < len(before)
+        if is_stored and resumed and call.run_by == "client":
             continue  # something else of the round is answered first
-        theirs = one.call.run_by == "client" or not trusted or one.position >= len(before)
-        if theirs and one.call.id not in answered:
+        is_clients = call.run_by == "client" or not is_stored
+        if is_clients and call.id not in resumed:
             raise InvalidRequestError(
-                f"the call {one.call.id!r:.100} of {one.call.name!r:.100} has no result; send one for each call of the last answer"
+                f"the call {call.id!r:.100} of {call.name!r:.100} has no result; send one for each call of the last answer"
             )
 
 
@@ -146,88 +157,89 @@ def unasked_result(call_id: str) -> InvalidRequestError:
     )
 
 
-def _taken(name: str) -> InvalidRequestError:
+def _name_taken(name: str) -> InvalidRequestError:
     return InvalidRequestError(f"a tool cannot be called {name!r:.100} here; give it another name")
 
 
-def _messages(
+def _admit_messages(
     messages: Sequence[Message], policy: AgentPolicy, losses: list[Loss]
 ) -> tuple[Message, ...]:
-    system = [at for at, message in enumerate(messages) if message.role is Role.SYSTEM]
+    system = [index for index, message in enumerate(messages) if message.role is Role.SYSTEM]
     if not system or policy.system == "keep":
         return tuple(messages)
     if policy.system == "refuse":
         raise InvalidRequestError("this server takes no system texts from clients; leave them out")
-    losses += [
-        Loss(at, None, Lost.system_message, "the server takes none from clients") for at in system
-    ]
+    why = "the server takes none from clients"
+    losses += [Loss(index, None, Lost.system_message, why) for index in system]
     return tuple([message for message in messages if message.role is not Role.SYSTEM])
 
 
-def _tools(
-    asked: Sequence[ToolSpec | ServerTool],
+def _admit_tools(
+    requested: Sequence[ToolSpec | ServerTool],
     policy: AgentPolicy,
-    taken: Collection[str],
+    agent_names: Collection[str],
     losses: list[Loss],
 ) -> tuple[ToolSpec, ...]:
-    tools = [tool for tool in asked if isinstance(tool, ToolSpec)]
-    others = [tool for tool in asked if not isinstance(tool, ToolSpec)]
+    tools = [tool for tool in requested if isinstance(tool, ToolSpec)]
     losses += [
         Loss(None, None, Lost.tool, "the agent's provider is not the client's", tool.name)
-        for tool in others
+        for tool in requested
+        if isinstance(tool, ServerTool)
     ]
     if tools and policy.tools == "refuse":
         raise InvalidRequestError("this server takes no tools from clients; leave them out").at(
             field="tools"
         )
     if policy.tools == "drop":
-        losses += [
-            Loss(None, None, Lost.tool, "the server takes none from clients", tool.name)
-            for tool in tools
-        ]
+        why = "the server takes none from clients"
+        losses += [Loss(None, None, Lost.tool, why, tool.name) for tool in tools]
         return ()
+    _check_names(tools, agent_names)
+    # A reserved tool answers what an earlier run asked: the model does not know it.
+    return tuple([tool for tool in tools if tool.name not in RESERVED.values()])
+
+
+def _check_names(tools: Sequence[ToolSpec], agent_names: Collection[str]) -> None:
     names: set[str] = set()
     for tool in tools:
         if not tool.name:
             raise InvalidRequestError("a tool of the request has no name; give it one").at(
                 field="tools"
             )
-        if tool.name in taken:
-            raise _taken(tool.name)
+        if tool.name in agent_names:
+            raise _name_taken(tool.name)
         if tool.name in names:
             raise InvalidRequestError(
                 f"two tools of the request are called {tool.name!r:.100}; give each its own name"
             ).at(field="tools")
         names.add(tool.name)
-    return tuple(
-        [tool for tool in tools if tool.name not in RESERVED.values()]
-    )  # the model does not know these
 
 
-def _settings(
+def _admit_settings(
     settings: Settings,
     schema: Mapping[str, Any] | None,
     policy: AgentPolicy,
     losses: list[Loss],
 ) -> tuple[Settings, Mapping[str, Any] | None]:
-    if policy.settings is not None:
-        fields = settings.__struct_fields__
-        fixed = [
-            name
-            for name in fields
-            if name not in policy.settings and getattr(settings, name) is not None
-        ]
-        settings = msgspec.structs.replace(settings, **dict.fromkeys(fixed, None))
-        if schema is not None and "output_schema" not in policy.settings:
-            schema, fixed = None, [*fixed, "output_schema"]
-        losses += [Loss(None, None, Lost.setting, "the server sets it", name) for name in fixed]
+    if policy.settings is None:
+        return settings, schema
+    refused = [
+        name
+        for name in settings.__struct_fields__
+        if name not in policy.settings and getattr(settings, name) is not None
+    ]
+    settings = msgspec.structs.replace(settings, **dict.fromkeys(refused, None))
+    if schema is not None and "output_schema" not in policy.settings:
+        schema, refused = None, [*refused, "output_schema"]
+    losses += [Loss(None, None, Lost.setting, "the server sets it", name) for name in refused]
     return settings, schema
 
 
-def _chosen(
+def _apply_choice(
     tools: tuple[ToolSpec, ...], settings: Settings, losses: list[Loss]
 ) -> tuple[tuple[ToolSpec, ...], Settings]:
-    """A client chooses among its own tools; the agent's are not its business."""
+    """Returns the tools and settings that a client's `tool_choice` leaves. A client chooses among its
+    own tools only."""
     choice = settings.tool_choice
     if choice is None:
         return tools, settings

@@ -38,18 +38,18 @@ _GROWTH = 1.5
 
 
 class Waiting:
-    """Who waits, by the key of what may change."""
+    """The calls that wait for a change, by the key of what may change."""
 
     def __init__(self) -> None:
         self._events: dict[tuple[str, ...], set[anyio.Event]] = {}
 
     def __len__(self) -> int:
-        """How many keys are waited for."""
+        """Returns how many keys are waited for."""
         return len(self._events)
 
     @contextmanager
     def change(self, key: tuple[str, ...]) -> Generator[anyio.Event]:
-        """What is set by the next change, from now on."""
+        """Gives an event that is set by the next change from now on."""
         event = anyio.Event()
         self._events.setdefault(key, set()).add(event)
         try:
@@ -61,13 +61,14 @@ class Waiting:
                 del self._events[key]
 
     def changed(self, key: tuple[str, ...]) -> None:
-        """Wakes who waits for it."""
+        """Wakes the calls that wait for a change of this key."""
         for event in self._events.get(key, ()):
             event.set()
 
 
 def look_seconds() -> Iterator[float]:
-    """How long who waits does so before looking whether another process made the change: ever longer, up to a quarter of a minute."""
+    """Yields the seconds to wait before looking whether another process made the change: ever longer, up
+    to a quarter of a minute."""
     seconds = _FIRST_SECONDS
     while True:
         yield seconds
@@ -136,8 +137,8 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold. It may be
-        entered again where the store is a URL.
+        """Serves until the block is left, which ends what goes on in the background and gives back what
+        stores and backends hold. It may be entered again if the store is a URL.
 
         Raises:
             SettingsError: several processes keep answers in memory.
@@ -153,16 +154,16 @@ class Service:
                 try:
                     yield
                 finally:
-                    self.runs.interrupt(_ends())
+                    self.runs.interrupt(_ending_error())
                     pruning.cancel()
                     await asyncio.wait([pruning])
                     await self.webhooks.close()
         finally:
             self._was_closed = True
             with anyio.CancelScope(shield=True):
-                for each in (*self.backends, self.answers):
+                for holder in (*self.backends, self.answers):
                     try:
-                        await each.close()
+                        await holder.close()
                     except Exception:  # noqa: BLE001 - the others are to be closed too
                         _LOG.exception("what a server held could not be closed")
 
@@ -174,8 +175,8 @@ class Service:
     def interrupt(self) -> None:
         """Ends all calls and runs that go on: their clients read why."""
         self.gate.closed = True
-        self.runs.interrupt(_ends())
-        self.gate.interrupt(_ends())
+        self.runs.interrupt(_ending_error())
+        self.gate.interrupt(_ending_error())
 
     def _warn_of_keys(self) -> None:
         """Warns of each model that has no key: its clients could not be answered."""
@@ -185,32 +186,34 @@ class Service:
                     _LOG.warning("%s cannot be asked: %s", model, error.message)
 
     async def _prune(self) -> None:
-        """Forgets answers and runs that are old, now and then. A store of the user's looks after itself where it cannot."""
-        found: list[Any] = [getattr(each, "prune", None) for each in (self.answers, self.log)]
-        prunes = [prune for prune in found if prune is not None]
-        if not prunes or (kept := self.limits.kept_seconds) is None:
+        """Forgets old answers and runs now and then. A user's own store that cannot be pruned looks after
+        itself."""
+        stores: tuple[Any, ...] = (self.answers, self.log)
+        prunes = [store.prune for store in stores if hasattr(store, "prune")]
+        seconds = self.limits.kept_seconds
+        if not prunes or seconds is None:
             return
         while True:
             for prune in prunes:
                 try:
-                    await prune(self.clock() - timedelta(seconds=kept))
+                    await prune(self.clock() - timedelta(seconds=seconds))
                 except Exception:  # noqa: BLE001 - it is tried again
                     _LOG.exception("old answers could not be forgotten")
-            await anyio.sleep(min(_PRUNE_SECONDS, kept))
+            await anyio.sleep(min(_PRUNE_SECONDS, seconds))
 
     def observe(self, call: Observed) -> None:
-        """A call is over."""
+        """Counts and logs a call that is over."""
         self.metrics.observe(call)
         log_call(call)
 
     async def models(self, caller: Caller) -> list[ModelInfo]:
-        """What a client may name, each name once."""
-        found: dict[str, ModelInfo] = {}
+        """Returns what a client may name, each name once."""
+        models: dict[str, ModelInfo] = {}
         for backend in self.backends:
             for model in await backend.models():
                 if caller.may_use(model.name):
-                    found.setdefault(model.name, model)
-        return list(found.values())
+                    models.setdefault(model.name, model)
+        return list(models.values())
 
     def backend(self, model: str, caller: Caller) -> Offer:
         """Returns the backend that answers to a name. A name that the caller may not use is as if it
@@ -227,7 +230,7 @@ class Service:
         ).at(field="model")
 
 
-def _ends() -> OverloadedError:
+def _ending_error() -> OverloadedError:
     return OverloadedError(
         "the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS
     )

@@ -35,10 +35,10 @@ from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import RESERVED, dump_interrupt
 from dragoman.serve.core.threads import name_of, resource_of
 
-__all__ = ["AgentAnswer", "note_and_show", "show_events", "shown_event"]
+__all__ = ["AgentAnswer", "note_and_show", "show_event", "show_events"]
 
-_BEHIND = 1_000_000
-"""Places behind all that a model's message has."""
+_LAST_INDEX = 1_000_000
+"""Index of a part behind all that a model's message has."""
 _replace = msgspec.structs.replace
 _WHY = "the model behind the agent does not take it"
 
@@ -46,36 +46,41 @@ _WHY = "the model behind the agent does not take it"
 def show_events(call: Call, events: Sequence[Event]) -> list[Event]:
     """Returns the events of a run as its client gets them."""
     resource = resource_of(call)
-    return [
-        event if type(event) is PartDelta else _of_client(shown_event(event), resource)
-        for event in events
-    ]
+    shown: list[Event] = []
+    for event in events:
+        if type(event) is PartDelta:  # nearly all of a stream
+            shown.append(event)
+        elif isinstance(event, RunStarted):
+            thread = None if event.thread_id is None else name_of(resource, event.thread_id)
+            shown.append(_replace(event, thread_id=thread, resource_id=None))
+        else:
+            shown.append(show_event(event))
+    return shown
 
 
-def _of_client(event: Event, resource: str) -> Event:
-    if not isinstance(event, RunStarted):
-        return event
-    thread = None if event.thread_id is None else name_of(resource, event.thread_id)
-    return _replace(event, thread_id=thread, resource_id=None)
+def note_and_show(call: Call, events: Sequence[Event]) -> list[Event]:
+    """Notes events of a run for metrics and logs. Returns them as its client gets them."""
+    call.observed.add(events)
+    return show_events(call, events)
 
 
-def shown_event(event: Event) -> Event:
-    """One of them."""
+def show_event(event: Event) -> Event:
+    """Returns an event without what it says of the provider behind the agent."""
     if isinstance(event, MessageStarted):
-        return _replace(event, native=None, origin=None, losses=_neutral(event.losses))
+        return _replace(event, native=None, origin=None, losses=_neutral_losses(event.losses))
     if isinstance(event, MessageFinished):
         return _replace(event, native=None, origin=None)
     if isinstance(event, StepFinished) and event.losses:
-        return _replace(event, losses=_neutral(event.losses))
+        return _replace(event, losses=_neutral_losses(event.losses))
     if isinstance(event, PartStarted | PartFinished):
-        part = _shown_part(event.part)
+        part = _without_native(event.part)
         return event if part is event.part else _replace(event, part=part)
     if isinstance(event, RunError):
         return _replace(event, error=public(event.error))
     return event
 
 
-def _shown_part(part: Any) -> Any:
+def _without_native(part: Any) -> Any:
     if isinstance(part, ProviderPart | MarkPart):  # these are nothing but their `native`
         return part
     if isinstance(part, ToolResultPart) and part.is_content:
@@ -85,19 +90,13 @@ def _shown_part(part: Any) -> Any:
     return _replace(part, native=None) if part.native else part
 
 
-def _neutral(losses: Sequence[Loss]) -> tuple[Loss, ...]:
-    """Losses without their reasons, which name the provider."""
+def _neutral_losses(losses: Sequence[Loss]) -> tuple[Loss, ...]:
+    """Returns losses without their reasons, which name the provider."""
     return tuple([_replace(loss, why=_WHY) for loss in losses])
 
 
-def note_and_show(call: Call, events: Sequence[Event]) -> list[Event]:
-    """Notes events of a run for metrics and logs. Returns them as its client gets them."""
-    call.observed.add(events)
-    return show_events(call, events)
-
-
 class AgentAnswer:
-    """Feed it a run's events; it gives those that the client gets."""
+    """The answer that a client of a model's API gets of a run: feed it the run's events."""
 
     def __init__(
         self, call: Call, losses: Sequence[Loss] = (), question: Sequence[Message] = ()
@@ -105,68 +104,72 @@ class AgentAnswer:
         """`losses`: what of the client's request is left out, which the answer's start says.
         `question`: what the client asked, which a run tells first."""
         # Results in it count for how the answer goes on.
-        self._echoed = {message.id for message in question if not message.tool_results}
+        self._question_ids = {message.id for message in question if not message.tool_results}
         self._call, self._losses = call, tuple(losses)
         self._view, self._inner = Visible(), InnerRuns()
-        self._answer: str | None = None
+        self._answer_id: str | None = None
         """Id of the client's answer."""
         self._speaks = False
-        """Whether the client got something of the answer."""
-        self._last: str | None = None
+        """True once the client got something of the answer."""
+        self._model_id: str | None = None
         """Id of the model's last message."""
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
-        """The events of a step → what the client gets now."""
+        """Returns what the client gets now of the events of a step."""
         seen: list[Event] = []
-        if self._last is None and self._echoed:
-            events = [
-                event for event in events if getattr(event, "message_id", "") not in self._echoed
-            ]
-        for event in events:
-            if type(event) is PartDelta:  # nearly all of a stream
-                seen += self._view.feed(event)
-                continue
-            self._note(event)
-            if isinstance(event, RunFinished) and event.pending:
-                for shown in self._waiting_events(event.pending):
-                    seen += self._view.feed(shown)
+        for event in self._without_question(events):
+            if type(event) is not PartDelta:  # nearly all of a stream
+                seen += self._before(event)
             seen += self._view.feed(event)
         if all(type(event) is PartDelta for event in seen):
             return seen
         for event in seen:
             if isinstance(event, MessageStarted) and event.role is Role.MODEL:
-                self._answer = event.message_id
-            elif isinstance(event, PartStarted) and event.message_id == self._answer:
+                self._answer_id = event.message_id
+            elif isinstance(event, PartStarted) and event.message_id == self._answer_id:
                 self._speaks = True
         if seen and isinstance(seen[-1], RunError) and not self._speaks:
             return seen[-1:]  # no empty answer before it, so that it has its status
-        return [self._own(event) for event in seen]
+        return [self._show(event) for event in seen]
 
-    def _note(self, event: Event) -> None:
-        if (
-            not self._inner.has(event)
-            and isinstance(event, MessageStarted)
-            and event.role is Role.MODEL
-        ):
-            self._last = event.message_id
+    def _without_question(self, events: Sequence[Event]) -> Sequence[Event]:
+        if self._model_id is not None or not self._question_ids:
+            return events
+        ids = self._question_ids
+        return [event for event in events if getattr(event, "message_id", "") not in ids]
+
+    def _before(self, event: Event) -> list[Event]:
+        """Returns what the client gets before an event: at the end of a run, what it waits for."""
+        is_inner = self._inner.has(event)  # it must see every event but deltas
+        if isinstance(event, MessageStarted) and event.role is Role.MODEL and not is_inner:
+            self._model_id = event.message_id
+        if not (isinstance(event, RunFinished) and event.pending):
+            return []
+        return [
+            seen for shown in self._waiting_events(event.pending) for seen in self._view.feed(shown)
+        ]
 
     def _waiting_events(self, pending: Sequence[Interrupt]) -> list[Event]:
-        """What the run waits for, beside the client's tools, behind what the model said."""
+        """Returns the events of what the run waits for beside the client's tools."""
         parts = [
-            dump_interrupt(each, self._call.api) for each in pending if each.reason in RESERVED
+            dump_interrupt(interrupt, self._call.api)
+            for interrupt in pending
+            if interrupt.reason in RESERVED
         ]
-        if (
-            self._last is None and parts
-        ):  # the model was not asked: of several things one was answered
+        # If the model was not asked, one of several things was answered.
+        if self._model_id is None and parts:
             return unfold([Message.model(*parts).replace(id=self._call.service.new_id())])
-        last = self._last or ""
+        model_id = self._model_id or ""
         return [
-            event for at, part in enumerate(parts, _BEHIND) for event in whole_part(last, at, part)
+            event
+            for index, part in enumerate(parts, _LAST_INDEX)
+            for event in whole_part(model_id, index, part)
         ]
 
-    def _own(self, event: Event) -> Event:
-        """An event without what it says of the provider behind the agent."""
+    def _show(self, event: Event) -> Event:
+        """Returns an event without what it says of the provider behind the agent. The first start of
+        a message says what the client's request lost."""
         if isinstance(event, MessageStarted):
             losses, self._losses = (*self._losses, *event.losses), ()
             return _replace(event, native=None, origin=None, losses=losses)
-        return event if isinstance(event, RunError) else shown_event(event)
+        return event if isinstance(event, RunError) else show_event(event)

@@ -31,65 +31,68 @@ _LONGEST = 200
 
 
 def user_of(call: Call) -> str:
-    """The user whom the client calls for, as the body says it; empty: it says nothing.
+    """Returns the user whom the client calls for, as the body says it; empty if it says nothing.
 
     Raises:
         InvalidRequestError: the name is too long.
     """
-    return _first(call.body, _USERS)
+    return _find_name(call.body, _USERS)
 
 
 def resource_of(call: Call) -> str:
-    """Whose the call's conversations are: the caller's, apart for each of its users."""
+    """Returns the owner of the call's conversations: the caller, apart for each of its users."""
     user = user_of(call)
     return quote(call.caller.id, safe="") + (f"/{quote(user, safe='')}" if user else "")
 
 
 def thread_name(call: Call, conversation: str | None) -> str | None:
-    """What the client calls its conversation; `None`: it does not say which it is. `conversation`: as its wire says it.
+    """Returns the client's name of its conversation; None if it names none. `conversation`: the name
+    that its API has a field for.
 
     Raises:
         InvalidRequestError: the name is too long.
     """
-    name = conversation or call.headers.get(THREAD) or _first(call.body, _THREADS)
-    return _short(name, "the conversation's id") if name else None
+    name = conversation or call.headers.get(THREAD) or _find_name(call.body, _THREADS)
+    return _check_name(name, "the conversation's id") if name else None
 
 
 def thread_id(resource: str, name: str) -> str:
-    """The id of the conversation that somebody calls so. Nobody else's name comes to the same id."""
+    """Returns the id of the conversation that a resource calls by this name. No other resource's name
+    gives the same id."""
     return name if resource == ANONYMOUS.id else f"{resource}/{quote(name, safe='')}"
 
 
 def name_of(resource: str, thread: str) -> str:
-    """What somebody calls the conversation of that id: the inverse of `thread_id`."""
+    """Returns the name by which a resource calls the conversation of an id that `thread_id` made."""
     if resource == ANONYMOUS.id:
         return thread
     return unquote(thread.removeprefix(f"{resource}/"))
 
 
 def scope_of(resource: str, thread: str | None) -> str:
-    """Within what equal words are the same conversation. `thread`: the one that the client names."""
+    """Returns the prefix of conversation keys: under one prefix, equal messages are one conversation.
+    `thread`: the conversation that the client names."""
     return f"{resource}\n{thread or ''}"
 
 
 def belongs(thread: str, resource: str) -> bool:
-    """Whether a conversation is this resource's, as its id says."""
+    """True if a conversation is this resource's, as its id says."""
     if resource == ANONYMOUS.id:
         return not thread.startswith(f"{resource}/")
     return thread.startswith(f"{resource}/") and "/" not in thread[len(resource) + 1 :]
 
 
-def _first(body: Mapping[str, Any], places: Sequence[tuple[str, ...]]) -> str:
-    for place in places:
+def _find_name(body: Mapping[str, Any], paths: Sequence[tuple[str, ...]]) -> str:
+    for path in paths:
         value: Any = body
-        for step in place:
+        for step in path:
             value = if_object(value).get(step)
         if isinstance(value, str) and value:
-            return _short(value, ".".join(place))
+            return _check_name(value, ".".join(path))
     return ""
 
 
-def _short(name: str, where: str) -> str:
+def _check_name(name: str, where: str) -> str:
     if len(name) > _LONGEST or not name.isprintable():
         raise InvalidRequestError(
             f"{where} is longer than {_LONGEST} characters, or holds some that cannot be printed; give a shorter one"

@@ -47,7 +47,7 @@ class Webhooks:
     async def add(
         self, owner: str, task_id: str, config: Mapping[str, Any], new_id: str
     ) -> dict[str, Any]:
-        """Takes an address → what is kept of it.
+        """Adds an address to a task. Returns what is kept of it.
 
         Raises:
             InvalidRequestError: it is none, the policy refuses it, or the task has as many as may be.
@@ -61,22 +61,23 @@ class Webhooks:
             raise InvalidRequestError(
                 f"id must have {_LONGEST_ID} characters at most, all of which can be printed"
             )
-        _check_words(config)
+        _check_headers(config)
         kept = {"id": id_, "taskId": task_id}
         kept |= {name: config[name] for name in _FIELDS if config.get(name) not in (None, "", {})}
         if len(json_bytes.encode(kept)) > _MOST_BYTES:
             raise InvalidRequestError(
                 f"an address with all that belongs to it has {_MOST_BYTES} bytes at most"
             )
-        mine = await self.of(owner, task_id)
-        if len(mine) >= _MOST and id_ not in mine:
+        configs = await self.of(owner, task_id)
+        if len(configs) >= _MOST and id_ not in configs:
             raise InvalidRequestError(f"a task has {_MOST} addresses at most; delete one")
         await self._store.save_push(owner, task_id, kept)
         return kept
 
     async def of(self, owner: str, task_id: str) -> dict[str, dict[str, Any]]:
-        """The addresses of a task, by their ids."""
-        return {each["id"]: each for each in await self._store.push_configs(owner, task_id)}
+        """Returns the addresses of a task, by their ids."""
+        configs = await self._store.push_configs(owner, task_id)
+        return {config["id"]: config for config in configs}
 
     async def remove(self, owner: str, task_id: str, config_id: str) -> None:
         """Forgets an address."""
@@ -101,8 +102,8 @@ class Webhooks:
     async def close(self) -> None:
         """Sends nothing any more."""
         senders = list(self._senders.values())
-        for each in senders:
-            each.cancel()
+        for sender in senders:
+            sender.cancel()
         if senders:
             await asyncio.wait(senders)
 
@@ -111,13 +112,12 @@ class Webhooks:
         failures = 0
         try:
             async with aclosing(objects):
-                async for each in objects:
-                    config = (await self.of(owner, task_id)).get(
-                        config_id
-                    )  # it may have been changed or deleted since
+                async for item in objects:
+                    # It may have been changed or deleted since the last one.
+                    config = (await self.of(owner, task_id)).get(config_id)
                     if config is None:
                         return
-                    failures = 0 if await self._is_posted(config, each) else failures + 1
+                    failures = 0 if await self._is_posted(config, item) else failures + 1
                     if failures >= _FAILURES:
                         _LOG.warning(
                             "an address of a task takes no notifications, and is forgotten"
@@ -129,16 +129,16 @@ class Webhooks:
         except Exception:  # noqa: BLE001 a store of the user's raises what it likes
             _LOG.exception("notifications of a task ended")
 
-    async def _is_posted(self, config: Mapping[str, Any], each: Mapping[str, Any]) -> bool:
+    async def _is_posted(self, config: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
         assert self.policy is not None
         try:
-            return (await post(config["url"], self.policy, each, _headers(config))).status < 400
+            return (await post(config["url"], self.policy, item, _headers_of(config))).status < 400
         except DragomanError as error:
             _LOG.info("a notification was not taken: %s", error.message)
             return False
 
 
-def _check_words(config: Mapping[str, Any]) -> None:
+def _check_headers(config: Mapping[str, Any]) -> None:
     """Refuses what no header can hold.
 
     Raises:
@@ -147,23 +147,21 @@ def _check_words(config: Mapping[str, Any]) -> None:
     auth = config.get("authentication")
     if auth is not None and not isinstance(auth, dict):
         raise InvalidRequestError("authentication must be an object with a scheme and credentials")
-    words = {
+    texts = {
         "token": config.get("token"),
-        **{
-            f"authentication.{name}": if_object(auth).get(name)
-            for name in ("scheme", "credentials")
-        },
+        "authentication.scheme": if_object(auth).get("scheme"),
+        "authentication.credentials": if_object(auth).get("credentials"),
     }
-    for name, value in words.items():
-        if value is not None and not (
-            isinstance(value, str) and value.isascii() and value.isprintable()
-        ):
+    for name, text in texts.items():
+        if text is None:
+            continue
+        if not (isinstance(text, str) and text.isascii() and text.isprintable()):
             raise InvalidRequestError(
                 f"{name} must be a text of ASCII characters that can be printed: it is sent as a header"
             )
 
 
-def _headers(config: Mapping[str, Any]) -> dict[str, str]:
+def _headers_of(config: Mapping[str, Any]) -> dict[str, str]:
     headers = {"content-type": "application/a2a+json"}
     if token := if_text(config.get("token")):
         headers["x-a2a-notification-token"] = token

@@ -21,7 +21,7 @@ from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
-from dragoman.serve.core.fields import foreign_losses, shared_tools, without_own
+from dragoman.serve.core.fields import foreign_losses, share_tools, without_wire
 from dragoman.wires.serving import Serving, serving
 
 __all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
@@ -223,9 +223,9 @@ class Fitting:
             request = request.replace(
                 settings=msgspec.structs.replace(request.settings, tool_choice=None)
             )
-        shared, lost = shared_tools(request, wire, destination.wire)
+        shared, lost = share_tools(request, wire, destination.wire)
         losses += [*foreign_losses(request, wire), *lost]
-        request = without_own(shared, wire)
+        request = without_wire(shared, wire)
         unstored = serving(wires.get(destination.wire)).request_fields.unstored
         return request.replace(options=unstored) if unstored and not self._stores else request
 

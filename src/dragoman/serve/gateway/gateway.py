@@ -29,7 +29,12 @@ from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.runs.visible import Visible
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.fields import admitted, embedding_losses, one_candidate, without_lengths
+from dragoman.serve.core.fields import (
+    admit_fields,
+    embedding_losses,
+    limit_candidates,
+    without_lengths,
+)
 from dragoman.serve.core.record import Record
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.gateway.fitting import ClientCopy, Fitting, with_losses
@@ -187,7 +192,7 @@ class Gateway:
 
     def admit(self, call: Call) -> Call:
         """See `Backend`."""
-        return call if self.references else admitted(call)
+        return call if self.references else admit_fields(call)
 
     def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
         """See `Backend`. Where one provider stands behind all models, and its API is the client's, clients have all that there is."""
@@ -298,7 +303,7 @@ class Gateway:
             InvalidRequestError: it asks for what is not passed on.
         """
         wire = call.wire.name
-        request, losses = one_candidate(request, wire)
+        request, losses = limit_candidates(request, wire)
         settings = request.settings.over(self._settings)
         if self._most is not None:
             # A number below 1 means no limit to some providers.

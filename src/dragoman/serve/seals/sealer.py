@@ -75,23 +75,14 @@ class Sealer:
     def open(self, token: str, owner: str = "") -> bytes | None:
         """Returns the content, or None for a token that was forged, cut or changed, is another owner's, or was sealed with a key
         that is not among these. Never raises."""
-        if len(token) > MOST_TOKEN or not is_sealed(token):
+        sealed = _decode(token)
+        if sealed is None:
             return None
-        text = token.replace("+", "-").replace("/", "_")
-        if not text.endswith(MARK) or len(text) % 4 or not _TOKEN.fullmatch(text):
-            return None
-        framed = urlsafe_b64decode(text.removesuffix(MARK))
-        fill = framed[-1] if framed else 0
-        sealed = framed[: max(len(framed) - 3 - fill, 0)]
-        if framed != _frame(sealed):
-            return None
-        head, nonce, encrypted = (
-            sealed[:_HEAD],
-            sealed[_HEAD : _HEAD + _NONCE],
-            sealed[_HEAD + _NONCE :],
-        )
+        head, nonce = sealed[:_HEAD], sealed[_HEAD : _HEAD + _NONCE]
+        encrypted = sealed[_HEAD + _NONCE :]
         if len(encrypted) < _ID or not head.startswith(_MARK + _VERSION):
             return None
+        # The id of a key is short, so several keys may have it.
         for key_id, cipher in self._keys:
             if key_id == head[-_ID:]:
                 try:
@@ -101,7 +92,22 @@ class Sealer:
         return None
 
     def _bound(self, head: bytes, owner: str) -> bytes:
+        # Authenticated with the content: a token opens only for its owner, and for what it was made.
         return b"\0".join([head, self._purpose, owner.encode("utf-8", "surrogatepass")])
+
+
+def _decode(token: str) -> bytes | None:
+    """Returns the bytes of a token, or None if it has not the form of one."""
+    if len(token) > MOST_TOKEN or not is_sealed(token):
+        return None
+    # Clients that hold the field as bytes may write it again in the other alphabet of base64.
+    text = token.replace("+", "-").replace("/", "_")
+    if not text.endswith(MARK) or len(text) % 4 or not _TOKEN.fullmatch(text):
+        return None
+    framed = urlsafe_b64decode(text.removesuffix(MARK))
+    fill = framed[-1] if framed else 0
+    sealed = framed[: max(len(framed) - 3 - fill, 0)]
+    return sealed if framed == _frame(sealed) else None
 
 
 def _frame(sealed: bytes) -> bytes:
@@ -119,6 +125,7 @@ def _derive(secret: bytes, purpose: str) -> tuple[bytes, AESGCMSIV]:
 def _unpack(plain: bytes) -> bytes | None:
     if plain[:1] == _PLAIN:
         return plain[1:]
+    # Bounded: a few bytes may stand for very many.
     unpacker = zlib.decompressobj()
     try:
         content = unpacker.decompress(plain[1:], MOST_BYTES)

@@ -123,6 +123,7 @@ class Sealing:
             return None
         if self._dump_call is None and not self._longest_id:
             return None
+        # A call goes out before its message is whole, so its token can hold only what came before.
         before = [position for position in sorted(message.parts) if position <= index]
         content = [message.parts[position] for position in before]
         since = sum(position <= message.held for position in before)
@@ -134,6 +135,7 @@ class Sealing:
     def _with(self, token: str, message: _Open, event: PartStarted) -> Content:
         call = event.part
         assert isinstance(call, ToolCallPart)
+        # Some clients bring back nothing but ids.
         if len(call.id) + len(token) <= self._longest_id:
             message.ids[event.index], message.held = call.id + token, event.index
             return msgspec.structs.replace(call, id=call.id + token)
@@ -148,12 +150,9 @@ class Sealing:
         content = tuple([part for _, part in sorted(unfinished.parts.items())])
         native = {**(unfinished.start.native or {}), **(finish.native or {})} or None
         origin = _join_origins(unfinished.start.origin, finish.origin)
-        if (
-            origin is not None
-            and wire_of(origin.prefix or "") == self._wire
-            and not self._is_from_a_gateway(content)
-        ):
-            # The client's format keeps all of it in its own fields.
+        is_own = origin is not None and wire_of(origin.prefix or "") == self._wire
+        # The client's format keeps what its own API signed in its own fields.
+        if is_own and not self._is_from_a_gateway(content):
             return []
         message = Message(Role.MODEL, content, origin=origin, native=native)
         packed = pack(message) if is_needed(message) else None

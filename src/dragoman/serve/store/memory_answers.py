@@ -68,6 +68,7 @@ class MemoryAnswers:
         before = share.answers.get(answered.id)
         all_keys = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
         self._remove(answered.owner, answered.id, replaced=True)
+        # Held as JSON: that is what an answer weighs, and nobody can change it.
         data = msgspec.json.encode(answered)
         if len(data) > self._most_bytes:
             return
