@@ -112,9 +112,9 @@ class Breaker:
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
         whom = target(request)
-        return following(request) if whom is None else self._guarded(request, following, whom)
+        return following(request) if whom is None else self._guard(request, following, whom)
 
-    async def _guarded(
+    async def _guard(
         self, request: ModelRequest, following: Batches, whom: Origin
     ) -> AsyncGenerator[list[Event], None]:
         key = key_of(whom, self._per)

@@ -13,7 +13,7 @@ import msgspec
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.model.access import Access, Route
-from dragoman.providers.address import joined
+from dragoman.providers.address import join_url
 from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
 from dragoman.transport.redaction import public_url
@@ -187,7 +187,7 @@ async def list_models(access: Access) -> list[ModelInfo]:
         )
     route: Route | None = await access.route(provider.chat_model or "")
     base, _, query = route.base_url.partition("?")
-    url: str | None = joined(f"?{query}", urljoin(base + "/", "." + provider.models_path))
+    url: str | None = join_url(f"?{query}", urljoin(base + "/", "." + provider.models_path))
     seen: set[str] = set()
     models: dict[str, ModelInfo] = {}
     while url and url not in seen:

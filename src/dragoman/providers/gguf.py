@@ -48,15 +48,15 @@ def write_gguf(
         shape = struct.pack(f"<{len(tensor.shape)}Q", *reversed(tensor.shape))
         out.write(_string(tensor.name) + struct.pack("<I", len(tensor.shape)) + shape)
         out.write(struct.pack("<IQ", tensor.kind, offset))
-        offset += _padded(tensor.end - tensor.start)
-    out.write(bytes(_padded(out.tell()) - out.tell()))
+        offset += _pad(tensor.end - tensor.start)
+    out.write(bytes(_pad(out.tell()) - out.tell()))
     for tensor in tensors:
         data.seek(tensor.start)
         size = tensor.end - tensor.start
-        out.write(data.read(size) + bytes(_padded(size) - size))
+        out.write(data.read(size) + bytes(_pad(size) - size))
 
 
-def _padded(size: int) -> int:
+def _pad(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 

@@ -100,14 +100,14 @@ class Answer:
         try:
             data = await self._content.readany()
         except FAILURES as error:
-            data = self._arrived()
+            data = self._take_arrived()
             if not data and not self._complete:
                 raise translate(error, self._url, self._timeouts) from None
         finally:
             self._waiting = False
         if not data:
             self._look_no_more()
-        return self._bounded(data) or self._last()
+        return self._take_within_bounds(data) or self._last()
 
     async def close(self) -> None:
         """See `Response.close`."""
@@ -124,7 +124,7 @@ class Answer:
             connection.transport.abort()  # a polite TLS close would go on reading until the server has agreed
         self._response.close()
 
-    def _bounded(self, data: bytes) -> bytes:
+    def _take_within_bounds(self, data: bytes) -> bytes:
         """What is taken of the bytes that came; where that is not all, the next read is the last."""
         bounds = self._bounds
         self._size += len(data)
@@ -161,7 +161,7 @@ class Answer:
             self._content.set_exception(aiohttp.SocketTimeoutError())  # wakes who waits for more
             self._end()
 
-    def _arrived(self) -> bytes:
+    def _take_arrived(self) -> bytes:
         """What came before the connection broke: aiohttp hides it as soon as there is an error."""
         error = self._content.exception()
         if error is None or self._response.closed:

@@ -28,7 +28,7 @@ from dragoman.transport.address_policy import AddressPolicy
 from dragoman.transport.failure import FAILURES
 from dragoman.transport.hosts import Place, unreadable
 
-__all__ = ["failed", "opened"]
+__all__ = ["explain_failure", "open_response"]
 
 _LOG = logger("transport.checked")
 _HEADERS = {"user-agent": "dragoman", "accept-encoding": "identity"}
@@ -37,7 +37,7 @@ _CLOSING_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def opened(
+async def open_response(
     policy: AddressPolicy,
     target: Place,
     method: str,
@@ -71,7 +71,7 @@ async def opened(
         except InvalidRequestError:
             raise
         except FAILURES as error:
-            raise failed(error, target) from None
+            raise explain_failure(error, target) from None
         yield response
     finally:
         if response is not None:
@@ -149,7 +149,7 @@ def _read_alike(target: Place) -> URL:
     return url
 
 
-def failed(error: Exception, target: Place) -> DragomanError:
+def explain_failure(error: Exception, target: Place) -> DragomanError:
     """One of `FAILURES` → what to raise. Its words hold no address: they may be for who wrote the URL."""
     _LOG.info("%s: %s: %s", target.host, type(error).__name__, error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):

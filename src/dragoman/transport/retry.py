@@ -89,7 +89,7 @@ class Retry:
             try:
                 response = await self._transport.send(request)
                 if not _is_retried(response):
-                    return await _begun(response)
+                    return await _begin(response)
             except (ProviderConnectionError, ProviderTimeoutError) as raised:
                 error = raised
                 at_once = isinstance(raised, ConnectionLostError) and not lost
@@ -143,7 +143,7 @@ class _Begun:
         return first
 
 
-async def _begun(response: Response) -> Response:
+async def _begin(response: Response) -> Response:
     if not 200 <= response.status < 300:
         return response
     try:

@@ -236,12 +236,10 @@ def _encode(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 def _one_line(value: str) -> str:
-    """Without what a header cannot hold."""
-    return (
-        value
-        if value.isprintable()
-        else "".join([character if character.isprintable() else " " for character in value])
-    )
+    """Returns a value with spaces for what a header cannot hold."""
+    if value.isprintable():
+        return value
+    return "".join([character if character.isprintable() else " " for character in value])
 
 
 class Gate:

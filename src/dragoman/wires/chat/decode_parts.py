@@ -93,7 +93,7 @@ class StreamedCalls:
             part.part = replace(call, name=name)
         if further := filled(rest(entry, "index", "id", "type", *self._chat.inputs)):
             self._chat.own.open_fields(part.native).update(further)
-        self._emitter.add(part, text if call_type == "function" else _escaped(text))
+        self._emitter.add(part, text if call_type == "function" else _escape(text))
 
     def more(self, index: int, text: str) -> bool:
         """More arguments of the call that began with this index; `False`: none did."""
@@ -171,7 +171,7 @@ def _call(part: OpenPart) -> ToolCallPart:
     return part.part if isinstance(part.part, ToolCallPart) else _EMPTY
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Text as it stands inside a JSON string."""
     return json_bytes.encode(text).decode()[1:-1]
 

@@ -56,7 +56,7 @@ def load_usage(raw: Mapping[str, Any]) -> Usage | None:
 def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     """What the provider's usage holds beyond the neutral counts."""
     tokens = if_object(raw.get("tokens"))
-    same = bool(tokens) and raw.get("billed_units") == _billed(tokens)
+    same = bool(tokens) and raw.get("billed_units") == _billable(tokens)
     beside = rest(raw, "tokens", "cached_tokens", *(["billed_units"] if same else []))
     counts = rest(tokens, *_COUNTS)
     return {**beside, **({"tokens": counts} if counts else {})}
@@ -71,14 +71,14 @@ def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
     counts = {name: count for name, count in counted if count is not None}
     raw: dict[str, Any] = {**if_object(other)}
     if counts:
-        raw = {"billed_units": _billed(counts), **raw}  # which clients read, whatever is billed
+        raw = {"billed_units": _billable(counts), **raw}  # which clients read, whatever is billed
         raw["tokens"] = {**if_object(raw.get("tokens")), **counts}
     if usage.cache_read_tokens is not None:
         raw["cached_tokens"] = usage.cache_read_tokens
     return raw
 
 
-def _billed(counts: Mapping[str, Any]) -> dict[str, Any]:
+def _billable(counts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: counts[name] for name in _COUNTS[:2] if name in counts}
 
 

@@ -149,7 +149,7 @@ class Encoder(ResponseEncoder):
         }
         line = {
             **self._head,
-            **_created(self._envelope, state.envelope),
+            **_dump_time(self._envelope, state.envelope),
             **_body({}, own_fields, generates=self._generates),
             **_tail(state.reason, state.usage, state.envelope),
         }
@@ -204,10 +204,10 @@ def _head(
     origin: Origin | None, envelope: Mapping[str, Any], response: Mapping[str, Any]
 ) -> dict[str, Any]:
     model = envelope.get("model") or model_of(origin)
-    return {"model": model, **_created(envelope, response)}
+    return {"model": model, **_dump_time(envelope, response)}
 
 
-def _created(envelope: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+def _dump_time(envelope: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
     return {"created_at": envelope.get("created_at") or response.get("created_at") or _NO_TIME}
 
 
