@@ -54,7 +54,7 @@ def mended(
     messages: Sequence[Message],
 ) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
     """Returns a conversation as `streamText` takes it: repaired, but for a last round whose calls were approved or denied just now, which
-    the AI SDK runs itself. As `repair.traced`."""
+    the AI SDK runs itself. As `repair.trace_repair`."""
     start = _find_answered_round(messages)
     if start is None:
         return trace_repair(messages)
