@@ -332,7 +332,8 @@ def lower(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, A
             if target is None:
                 return {}
             names[reference] = f"d{len(definitions)}"
-            definitions[names[reference]] = {}  # taken before it is walked: it may refer to itself
+            # taken before it is walked: it may refer to itself
+            definitions[names[reference]] = {}
             definitions[names[reference]].update(walk(target))
         return {"$ref": f"#/$defs/{names[reference]}"}
 

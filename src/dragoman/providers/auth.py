@@ -29,7 +29,8 @@ class Answer(msgspec.Struct, frozen=True):
     """All of it."""
 
     def __repr__(self) -> str:
-        return f"Answer(status={self.status})"  # the body may hold a token
+        # the body may hold a token
+        return f"Answer(status={self.status})"
 
 
 class Grant(msgspec.Struct, frozen=True):

@@ -195,6 +195,7 @@ def load_plain_call(chat: Dialect, call: Mapping[str, Any]) -> ToolCallPart | No
         and name
     ):
         return None
+    # Arguments that would be written in another form are kept as they came, by the longer way.
     part = parse_call(ToolCallPart(call_id, name), text)
     return part if arguments_json(part) == text else None
 
@@ -285,6 +286,7 @@ def load_result(
         form["role"] = message["role"]
     elif isinstance(name, str) and name:
         form["name"] = True
+    # A result without an id answers the first call without one that is not answered yet.
     unnamed = (
         key
         for key, call in calls.items()
