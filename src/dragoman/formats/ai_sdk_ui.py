@@ -79,7 +79,7 @@ def dump_shown(
 
 
 def _by_turn(messages: Iterable[Message]) -> list[Message]:
-    """The messages, of which those of the model's that stand beside each other in one turn are one. Between a call and a text a step begins."""
+    """Returns the messages, of which those of the model's that stand beside each other in one turn are one. Between a call and a text a step begins."""
     shown_messages: list[Message] = []
     for message in messages:
         last = shown_messages[-1] if shown_messages else None
@@ -105,7 +105,7 @@ def _is_one_turn(last: Message, message: Message) -> bool:
 
 
 def _without_own_metadata(message: dict[str, Any]) -> dict[str, Any]:
-    """A UI message without what dragoman notes in it for itself: in its metadata, or, in ai 4, behind its annotations."""
+    """Returns a UI message without what dragoman notes in it for itself: in its metadata, or, in ai 4, behind its annotations."""
     bare = dict(message)
     if OURS in if_object(message.get("metadata")):
         bare["metadata"] = rest(message["metadata"], OURS)

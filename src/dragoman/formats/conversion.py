@@ -128,7 +128,7 @@ def read_jsonl(
     format: str | None = None,  # noqa: A002 the word that the whole library has for it
     errors: Literal["raise", "collect"] = "raise",
 ) -> Iterator[Line]:
-    """The conversations of a file, one after the other: a line is a list of messages, the body of a request or any other object that holds
+    """Yields the conversations of a file, one after the other: a line is a list of messages, the body of a request or any other object that holds
     such a list, or a text, which is the user's. Lines that are empty are passed over.
 
     `source`: the file's path, or what gives its lines, such as an open file. `format`: of all lines; otherwise it is told of each.
@@ -226,7 +226,7 @@ def convert(
 
 
 def place_in_body(payload: Any, to: str, *, in_body: bool) -> Any:
-    """The payload of a format as it is, or `in_body`: in the body of a request that holds nothing else, where the format has such bodies."""
+    """Returns the payload of a format as it is, or `in_body`: in the body of a request that holds nothing else, where the format has such bodies."""
     fields = layout(to).fields
     return (
         {fields[0]: cast("list[Any]", payload)}
@@ -256,7 +256,7 @@ def check_version(name: str, version: str | None) -> None:
 def _request(
     payload: Mapping[str, Any], name: str, to: str, messages: list[Message], origin: Origin | None
 ) -> ModelRequest | None:
-    """A body as the request of its wire that it is; `None`: there is nothing of one beside the conversation, or it is not between wires."""
+    """Returns a body as the request of its wire that it is; `None`: there is nothing of one beside the conversation, or it is not between wires."""
     wire_names = wires.names("model")
     conversation_fields = (
         {*(layout(name).fields or ()), *(layout(name).beside or ())} if name else set[str]()
@@ -297,12 +297,12 @@ def _body(
 
 
 def _says(value: Any) -> bool:
-    """Whether a field of a body says anything, alone or within."""
+    """Returns whether a field of a body says anything, alone or within."""
     return bool(any(if_object(value).values()) if isinstance(value, dict) else value)
 
 
 def _beside(source: Any, field: str, name: str) -> list[Loss]:
-    """The fields of a body that are no part of the conversation."""
+    """Returns the fields of a body that are no part of the conversation."""
     body = if_object(source)
     if not field or not name or layout(name).whole:
         return []

@@ -179,7 +179,7 @@ def payload_of(value: Any, name: str) -> Any:
 
 
 def field_of(value: Any) -> str:
-    """The field of a body that holds the conversation; empty: the value is a list of messages or one of them, or none at all."""
+    """Returns the field of a body that holds the conversation; empty: the value is a list of messages or one of them, or none at all."""
     try:
         return open_conversation(value).field
     except HistoryError:
@@ -232,7 +232,7 @@ def _refute(elements: Sequence[Any], name: str, facts: _Known) -> None:
 
 
 def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Known) -> Iterator[_Run]:
-    """The longest pieces of a list that one format has."""
+    """Yields the longest pieces of a list that one format has."""
     start, ballots, is_plain = 0, dict.fromkeys(names, 1), True
     counted: set[str] = (
         set()
@@ -263,7 +263,7 @@ def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Known) -> Itera
 
 
 def _votes(element: Any, role: str, names: Iterable[str], facts: _Known) -> dict[str, int]:
-    """The votes of those formats that may have a message. `role`: as `_plain_role` gives it."""
+    """Returns the votes of those formats that may have a message. `role`: as `_plain_role` gives it."""
     if role:
         plain = facts.plain[role]
         return {name: plain[name] for name in names if name in plain}
@@ -271,7 +271,7 @@ def _votes(element: Any, role: str, names: Iterable[str], facts: _Known) -> dict
 
 
 def _plain_role(element: Any) -> str:
-    """The role of a message that has nothing else but a text; empty: it is another."""
+    """Returns the role of a message that has nothing else but a text; empty: it is another."""
     fields = if_object(element)
     if len(fields) != 2:
         return ""
@@ -284,7 +284,7 @@ def _ballots(element: Any, names: Iterable[str], formats: Mapping[str, Format]) 
 
 
 def _best(run: _Run, body: Mapping[str, Any], facts: _Known) -> list[str]:
-    """The formats that messages most likely are of; one alone, too, where several read them alike. Where nothing tells more than that they
+    """Returns the formats that messages most likely are of; one alone, too, where several read them alike. Where nothing tells more than that they
     could be of a format, one message with a fault must not decide: those that have some of them count, too."""
     evidence = {
         name: (vote, facts.layouts[name].evidence(body)) for name, vote in run.ballots.items()
@@ -331,7 +331,7 @@ def _elected(best: Sequence[list[str]], index: int, near: str | None) -> str | N
 
 
 def _reading(name: str, part: list[Any], body: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a format makes of messages: a digest of each."""
+    """Returns what a format makes of messages: a digest of each."""
     try:
         payload = registry.layout(name).payload(part, body)
         return tuple(neutral_chain(registry.get(name).load_messages(payload)))

@@ -20,7 +20,7 @@ name = "dragoman"
 
 
 def votes(message: Any) -> int:
-    """How surely an object is a stored message: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """Returns how surely an object is a stored message: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     return 3 if type(fields.get("v")) is int and fields.get("role") in tuple(Role) else 0
 

@@ -109,7 +109,7 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
 
 
 def _with_items(content: Sequence[Content], item: dict[str, Any]) -> tuple[Content, ...]:
-    """The content, where each text that no item of the API's begins begins one with these fields: the SDK takes a text without them for
+    """Returns the content, where each text that no item of the API's begins begins one with these fields: the SDK takes a text without them for
     a message of its own, apart from the thinking before and the calls behind it."""
     pieces: list[Content] = []
     goes_on = False
@@ -151,12 +151,12 @@ def _origin(data: Sequence[Mapping[str, Any]]) -> Origin | None:
 
 
 def _is_by(origin: Origin | None, provider: str) -> bool:
-    """Whether a provider answered, or nothing says that another did."""
+    """Returns whether a provider answered, or nothing says that another did."""
     return origin is None or origin.provider == provider
 
 
 def _data(prefix: str, origin: Origin | None) -> dict[str, Any]:
-    """What the SDK notes of a model that another library reaches under this prefix."""
+    """Returns what the SDK notes of a model that another library reaches under this prefix."""
     model = origin and (origin.model or origin.served_model)
     return {"model": f"{prefix}/{model}"} if model else {}
 
@@ -213,7 +213,7 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
 
 
 def _reasoning(envelope: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The item that the SDK makes of blocks of thinking. `around`: its other fields."""
+    """Returns the item that the SDK makes of blocks of thinking. `around`: its other fields."""
     texts = [text for block in blocks if (text := if_text(block.get("thinking")))]
     signatures = [signature for block in blocks if (signature := if_text(block.get("signature")))]
     return {
@@ -296,7 +296,7 @@ layout = Layout(fields=())
 
 
 def votes(message: Any) -> int:
-    """How surely an object is an item of the SDK: 0 = cannot be, 1 = could be (or one of the Responses API alone), 2 = likely, 3 = hardly
+    """Returns how surely an object is an item of the SDK: 0 = cannot be, 1 = could be (or one of the Responses API alone), 2 = likely, 3 = hardly
     anything else."""
     fields = if_object(message)
     vote = openai_responses.votes(rest(fields, "provider_data"))
@@ -346,7 +346,7 @@ def dump_messages(
 
 
 def _locate(loss: Loss, part_indexes: list[tuple[int, ...]]) -> Loss:
-    """A loss at the place that the piece has in the message that was given."""
+    """Returns a loss at the place that the piece has in the message that was given."""
     if loss.message is None or loss.part is None:
         return loss
     return Loss(

@@ -44,7 +44,7 @@ class Format(Protocol):
         ...
 
     def votes(self, message: Any) -> int:
-        """How surely one element of a conversation, as JSON has it, is of this format: 0 it cannot be, 1 it could be, 2 it is likely,
+        """Returns how surely one element of a conversation, as JSON has it, is of this format: 0 it cannot be, 1 it could be, 2 it is likely,
         3 it is hardly anything else. Never raises."""
         ...
 
@@ -84,7 +84,7 @@ ENTRY_POINTS = "dragoman.formats"
 
 
 def names() -> list[str]:
-    """The names of all formats: the wires first, then dragoman's other ones, those registered, those of plug-ins."""
+    """Returns the names of all formats: the wires first, then dragoman's other ones, those registered, those of plug-ins."""
     return list(
         dict.fromkeys(
             [
@@ -98,7 +98,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Format:
-    """The format of that name.
+    """Returns the format of that name.
 
     Raises:
         SettingsError: there is none, or its plug-in is broken.
@@ -117,7 +117,7 @@ def get(name: str) -> Format:
 
 
 def layout(name: str) -> Layout:
-    """Where the messages of the format of that name stand: its `layout`, else a list alone that any body may hold.
+    """Returns where the messages of the format of that name stand: its `layout`, else a list alone that any body may hold.
 
     Raises:
         SettingsError: there is none of that name, or its plug-in is broken.
@@ -126,7 +126,7 @@ def layout(name: str) -> Layout:
 
 
 def history_fields() -> list[FormatFields]:
-    """The records `fields` of all formats that have one, each once: dragoman's own, then those that were registered or loaded."""
+    """Returns the records `fields` of all formats that have one, each once: dragoman's own, then those that were registered or loaded."""
     registered = [getattr(format_, "fields", None) for format_ in _REGISTERED.values()]
     return [*_OWN_FIELDS, *(fields for fields in registered if isinstance(fields, FormatFields))]
 
@@ -153,7 +153,7 @@ def layouts() -> dict[str, Layout]:
 
 
 def shown_by_uis() -> Any:
-    """The format of the messages that user interfaces show: beside `dump_messages` it has `dump_shown`, a message a turn."""
+    """Returns the format of the messages that user interfaces show: beside `dump_messages` it has `dump_shown`, a message a turn."""
     return get("ai_sdk_ui")
 
 

@@ -51,7 +51,7 @@ _RESULTS = ("tool", "observation", "function_response", "function", "ipython")
 
 
 def votes(message: Any) -> int:
-    """How surely an object is a turn: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """Returns how surely an object is a turn: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     speaker = if_text(fields.get("from"))
     is_speaker = speaker in _ROLES or speaker in _RESULTS
@@ -167,7 +167,7 @@ class _Reader:
     def _content(
         self, role: Role, speaker: str, value: str
     ) -> tuple[list[Content], dict[str, Any]]:
-        """The pieces of a turn that holds no results, and the wire form of the message."""
+        """Returns the pieces of a turn that holds no results, and the wire form of the message."""
         if role is not Role.MODEL:
             return ([TextPart(value)] if value else []), {}
         calls = load_function_call(value) if speaker == "function_call" else None
@@ -202,7 +202,7 @@ class _Reader:
         self._after_results = True
 
     def _paired(self, part: ToolResultPart) -> ToolResultPart:
-        """A result with the id and the name of its call."""
+        """Returns a result with the id and the name of its call."""
         called = self._pairing.find(part.id, part.name)
         if called is None:
             if part.id:

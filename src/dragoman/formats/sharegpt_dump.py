@@ -82,7 +82,7 @@ def dump_messages(
 
 
 def _with_ids(messages: Sequence[Message]) -> Places:
-    """The calls and results whose ids must be written, since a reader would otherwise take a result for that of another call, or for one
+    """Returns the calls and results whose ids must be written, since a reader would otherwise take a result for that of another call, or for one
     of none that is known."""
     pairing, written = Pairing(), Places()
     of_id: dict[str, Places] = {}
@@ -200,7 +200,7 @@ def _result_turns(
 
 
 def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResultPart) -> Any:
-    """What a result says, as JSON's value."""
+    """Returns what a result says, as JSON's value."""
     if part.is_error and not has_error(part.result):
         out.lose(position, part_index, Lost.is_error, "the format has no mark for a failed tool")
     if not part.is_content:
@@ -262,7 +262,7 @@ def _has_tags(piece: Content) -> bool:
 
 
 def _is_read_as(value: str, parts: Sequence[Held]) -> bool:
-    """Whether a text is read as these pieces."""
+    """Returns whether a text is read as these pieces."""
     read = load_answer(value)
     return [type(piece) for piece in read] == [type(piece) for piece in parts] and all(
         isinstance(part, ToolCallPart) or part.text == getattr(read_part, "text", None)
@@ -273,7 +273,7 @@ def _is_read_as(value: str, parts: Sequence[Held]) -> bool:
 def _writable_parts(
     out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]
 ) -> list[tuple[int, Held]]:
-    """The pieces of an answer that the format holds, texts that stand beside each other as one."""
+    """Returns the pieces of an answer that the format holds, texts that stand beside each other as one."""
     writable: list[tuple[int, Held]] = []
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for part_index, piece in pieces:
@@ -337,7 +337,7 @@ def _unsigned(out: Outgoing[Any], position: int, part_index: int, piece: Content
 
 
 def _which(piece: Content) -> str:
-    """What a loss calls a piece."""
+    """Returns what a loss calls a piece."""
     return str(getattr(piece, "name", "") or getattr(piece, "kind", ""))
 
 

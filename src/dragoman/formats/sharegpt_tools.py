@@ -42,7 +42,7 @@ _READ_RESULT = ("tool_call_id", "name", "content")
 
 
 def object_of(text: str) -> Any:
-    """The value that a text is, as JSON or as Python writes it; `None`: it is no object and no list."""
+    """Returns the value that a text is, as JSON or as Python writes it; `None`: it is no object and no list."""
     text = text.strip()
     if text[:1] not in ("{", "["):
         return None
@@ -74,13 +74,13 @@ def _python(text: str) -> Any:
 
 
 def dump_json(value: Any, *tags: str) -> str:
-    """A value as JSON, in which none of these tags stands."""
+    """Returns a value as JSON, in which none of these tags stands."""
     text = json.dumps(value, ensure_ascii=False)
     return text.replace("<", "\\u003c") if any(tag in text for tag in tags) else text
 
 
 def same_json(value: Any, other: Any) -> bool:
-    """Whether two values are the same as JSON, where `1` is not `true`."""
+    """Returns whether two values are the same as JSON, where `1` is not `true`."""
     return json_bytes.encode(value) == json_bytes.encode(other)
 
 
@@ -167,7 +167,7 @@ class Pairing:
         self._ended = True
 
     def find(self, call_id: str, name: str) -> Called | None:
-        """The call that a result answers. `call_id`, `name`: empty where the result has none."""
+        """Returns the call that a result answers. `call_id`, `name`: empty where the result has none."""
         if call_id:
             return next((called for called in self._open if called.id == call_id), None)
         return next((called for called in self._open if name in ("", called.name)), None)
@@ -177,5 +177,5 @@ class Pairing:
         self._open.remove(called)
 
     def fresh(self, ids: Iterator[str]) -> str:
-        """The next id that no call has."""
+        """Returns the next id that no call has."""
         return next(id_ for id_ in ids if id_ not in self._seen)

@@ -123,7 +123,7 @@ def _call(call: ToolCallPart, call_id: str | None) -> str:
 
 
 def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | None) -> bool:
-    """Whether a text, read again, says what the call does. `call_id`: that which is to be written for it."""
+    """Returns whether a text, read again, says what the call does. `call_id`: that which is to be written for it."""
     return (
         read is not None
         and (read.id, read.name, read.state) == (call_id or "", call.name, call.state)
@@ -310,5 +310,5 @@ def _dump(pieces: Sequence[Any], tagged: Callable[[Any], str]) -> str:
 
 
 def _gap(piece: Any) -> str:
-    """What stands between a tagged piece and a text behind it."""
+    """Returns what stands between a tagged piece and a text behind it."""
     return "\n\n" if isinstance(piece, ThinkingPart) else "\n"

@@ -102,7 +102,7 @@ class Adding:
     def _split_by_turn(
         self, messages: tuple[Message, ...]
     ) -> Sequence[tuple[int | None, tuple[Message, ...]]]:
-        """A turn in pieces: which of the turns that are there it belongs to, by ids. What is new goes with what it follows."""
+        """Returns a turn in pieces: which of the turns that are there it belongs to, by ids. What is new goes with what it follows."""
         rows, name = self.rows, messages[0].turn
         if not len(rows):
             return ((None, messages),)
@@ -177,7 +177,7 @@ class Adding:
         is_stored: bool,
         replaced: bool,
     ) -> list[Row]:
-        """The rows of a turn after a copy of it came. `copy_ids`: ids of what came."""
+        """Returns the rows of a turn after a copy of it came. `copy_ids`: ids of what came."""
         rows_by_id = {row.message.id: row for row in old_rows}
         named = [message.turn for message in (*[row.message for row in old_rows], *messages)]
         turn = next(filter(None, named), None)
@@ -209,7 +209,7 @@ class Adding:
         return row
 
     def _live_sources(self, row: Row, *, is_stored: bool, replaced: bool) -> frozenset[str]:
-        """The sources of a row that changes."""
+        """Returns the sources of a row that changes."""
         if is_stored or (self.source in ("input", "context") and not replaced):
             return row.live | self._sources
         return self._sources
@@ -262,7 +262,7 @@ class Adding:
             rows.append(row, False if self._is_whole and not is_named_late else None)
 
     def _with_step(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """The messages, the first of which begins with the mark of a step in which the turn ended so far."""
+        """Returns the messages, the first of which begins with the mark of a step in which the turn ended so far."""
         rows = self.rows
         if messages[0].role is not Role.MODEL or not len(rows):
             return messages
@@ -278,7 +278,7 @@ class Adding:
         return first, *messages[1:]
 
     def _turn_of(self, message: Message) -> str | None:
-        """The turn that a response goes on with: the last one, where that is the model's and may grow."""
+        """Returns the turn that a response goes on with: the last one, where that is the model's and may grow."""
         rows, last = self.rows, self.rows.last
         if self.apart:
             turn, self.apart = self.apart, False
@@ -320,7 +320,7 @@ class Adding:
 
 
 def _without_twins(messages: tuple[Message, ...]) -> Sequence[tuple[Message, ...]]:
-    """A turn, cut before each message whose id it has already."""
+    """Returns a turn, cut before each message whose id it has already."""
     if len(messages) == 1 or len({message.id or id(message) for message in messages}) == len(
         messages
     ):
@@ -356,7 +356,7 @@ def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _record_of(message: Message) -> tuple[str | None, tuple[str, ...]]:
-    """The id of a message, and what the model or a tool said in it."""
+    """Returns the id of a message, and what the model or a tool said in it."""
     if message.role is not Role.MODEL and not message.tool_results:
         return message.id, ()
     results = [

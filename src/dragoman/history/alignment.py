@@ -82,7 +82,7 @@ def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list
 
 
 def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
-    """The longest part of pairs in the order of their first number in which the second rises as well."""
+    """Returns the longest part of pairs in the order of their first number in which the second rises as well."""
     tails: list[int] = []
     ends: list[int] = []  # place in `pairs` of each tail
     before: list[int] = []
@@ -121,7 +121,7 @@ def _longest_common(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
 
 
 def _earliest(pairs: Sequence[Pair], these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
-    """The pairs, each with the first equal elements behind the pair before it."""
+    """Returns the pairs, each with the first equal elements behind the pair before it."""
     earliest: list[Pair] = []
     i = j = 0
     for a, b in pairs:

@@ -80,7 +80,7 @@ def put(
     signatures: bool = False,
     whole: bool = False,
 ) -> Changes:
-    """What a client's copy changes in a conversation. `payload`: the copy as that format has it, the body of a request that holds it, its
+    """Returns what a client's copy changes in a conversation. `payload`: the copy as that format has it, the body of a request that holds it, its
     end alone, one message, a text of the user's, or what was read of one of these.
 
     What the client cannot have (thinking, what providers signed, and what its format or the client shows nowhere) stays. What it may
@@ -120,7 +120,7 @@ def _is_answer(message: Message) -> bool:
 
 
 def read_copy(payload: Any, format: str) -> Received:  # noqa: A002 what it is called everywhere
-    """A conversation, the body of a request that holds one, one message, or a text of the user's.
+    """Reads what a client sent: a conversation, the body of a request that holds one, one message, or a text of the user's.
 
     Raises:
         HistoryError: it is nothing of the format.

@@ -42,7 +42,7 @@ Summary = Callable[[Sequence[Message]], str | Awaitable[str]] | _Agent
 
 
 def find_position(rows: Rows, at: str | int) -> int:
-    """The position of a message.
+    """Returns the position of a message.
 
     Raises:
         HistoryError: there is none.
@@ -61,7 +61,7 @@ def find_position(rows: Rows, at: str | int) -> int:
 
 
 def find_answer(rows: Rows, message_id: str | None) -> int:
-    """Where the answer begins that a message is of, or that is behind a question.
+    """Returns where the answer begins that a message is of, or that is behind a question.
 
     Raises:
         HistoryError: there is none.
@@ -87,7 +87,7 @@ def cut(rows: Rows, position: int) -> Branch:
 
 
 def not_one_error(count: int) -> HistoryError:
-    """The error where something else than one message is given."""
+    """Returns the error where something else than one message is given."""
     return HistoryError(f"one message is put in the place of another, not {count}")
 
 

@@ -80,7 +80,7 @@ class _Kind(NamedTuple):
 
 
 def lost_fields(messages: Sequence[Message], target: Target, known: Known) -> list[Loss]:
-    """The fields and signatures of what is sent that the target does not hold. `known`: what is lost besides."""
+    """Returns the fields and signatures of what is sent that the target does not hold. `known`: what is lost besides."""
     losses: list[Loss] = []
     unreadable: Sequence[str | None] | None = None
     is_written: dict[_Kind, bool] = {}
@@ -125,7 +125,7 @@ def _bearers(message: Message) -> Iterator[_Bearer]:
 
 
 def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
-    """Whether the message or piece is not sent at all, so that nothing of it needs to be named."""
+    """Returns whether the message or piece is not sent at all, so that nothing of it needs to be named."""
     if (position, None, Lost.message) in known:
         return True
     if bearer.piece is None:
@@ -147,7 +147,7 @@ def _fields(native: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _formats(message: Message) -> tuple[str, ...]:
-    """The formats that have fields in a message."""
+    """Returns the formats that have fields in a message."""
     return tuple(
         sorted({wire for bearer in _bearers(message) for wire, _, _ in _fields(bearer.native)})
     )
@@ -175,7 +175,7 @@ def _kind(
 
 
 def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) -> bool:
-    """Whether what is written of a message or piece is another without a field, or with another value of it: the usual one may be
+    """Returns whether what is written of a message or piece is another without a field, or with another value of it: the usual one may be
     written anyway."""
     fields = if_object(bearer.native[group.wire])
     other_fields, value = rest(fields, group.field), fields[group.field]
@@ -211,14 +211,14 @@ def _alter(value: Any) -> Any:
 
 
 def _message_with_only(message: Message, bearer: _Bearer, native: Native) -> Message:
-    """A message that holds nothing but what bears these fields, which costs nothing where it holds large files beside."""
+    """Returns a message that holds nothing but what bears these fields, which costs nothing where it holds large files beside."""
     if bearer.piece is None:
         return message.replace(content=(TextPart("?"),), native=native)
     return message.replace(content=(_change_piece(bearer, native, alone=True),), native=None)
 
 
 def _message_with(message: Message, bearer: _Bearer, native: Native) -> Message:
-    """A message with these fields in the place of its own or of those of a piece."""
+    """Returns a message with these fields in the place of its own or of those of a piece."""
     if bearer.part is None:
         return message.replace(native=native)
     piece = _change_piece(bearer, native)
@@ -243,5 +243,5 @@ def _change_piece(bearer: _Bearer, native: Native, *, alone: bool = False) -> An
 
 
 def _which(field: str, value: Any) -> str:
-    """The name of a field; where it is an object, of the fields in it."""
+    """Returns the name of a field; where it is an object, of the fields in it."""
     return ", ".join([f"{field}.{name}" for name in if_object(value)]) or field

@@ -25,7 +25,7 @@ __all__ = ["foreign", "foreign_content"]
 
 
 def foreign(message: Message, taken: Collection[str | None], *, signatures: bool) -> Message:
-    """A client's message as it may be stored. `taken`: ids that it may not have; `signatures`: what it says of a provider is believed."""
+    """Returns a client's message as it may be stored. `taken`: ids that it may not have; `signatures`: what it says of a provider is believed."""
     ids = {} if message.id not in taken else {"id": None, "turn": None}
     if signatures:
         return message.replace(**ids) if ids else message

@@ -27,7 +27,7 @@ class Digests:
         self._known: dict[int, tuple[Message, str]] = {}
 
     def of(self, message: Message) -> str:
-        """The digest of a message."""
+        """Returns the digest of a message."""
         entry = self._known.get(id(message))
         if entry is None or entry[0] is not message:
             entry = self._known[id(message)] = message, neutral(message)
@@ -35,7 +35,7 @@ class Digests:
 
 
 def find_resent(rows: Rows, messages: Sequence[Message], digests: Digests) -> list[int]:
-    """The positions at which the first of these messages stand already, one each; empty: they are new.
+    """Returns the positions at which the first of these messages stand already, one each; empty: they are new.
 
     They are known again from the conversation's start, or as its last part. Where they say less than the whole conversation, an answer of the
     model's must be among them: a user may well say again what he said before.
@@ -66,7 +66,7 @@ def _alike(message: Message, other: Message, digests: Digests) -> bool:
 
 
 def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:
-    """How many of these are the last ones of the rows: the most that fit. Each is looked at a bounded number of times."""
+    """Returns how many of these are the last ones of the rows: the most that fit. Each is looked at a bounded number of times."""
     if not _has_answer(messages):
         return 0
     pattern = [neutral(message) for message in messages]
@@ -126,7 +126,7 @@ def add_new(
 
 
 def _are_new(rows: Rows, messages: Sequence[Message]) -> bool:
-    """Whether no message, and no turn that one names, is among the rows or comes twice."""
+    """Returns whether no message, and no turn that one names, is among the rows or comes twice."""
     message_ids = [message.id for message in messages if message.id is not None]
     ids = set(message_ids)
     if len(ids) != len(message_ids):
@@ -140,7 +140,7 @@ def _are_new(rows: Rows, messages: Sequence[Message]) -> bool:
 
 
 def _reuses_message_id(messages: Sequence[Message]) -> bool:
-    """Whether a turn has the name of a message that stands before it."""
+    """Returns whether a turn has the name of a message that stands before it."""
     before: set[str | None] = set()
     last: str | None = None
     for message in messages:
@@ -189,7 +189,7 @@ def _stamp_all(
     last: Row | None,
     starts: Sequence[bool] | None,
 ) -> tuple[list[Message], list[int]]:
-    """The messages with ids and times, and what each is sorted by. `starts`: those stand where their times say, if that is not before the one that they follow."""
+    """Returns the messages with ids and times, and what each is sorted by. `starts`: those stand where their times say, if that is not before the one that they follow."""
     new, now = iter(ids), None
     latest = None if last is None else last.message.created_at
     before = _BEFORE_ALL if last is None else last.order

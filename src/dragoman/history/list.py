@@ -166,11 +166,11 @@ class MessageList(Whole):
         return [row.message for row in self._rows if name in (row.origins if saved else row.live)]
 
     def get_messages(self) -> list[Message]:
-        """The conversation, without system messages: as `get`."""
+        """Returns the conversation, without system messages: as `get`."""
         return self.get()
 
     def latest_user_content(self) -> str | None:
-        """The text of the user's last message that has one."""
+        """Returns the text of the user's last message that has one."""
         for position in range(len(self._rows) - 1, -1, -1):
             message = self._rows[position].message
             if message.role is Role.USER and any(
@@ -189,7 +189,7 @@ class MessageList(Whole):
         losses: list[Loss] | None = None,
         **how: Any,
     ) -> Any:
-        """The whole of it, as a format has it; what a model reads is repaired, so that each call has its result. `target`: who reads it,
+        """Returns the whole of it, as a format has it; what a model reads is repaired, so that each call has its result. `target`: who reads it,
         and with what differences, where it is a provider that is known.
         `losses`: grows with what `plan` names. `version`: of a format that has several.
 
@@ -209,7 +209,7 @@ class MessageList(Whole):
     def to_ui_messages(
         self, version: str | None = None, *, metadata: bool = False
     ) -> list[dict[str, Any]]:
-        """The conversation as UI messages of the AI SDK, a turn each, without system messages.
+        """Returns the conversation as UI messages of the AI SDK, a turn each, without system messages.
 
         Args:
             version: `v4` to `v7`; left out, as it came, else the newest.
@@ -219,7 +219,7 @@ class MessageList(Whole):
         return formats.shown_by_uis().dump_shown(self.get(), version=version, metadata=metadata)
 
     def plan(self, target: str | Provider) -> Plan:
-        """What of it a model or a format would not get, or get changed: see `dragoman.history.plan`.
+        """Returns what of it a model or a format would not get, or get changed: see `dragoman.history.plan`.
 
         Raises:
             SettingsError: no provider and no format has that name.
@@ -227,7 +227,7 @@ class MessageList(Whole):
         return plan(self, target)
 
     def prompt(self) -> list[Message]:
-        """What a model is to be sent: system messages first, then the conversation with each call answered, without marks and blank texts."""
+        """Returns what a model is to be sent: system messages first, then the conversation with each call answered, without marks and blank texts."""
         systems, talk = self.all_system_messages(), self._prompts.of(self._rows)
         if systems and not talk:
             _log.warning("the conversation holds system messages and nothing else")
@@ -236,7 +236,7 @@ class MessageList(Whole):
     # saving
 
     def unsaved(self) -> tuple[Message, ...]:
-        """What is to be saved: asked and answered since the last time, in order."""
+        """Returns what is to be saved: asked and answered since the last time, in order."""
         return tuple([row.message for row in self._rows if row.live & NOT_SAVED])
 
     def drain_unsaved(self, saved: Sequence[Message] | None = None) -> list[Message]:
@@ -294,11 +294,11 @@ class MessageList(Whole):
         return updates.describe_step(self._rows, model, self._mint)
 
     def step_content(self, number: int = -1) -> list[Content]:
-        """The pieces of a step of the last turn, from 1 on; -1 is the last. Results stand behind their calls."""
+        """Returns the pieces of a step of the last turn, from 1 on; -1 is the last. Results stand behind their calls."""
         return updates.step_content(self._rows, number)
 
     def open_step(self) -> Boundary:
-        """The place behind all that there is, for `rollback`."""
+        """Returns the place behind all that there is, for `rollback`."""
         return updates.last_boundary(self._rows)
 
     def rollback(self, boundary: Boundary) -> list[Message] | None:
@@ -321,7 +321,7 @@ class MessageList(Whole):
         return tuple(self._branches)
 
     def fork(self, at: str | int | None = None) -> MessageList:
-        """A list that begins as this one and goes on by itself; what they have in common is held once. `at`: the first message that it has not,
+        """Returns a list that begins as this one and goes on by itself; what they have in common is held once. `at`: the first message that it has not,
         by id or position in `get()`; left out: it has all.
 
         Raises:

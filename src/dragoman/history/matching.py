@@ -135,9 +135,10 @@ def _take_moved(
 
 
 def _gaps(pairs: Sequence[tuple[int, int]], floor: int, stored: int, copy: int) -> Iterator[_Gap]:
-    """What stands between certain messages, where there is something stored; at the ends no more of it than the copy may have."""
+    """Yields what stands between certain messages, where there is something stored; at the ends no more of it than the copy may have."""
     start, copy_start = floor, 0
     for number, (end, copy_end) in enumerate([*pairs, (stored, copy)]):
+        # A client that sends the end of a long conversation must not cost a look at all that is before it.
         first, last = start, end
         most = 4 * (copy_end - copy_start) + _AHEAD
         if pairs and number == 0:
@@ -296,7 +297,7 @@ class _Pieces:
 
 
 def _unique(messages: Sequence[Message]) -> set[str]:
-    """The ids that no two calls have."""
+    """Returns the ids that no two calls have."""
     counts = Counter(
         (type(piece), piece.id)
         for message in messages

@@ -65,7 +65,7 @@ def _fault(message: Message) -> Exception | None:
 
 
 def _values(message: Message) -> Iterator[Any]:
-    """What of a message may be any value."""
+    """Yields what of a message may be any value."""
     yield from (message.metadata, message.native)
     for piece in message.content:
         yield piece.native
@@ -115,7 +115,7 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
 
 
 def _find_moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> Iterator[Loss]:
-    """The results that repair puts before something that they stood behind."""
+    """Yields the results that repair puts before something that they stood behind."""
     first: tuple[int, int] | None = None
     for message, source in zip(reversed(mended), reversed(sources or ()), strict=False):
         for piece, stood in zip(reversed(message.content), reversed(source.parts), strict=True):
@@ -175,7 +175,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(messages: Iterable[Message], target: str | Provider | Format) -> Plan:
-    """What of a conversation would be lost or changed at a target. Nothing is sent; the conversation is written as it would be for it.
+    """Returns what of a conversation would be lost or changed at a target. Nothing is sent; the conversation is written as it would be for it.
 
     `target`: a model string (`anthropic:claude-sonnet-4-6`; `anthropic` alone is the provider with its default model), a provider's
     record, the name of a format, or a format (`formats.get("anthropic")`, whose name is a provider's). What a model reads is repaired first; a user interface's or a library's format is written as it is.
@@ -194,7 +194,7 @@ def plan(messages: Iterable[Message], target: str | Provider | Format) -> Plan:
 
 
 def _group_losses(losses: Iterable[Loss]) -> Iterator[str]:
-    """A line for each kind and reason, with how many there are and where."""
+    """Yields a line for each kind and reason, with how many there are and where."""
     groups: dict[tuple[Lost, str, str], list[Loss]] = {}
     for loss in losses:
         groups.setdefault((loss.what, loss.which, loss.why), []).append(loss)

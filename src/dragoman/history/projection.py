@@ -55,7 +55,7 @@ def widen_spans(
 
 
 def project(messages: Sequence[Message], start: int, end: int, format: str) -> list[Shown]:  # noqa: A002 what it is called everywhere
-    """What the reader of a format sees of the messages of a span."""
+    """Returns what the reader of a format sees of the messages of a span."""
     stored_pieces = said_pieces(messages, range(start, end))
     codec = formats.get(format)
     try:
@@ -108,6 +108,7 @@ class _Tracing:
     def _take_changed(self, own: Iterable[int], reads: Iterable[int]) -> None:
         """Takes pieces that the format changed: of one role first, and of one kind before what may have become another."""
         own, reads = list(own), list(reads)
+        # A format may make a system text the user's, so roles count first and then not at all.
         for role in (*Role, None):
             for kind in ("call", "result", "content", "file", "text", "rest"):
                 self._take_kind(own, reads, kind, role)
@@ -157,7 +158,7 @@ def _is(piece: Piece, kind: str, role: Role | None) -> bool:
 
 
 def letters(piece: Piece) -> str:
-    """A text without white space."""
+    """Returns a text without white space."""
     return "".join(piece.part.text.split()) if isinstance(piece.part, TextPart) else ""
 
 
@@ -170,7 +171,7 @@ def _kind(piece: Content) -> str:
 
 
 def merges_answers(format: str) -> bool:  # noqa: A002 what it is called everywhere
-    """Whether two answers that stand beside each other are one in this format."""
+    """Returns whether two answers that stand beside each other are one in this format."""
     codec = formats.get(format)
     answers = [Message.user("a"), Message.model("b"), Message.model("c")]
     return len(codec.load_messages(codec.dump_messages(answers))) < len(answers)

@@ -71,13 +71,13 @@ def read(
 
 
 def _all_ours(value: object) -> list[Message] | None:
-    """A list of messages and nothing else."""
+    """Returns a list of messages and nothing else."""
     elements = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
     return list(elements) if set(map(type, elements)) == {Message} else None
 
 
 def _flat(value: object) -> Iterator[Any]:
-    """The elements of lists within each other, without those that are empty."""
+    """Yields the elements of lists within each other, without those that are empty."""
     stack: list[Iterator[Any]] = [iter((value,))]
     open_: dict[int, None] = {}  # the lists that it is within, in order
     while stack:
@@ -128,7 +128,7 @@ def _says(fields: Mapping[str, Any]) -> bool:
 
 
 def _fault(element: object) -> tuple[str | None, str]:
-    """The field at fault, and what is wrong."""
+    """Returns the field at fault, and what is wrong."""
     if isinstance(element, dict):
         role = cast("dict[str, Any]", element)["role"]
         return (
@@ -157,7 +157,7 @@ def _objects(
 
 
 def _bodies() -> Callable[[Mapping[str, Any]], bool]:
-    """Whether an element is the body of a request, and no message."""
+    """Returns whether an element is the body of a request, and no message."""
     layouts_known = layouts().values()
     lists = frozenset(field for layout in layouts_known for field in layout.fields or ())
     texts = [layout.fields[0] for layout in layouts_known if layout.text and layout.fields]
@@ -230,7 +230,7 @@ def _load(name: str, payload: Any, start: int, problems: list[Problem]) -> list[
 
 
 def unreadable_error(problems: Sequence[Problem]) -> HistoryError:
-    """The error of what could not be read."""
+    """Returns the error of what could not be read."""
     first = problems[0]
     where = "beside the messages" if first.index < 0 else f"messages[{first.index}]"
     field = f", field {first.field!r}" if first.field else ""

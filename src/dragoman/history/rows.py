@@ -42,7 +42,7 @@ class Index:
         """How many positions it has seen."""
 
     def find(self, key: str) -> int | None:
-        """The position that was noted last for a key."""
+        """Returns the position that was noted last for a key."""
         if (position := self.places.get(key)) is not None:
             return position
         for layer in reversed(self._layers):
@@ -51,7 +51,7 @@ class Index:
         return None
 
     def has_any(self, keys: Iterable[str]) -> bool:
-        """Whether one of these was ever noted."""
+        """Returns whether one of these was ever noted."""
         maps = [self.places, *(layer.places for layer in self._layers)]
         return not all(positions.keys().isdisjoint(keys) for positions in maps)
 
@@ -60,7 +60,7 @@ class Index:
         self._layers, self.places, self.upto = (), {}, 0
 
     def fork(self, limit: int) -> Index:
-        """An index of a list that begins as this one, up to a position. What was known is shared, and not copied."""
+        """Returns an index of a list that begins as this one, up to a position. What was known is shared, and not copied."""
         if self.places:
             self._layers, self.places = (
                 _join_layers((*self._layers, _Layer(self.places, self.upto))),
@@ -151,7 +151,7 @@ class Rows:
         return self._chunks[chunk][index] if chunk < len(self._chunks) else self._tail[index]
 
     def between(self, start: int, stop: int) -> list[Row]:
-        """The rows from `start` on, up to `stop`."""
+        """Returns the rows from `start` on, up to `stop`."""
         whole = len(self._chunks) * _SIZE
         base = min(start // _SIZE * _SIZE, whole)
         rows = [
@@ -168,7 +168,7 @@ class Rows:
         return self._chunks[-1][-1] if self._chunks else None
 
     def unit(self, position: int) -> tuple[int, int]:
-        """Where the turn of a message begins and ends."""
+        """Returns where the turn of a message begins and ends."""
         start, stop = position, position + 1
         while not self[start].starts:
             start -= 1
@@ -179,7 +179,7 @@ class Rows:
     # finding
 
     def position(self, message_id: str) -> int | None:
-        """Where the message of that id stands."""
+        """Returns where the message of that id stands."""
         if self._ids.upto < len(self):
             self._extend(self._ids, _message_id)
         position = self._ids.find(message_id)
@@ -192,7 +192,7 @@ class Rows:
         )
 
     def turn(self, turn_id: str) -> int | None:
-        """Where a message of the turn of that id stands."""
+        """Returns where a message of the turn of that id stands."""
         self._extend(self._turns, _turn_id)
         position = self._turns.find(turn_id)
         return (
@@ -204,7 +204,7 @@ class Rows:
         )
 
     def call(self, call_id: str) -> int | None:
-        """Where the newest call of that id stands."""
+        """Returns where the newest call of that id stands."""
         self._extend(self._calls, _call_ids)
         position = self._calls.find(call_id)
         if position is None or (
@@ -221,7 +221,7 @@ class Rows:
         )
 
     def knows(self, ids: AbstractSet[str], turns: Sequence[str]) -> bool:
-        """Whether a message may have one of these ids, or a turn one of these names or the id of a message."""
+        """Returns whether a message may have one of these ids, or a turn one of these names or the id of a message."""
         if not len(self) and not self._waiting:
             return False
         keys = {*ids, *turns} if turns else ids
@@ -337,6 +337,7 @@ class Rows:
         self.changes += 1
         self.sealed = max(self.sealed, _last_sealed(new_rows))
         rows, stop = self._mark_starts(start, stop, new_rows)
+        # Within one chunk only that is made anew; else all behind `start` is, since every place behind it moves.
         chunk, base = start // _SIZE, min(start // _SIZE, len(self._chunks)) * _SIZE
         if len(rows) == stop - start and stop <= base + _SIZE and chunk < len(self._chunks):
             self._chunks[chunk] = (
@@ -365,7 +366,7 @@ class Rows:
         self._find_last_start()
 
     def fork(self, stop: int) -> Rows:
-        """The rows up to `stop`, which both share."""
+        """Returns the rows up to `stop`, which both share."""
         other = Rows()
         other._chunks = self._chunks[: stop // _SIZE]
         other._tail = self.between(len(other._chunks) * _SIZE, stop)
@@ -392,6 +393,7 @@ class Rows:
             chain(new_rows, map(self.__getitem__, range(stop, len(self))))
         ):
             starts = first is None or before is None or not goes_on(first, before, row.message)
+            # Behind the new rows the first turn that begins where it did before ends the walk: nothing later changes.
             if number >= len(new_rows) and starts and row.starts:
                 break
             first, before = row.message if starts else first, row.message
@@ -417,7 +419,7 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
 
 
 def _last_sealed(rows: Iterable[Row]) -> int:
-    """The order of the last that is sealed; -1: none is."""
+    """Returns the order of the last that is sealed; -1: none is."""
     candidates = [row for row in rows if row.message.native or row.message.metadata]
     return max([row.order for row in candidates if is_sealed(row.message)], default=-1)
 

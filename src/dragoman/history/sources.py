@@ -60,7 +60,7 @@ class Mint(NamedTuple):
 
 
 def find_source(name: Any) -> Source:
-    """The source of that name; `user` is an older one of `input`.
+    """Returns the source of that name; `user` is an older one of `input`.
 
     Raises:
         HistoryError: there is none.
@@ -75,13 +75,13 @@ def find_source(name: Any) -> Source:
 
 
 def microseconds(time: datetime) -> int:
-    """A time as a number; one without a zone is taken for UTC."""
+    """Returns a time as a number; one without a zone is taken for UTC."""
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     return (aware - _EPOCH) // _MICROSECOND
 
 
 def later_time(time: datetime | None, now: datetime) -> datetime:
-    """The time of what comes behind `time`: now, or a millisecond behind it where that is still to come."""
+    """Returns the time of what comes behind `time`: now, or a millisecond behind it where that is still to come."""
     if time is None:
         return now
     if time.tzinfo is None and now.tzinfo is not None:
@@ -97,7 +97,7 @@ def later_time(time: datetime | None, now: datetime) -> datetime:
 def stamp(
     message: Message, mint: Mint, latest: datetime | None, turn: str | None = None
 ) -> Message:
-    """The message with an id, a time, and, where one is given, a turn: itself where it has them."""
+    """Returns the message with an id, a time, and, where one is given, a turn: itself where it has them."""
     needs_turn = turn is not None and message.turn is None
     if message.id is not None and message.created_at is not None and not needs_turn:
         return message
@@ -116,7 +116,7 @@ def stamp(
 
 
 def read_noted_time(metadata: Mapping[str, Any]) -> datetime | None:
-    """The time that a message's metadata names, as user interfaces note it."""
+    """Returns the time that a message's metadata names, as user interfaces note it."""
     value = metadata.get("createdAt") if metadata else None
     if isinstance(value, datetime):
         return value
@@ -149,7 +149,7 @@ def check_threads(
 def with_threads(
     payload: Any, format_: Format, thread_id: str | None, resource_id: str | None
 ) -> Any:
-    """What a list was written as: where its format names thread and resource, with those of the list where a message has none."""
+    """Returns what a list was written as: where its format names thread and resource, with those of the list where a message has none."""
     fields: FormatFields | None = getattr(format_, "fields", None)
     if fields is None or not fields.thread or (thread_id is None and resource_id is None):
         return payload

@@ -57,7 +57,7 @@ class Systems:
         return removed
 
     def ordered(self) -> list[System]:
-        """Those without a tag, then the others."""
+        """Returns those without a tag, then the others."""
         return [
             *(system for system in self.every if system.tag is None),
             *(system for system in self.every if system.tag is not None),
@@ -141,7 +141,7 @@ class Whole(Sequence[Message]):
         return self
 
     def system_messages(self, tag: str | None = None) -> list[Message]:
-        """The system messages of a tag; without one, those that have none."""
+        """Returns the system messages of a tag; without one, those that have none."""
         return [system.message for system in self._systems.every if system.tag == tag]
 
     def all_system_messages(self) -> list[Message]:
@@ -159,7 +159,7 @@ class Whole(Sequence[Message]):
 
 
 def _weave(rows: Rows, systems: Systems) -> Iterator[Message]:
-    """A conversation with its system messages: those that came before it first, the others where they came."""
+    """Yields a conversation with its system messages: those that came before it first, the others where they came."""
     every = systems.ordered()
     waiting = sorted(
         [system for system in every if system.behind >= 0], key=lambda system: system.behind

@@ -104,7 +104,7 @@ def _model(provider: Provider, string: ModelString) -> Target:
 
 
 def format_target(target_format: Format, origin: Origin | None = None, **options: Any) -> Target:
-    """A format as a target. `origin`: who reads it; what a provider that is known does differently is regarded. `how`: what its
+    """Returns a format as a target. `origin`: who reads it; what a provider that is known does differently is regarded. `how`: what its
     `dump_messages` takes besides."""
     is_wire = target_format.name in wires.names("model")
     quirks = _quirks(target_format.name, origin) if is_wire else None
@@ -127,7 +127,7 @@ def format_target(target_format: Format, origin: Origin | None = None, **options
 
 
 def _quirks(wire: str, origin: Origin | None) -> Any:
-    """What a reader does differently, where it is a provider that is known and speaks the wire."""
+    """Returns what a reader does differently, where it is a provider that is known and speaks the wire."""
     if origin is None:
         return None
     try:

@@ -89,6 +89,7 @@ def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
         indexes = indexes_by_key.get(key, [])
         if not indexes and key[0] == "result":
             indexes = indexes_by_key.get(("result call", *key[1:]), [])
+        # Ids of calls may come again in a conversation; a copy that has fewer of them has the later ones.
         skipped = len(indexes) - counts[key] if key[0] == "call" else 0
         number = met[key] + skipped
         met[key] += 1
@@ -324,7 +325,7 @@ def decide_outcome(
 
 
 def _is_continued(turn: Sequence[Message], added: Sequence[Message]) -> bool:
-    """Whether what is added are results that name the turn of the model's that they are of, and are not there yet."""
+    """Returns whether what is added are results that name the turn of the model's that they are of, and are not there yet."""
     turns, ids = {message.turn for message in turn}, {message.id for message in turn}
     return is_model(turn) and all(
         only_answers(message)
@@ -336,12 +337,12 @@ def _is_continued(turn: Sequence[Message], added: Sequence[Message]) -> bool:
 
 
 def is_model(messages: Sequence[Message]) -> bool:
-    """Whether a turn is the model's: its results are of it."""
+    """Returns whether a turn is the model's: its results are of it."""
     return any(message.role is Role.MODEL for message in messages)
 
 
 def _merge_stored(rows: Sequence[Row], stored: Sequence[Message], *, is_live: bool) -> Outcome:
-    """A stored turn that comes when there is one of its id: it is what counts, and what it has not becomes a branch."""
+    """Returns a stored turn that comes when there is one of its id: it is what counts, and what it has not becomes a branch."""
     before = [row.message for row in rows]
     if is_model(before) and (
         any("response" in row.live for row in rows) or (not is_live and _is_saved(rows))
@@ -364,7 +365,7 @@ def _is_saved(rows: Sequence[Row]) -> bool:
 
 
 def _is_same(turn: Sequence[Message], added: Sequence[Message]) -> bool:
-    """Whether a copy says nothing else than some of the messages that are there."""
+    """Returns whether a copy says nothing else than some of the messages that are there."""
     by_id = {message.id: message for message in turn}
     return all(_is_no_more(by_id.get(message.id), message) for message in added)
 
@@ -398,7 +399,7 @@ def fill_arguments(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]
 
 
 def lacks_arguments(messages: Sequence[Message]) -> bool:
-    """Whether a whole call has none."""
+    """Returns whether a whole call has none."""
     return any(_is_empty(piece) for message in messages for piece in message.content)
 
 
@@ -427,7 +428,7 @@ def _fill(rows: Rows, message: Message, answered: set[str]) -> Message:
 
 
 def _arguments_of_open(rows: Rows, call: ToolCallPart) -> dict[str, Any] | None:
-    """The arguments of the newest call of that id and tool which has some, where that is still open."""
+    """Returns the arguments of the newest call of that id and tool which has some, where that is still open."""
     newest = rows.call(call.id)
     if newest is None:
         return None

@@ -108,7 +108,7 @@ def _put_answer(flat: Flat, index: int, result: ToolResultPart) -> Flat:
 
 
 def _put_behind(flat: Flat, index: int, result: ToolResultPart) -> Flat:
-    """The result of a tool that the provider ran stands behind its call, in the same message."""
+    """Returns the result of a tool that the provider ran stands behind its call, in the same message."""
     for number, piece in enumerate(flat.pieces):
         if isinstance(piece.part, ToolResultPart) and piece.part.id == result.id:
             result = replace(result, native=merge_native(piece.part.native, result.native))
@@ -118,7 +118,7 @@ def _put_behind(flat: Flat, index: int, result: ToolResultPart) -> Flat:
 
 
 def _open_at_provider(rows: Rows, name: str) -> tuple[int, str] | None:
-    """The newest call of a tool that a provider runs and has not answered: where it is, and its id."""
+    """Returns the newest call of a tool that a provider runs and has not answered: where it is, and its id."""
     answered: set[str] = set()
     for position in range(len(rows) - 1, -1, -1):
         for piece in reversed(rows[position].message.content):
@@ -173,7 +173,7 @@ def describe_step(rows: Rows, model: str, mint: Mint) -> bool:
 
 
 def step_content(rows: Rows, number: int) -> list[Content]:
-    """The pieces of a step of the last turn, calls with their results behind them. The first is 1; -1 is the last."""
+    """Returns the pieces of a step of the last turn, calls with their results behind them. The first is 1; -1 is the last."""
     if not len(rows) or rows[rows.last_start].message.role is not Role.MODEL:
         return []
     flat = lay_flat([row.message for row in rows.between(rows.last_start, len(rows))])
@@ -193,7 +193,7 @@ def step_content(rows: Rows, number: int) -> list[Content]:
 
 
 def last_boundary(rows: Rows) -> Boundary:
-    """The place behind all that there is."""
+    """Returns the place behind all that there is."""
     last = rows.last
     return (
         Boundary(None, 0) if last is None else Boundary(last.message.id, len(last.message.content))
@@ -235,7 +235,7 @@ def seal_turn(rows: Rows, message_id: str, mint: Mint) -> bool:
 
 
 def without_step(message: Message) -> tuple[Message, MarkPart] | None:
-    """A message that ends in the mark of a step, without that; `None`: it does not."""
+    """Returns a message that ends in the mark of a step, without that; `None`: it does not."""
     last = message.content[-1] if message.content else None
     if not isinstance(last, MarkPart) or not is_step(last):
         return None
@@ -243,12 +243,12 @@ def without_step(message: Message) -> tuple[Message, MarkPart] | None:
 
 
 def _last_turn(rows: Rows) -> range:
-    """The positions of the last turn."""
+    """Returns the positions of the last turn."""
     return range(rows.last_start if len(rows) else 0, len(rows))
 
 
 def _last_model(rows: Rows) -> int | None:
-    """The model's last message in the last turn."""
+    """Returns the model's last message in the last turn."""
     positions = reversed(_last_turn(rows))
     return next(
         (position for position in positions if rows[position].message.role is Role.MODEL), None

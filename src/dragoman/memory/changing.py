@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w+")
 
 
 def change_thread(batch: Batch, thread: Thread | None) -> Thread:
-    """The thread into which a batch is written, as it is then. `thread`: as it is now; `None`: it is not there.
+    """Returns the thread into which a batch is written, as it is then. `thread`: as it is now; `None`: it is not there.
 
     Raises:
         ThreadNotFoundError: it must be there and is not, or is another resource's.
@@ -68,12 +68,12 @@ def check_owner(thread: Thread, resource_id: str | None) -> None:
 
 
 def is_owned(thread: Thread, resource_id: str | None) -> bool:
-    """Whether it is that resource's; every thread is where no resource is given."""
+    """Returns whether it is that resource's; every thread is where no resource is given."""
     return resource_id is None or thread.resource_id == resource_id
 
 
 def fits(thread: Thread, wanted: ThreadQuery) -> bool:
-    """Whether a query finds the thread."""
+    """Returns whether a query finds the thread."""
     return (
         (wanted.ids is None or thread.id in wanted.ids)
         and is_owned(thread, wanted.resource_id)
@@ -85,12 +85,12 @@ def fits(thread: Thread, wanted: ThreadQuery) -> bool:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text, as they are."""
+    """Returns the words of a text, as they are."""
     return _WORD.findall(text)
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text, as they are compared."""
+    """Returns the words of a text, as they are compared."""
     return frozenset(_WORD.findall(text.casefold()))
 
 
@@ -99,7 +99,7 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def clone_messages(messages: Iterable[Message], new_id: Callable[[], str]) -> tuple[Message, ...]:
-    """The messages with new ids. A turn that is named by a message is named by its new id."""
+    """Returns the messages with new ids. A turn that is named by a message is named by its new id."""
     ids: dict[str, str] = {}
 
     def named(old: str | None) -> str:
@@ -126,7 +126,7 @@ def describe_clone(
     resource_id: str | None,
     metadata: dict[str, Any],
 ) -> ThreadChange:
-    """What a copy of a thread with these messages says of itself. `title`, `resource_id`, `metadata`: go before the thread's own."""
+    """Returns what a copy of a thread with these messages says of itself. `title`, `resource_id`, `metadata`: go before the thread's own."""
     last = messages[-1].id if messages else None
     clone = {"sourceThreadId": thread.id, "clonedAt": time.isoformat(), "lastMessageId": last}
     return ThreadChange(

@@ -54,7 +54,7 @@ class _Known:
         self._answered = {result.id for message in stored for result in message.tool_results}
 
     def has(self, message: Message) -> bool:
-        """Whether it is there: by its id; an answer also by what it says, or by its calls; results by the calls that they answer."""
+        """Returns whether it is there: by its id; an answer also by what it says, or by its calls; results by the calls that they answer."""
         if message.id is not None and message.id in self._ids:
             return True
         if message.role is Role.MODEL:
@@ -67,7 +67,7 @@ class _Known:
 
 
 def conversation_of(memory: Memory | None, options: Any) -> Conversation | None:
-    """The conversation of a run with these options; `None`: nobody wants to keep it."""
+    """Returns the conversation of a run with these options; `None`: nobody wants to keep it."""
     history, thread_id = options.get("history", ()), options.get("thread_id")
     messages = None if isinstance(history, (list, tuple)) else _message_list(history)
     if messages is None and (memory is None or not thread_id):
@@ -108,7 +108,7 @@ class Conversation:
         return self._memory is not None
 
     async def load(self, history: Iterable[Message], new: Sequence[Message]) -> list[Message]:
-        """What was said before, and is to be gone on with: of the thread, and of a history that came with the prompt what the thread does not
+        """Returns what was said before, and is to be gone on with: of the thread, and of a history that came with the prompt what the thread does not
         have. `new`: what the run begins with. It is read once, however often it is asked for.
 
         Raises:
@@ -154,7 +154,7 @@ class Conversation:
     async def _known(
         self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]
     ) -> Sequence[Message]:
-        """What the thread has of messages that came with the prompt; something at least, where it is not empty."""
+        """Returns what the thread has of messages that came with the prompt; something at least, where it is not empty."""
         last = max(
             [position for position, message in enumerate(history) if message.role is Role.MODEL],
             default=None,
@@ -239,7 +239,7 @@ async def _stored(
 
 
 def _asks(messages: Sequence[Message]) -> bool:
-    """Whether something is asked behind the last answer."""
+    """Returns whether something is asked behind the last answer."""
     for message in reversed(messages):
         if message.role is Role.MODEL:
             return False

@@ -109,7 +109,7 @@ class Memory:
         )
 
     async def thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
-        """A thread by its id; `None`: there is none, or it is not this resource's."""
+        """Returns a thread by its id; `None`: there is none, or it is not this resource's."""
         threads = await self.store.threads(ThreadQuery(ids=(check_id("thread_id", thread_id),)))
         return (
             threads[0]
@@ -240,7 +240,7 @@ class Memory:
     # branches
 
     async def branches(self, thread_id: str, *, resource_id: str | None = None) -> list[Branch]:
-        """The ways in which a thread went on beside the first one, which is number 0. `Thread.branch` is the one that is shown.
+        """Returns the ways in which a thread went on beside the first one, which is number 0. `Thread.branch` is the one that is shown.
         There are none where there is no such thread of this resource."""
         if not await self._is_reachable(thread_id, resource_id):
             return []
@@ -425,7 +425,7 @@ class Memory:
         )
 
     def stamped(self, message: Message) -> Message:
-        """A message with an id and a time, as it is stored.
+        """Returns a message with an id and a time, as it is stored.
 
         Raises:
             HistoryError: its id is none that can be stored.
@@ -481,7 +481,7 @@ class Memory:
         return thread
 
     async def _is_reachable(self, thread_id: str, resource_id: str | None) -> bool:
-        """Whether a resource may use a thread; without a resource nothing is asked."""
+        """Returns whether a resource may use a thread; without a resource nothing is asked."""
         return (
             resource_id is None or await self.thread(thread_id, resource_id=resource_id) is not None
         )

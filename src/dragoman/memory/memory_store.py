@@ -145,7 +145,7 @@ class MemoryStore:
     def _branch(
         self, record: _Kept, thread: Thread, spans: tuple[Span, ...], batch: Batch
     ) -> Branch | None:
-        """The branch that begins; `None`: none does."""
+        """Returns the branch that begins; `None`: none does."""
         if batch.after is None:
             return None
         index = _find_index(record, spans, batch.after)
@@ -198,7 +198,7 @@ class MemoryStore:
         yield from reversed(matches) if wanted.newest_first else matches
 
     def _in_order(self, wanted: MessageQuery) -> Iterator[tuple[str, _Row]]:
-        """Those of one thread after the other, each in its order."""
+        """Yields those of one thread after the other, each in its order."""
         query_words = None if wanted.text is None else words_of(wanted.text)
         ids = None if wanted.ids is None else frozenset(wanted.ids)
         threads = self._threads
@@ -266,7 +266,7 @@ class MemoryStore:
 
 
 def _find_index(record: _Kept, spans: tuple[Span, ...], message_id: str) -> int | None:
-    """Where the message with that id stands which these spans show."""
+    """Returns where the message with that id stands which these spans show."""
     indexes = record.places.get(message_id, ())
     return next(
         (
@@ -279,7 +279,7 @@ def _find_index(record: _Kept, spans: tuple[Span, ...], message_id: str) -> int 
 
 
 def open_store(url: str) -> Store:
-    """A store: `memory:` (gone with the process), `sqlite:///path`, or `postgresql://user:password@host/database`. Its tables are made or
+    """Returns a store: `memory:` (gone with the process), `sqlite:///path`, or `postgresql://user:password@host/database`. Its tables are made or
     brought up to date with the first use.
 
     Raises:

@@ -79,7 +79,7 @@ def unpack(
 
 
 def digest_of(data: bytes) -> bytes:
-    """What an attachment is found by."""
+    """Returns what an attachment is found by."""
     return sha256(data).digest()
 
 
@@ -90,7 +90,7 @@ def microseconds(date: datetime) -> int:
 
 
 def _with_data(message: Message, change: Callable[[DataPart], DataPart]) -> Message:
-    """The message with its files changed, those in results of tools too."""
+    """Returns the message with its files changed, those in results of tools too."""
     if not any(
         isinstance(piece, DataPart) or getattr(piece, "is_content", False)
         for piece in message.content

@@ -30,7 +30,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def window(last_messages: Any, tokens: Any, remove_tokens: Any) -> Window:
-    """The window that these arguments of `Memory` mean.
+    """Returns the window that these arguments of `Memory` mean.
 
     Raises:
         SettingsError: one is no number, or out of range.
@@ -55,7 +55,7 @@ def window(last_messages: Any, tokens: Any, remove_tokens: Any) -> Window:
 
 
 def check_id(name: str, value: Any) -> str:
-    """An id that every store takes.
+    """Returns an id that every store takes.
 
     Raises:
         TypeError: it is no string.
@@ -100,7 +100,7 @@ def check_page(page: Any, per_page: Any) -> None:
 
 
 def check_title(value: Any) -> str | None:
-    """A title that every store takes.
+    """Returns a title that every store takes.
 
     Raises:
         TypeError: it is no string.

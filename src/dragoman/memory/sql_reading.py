@@ -69,7 +69,7 @@ _TRIES = 3
 
 
 def date(at: datetime | None) -> str | None:
-    """A date as it is stored, with its zone."""
+    """Returns a date as it is stored, with its zone."""
     return None if at is None else at.isoformat()
 
 
@@ -128,7 +128,7 @@ def _thread_selection(names: frozenset[str], newest_first: bool) -> Select[Any]:
 
 
 def branches_of(connection: Connection, thread_id: str) -> dict[int, Branch]:
-    """The branches of a thread by their numbers."""
+    """Returns the branches of a thread by their numbers."""
     rows = connection.execute(
         select(branches).where(branches.c.thread_id == thread_id).order_by(branches.c.number)
     )

@@ -229,7 +229,7 @@ def _branch(
     spans: tuple[Span, ...],
     batch: Batch,
 ) -> Branch | None:
-    """The branch that begins; `None`: none does."""
+    """Returns the branch that begins; `None`: none does."""
     if batch.after is None:
         return None
     shown = span_values(thread.id, spans)

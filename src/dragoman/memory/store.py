@@ -127,15 +127,15 @@ class Store(Protocol):
         ...
 
     async def messages(self, wanted: MessageQuery) -> list[StoredMessage]:
-        """The messages that were asked for. Of a thread that is not there: none."""
+        """Returns the messages that were asked for. Of a thread that is not there: none."""
         ...
 
     async def threads(self, wanted: ThreadQuery) -> list[Thread]:
-        """The threads that were asked for."""
+        """Returns the threads that were asked for."""
         ...
 
     async def branches(self, thread_id: str) -> list[Branch]:
-        """The branches of a thread, by their numbers."""
+        """Returns the branches of a thread, by their numbers."""
         ...
 
     async def delete_thread(self, thread_id: str) -> bool:
@@ -166,7 +166,7 @@ class Neighbours(msgspec.Struct, frozen=True):
 
 
 def page_of(items_found: Sequence[T], page: int, per_page: int | None) -> Page[T]:
-    """A page of what was asked for with one more than it holds."""
+    """Returns a page of what was asked for with one more than it holds."""
     items = tuple(items_found if per_page is None else items_found[:per_page])
     return Page(items=items, page=page, per_page=per_page, has_more=len(items) < len(items_found))
 
@@ -174,7 +174,7 @@ def page_of(items_found: Sequence[T], page: int, per_page: int | None) -> Page[T
 async def with_neighbours(
     store: Store, query: MessageQuery, wanted: Neighbours
 ) -> list[StoredMessage]:
-    """A message of the thread and branch of a query, and its neighbours; none where those do not show it."""
+    """Returns a message of the thread and branch of a query, and its neighbours; none where those do not show it."""
     shown_query = MessageQuery(thread_id=query.thread_id, branch=query.branch)
     messages = await store.messages(msgspec.structs.replace(shown_query, ids=(wanted.message_id,)))
     if not messages:

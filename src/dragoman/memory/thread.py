@@ -88,7 +88,7 @@ class Span(NamedTuple):
 
 
 def path(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> tuple[Span, ...]:
-    """The spans that a branch shows, the latest first.
+    """Returns the spans that a branch shows, the latest first.
 
     Raises:
         HistoryError: the thread has no such branch.
@@ -104,7 +104,7 @@ def path(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> tuple[S
 
 
 def shows(spans: tuple[Span, ...], branch: int, position: int) -> bool:
-    """Whether these spans hold a message."""
+    """Returns whether these spans hold a message."""
     return any(
         span.branch == branch and (span.until is None or position <= span.until) for span in spans
     )

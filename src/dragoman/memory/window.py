@@ -140,7 +140,7 @@ async def _counted(
 
 
 def _steady(messages: Sequence[StoredMessage], starts: Sequence[int]) -> int:
-    """Which of the exchanges that begin in the older half comes first. Positions alone decide, mixed, so that the choice holds until that
+    """Returns which of the exchanges that begin in the older half comes first. Positions alone decide, mixed, so that the choice holds until that
     exchange falls out of the window or a higher one comes into the half: what stands before a prompt is the same for several turns, as caches of
     prompts need."""
     early = [index for index in starts if 2 * index < len(messages)] or starts[:1]
@@ -148,7 +148,7 @@ def _steady(messages: Sequence[StoredMessage], starts: Sequence[int]) -> int:
 
 
 async def _exchange(reading: ThreadReading, loaded: list[StoredMessage]) -> list[StoredMessage]:
-    """The last exchange, whole. `loaded`: its end, where that is known."""
+    """Returns the last exchange, whole. `loaded`: its end, where that is known."""
     more = 0
     while more < _MORE:
         page = await reading.before(loaded, _PAGE)
@@ -181,7 +181,7 @@ async def _within(
 
 
 def _starts(messages: Sequence[Message]) -> list[int]:
-    """Where messages may be cut: an exchange begins there, and no result from there on answers a call before it."""
+    """Returns where messages may be cut: an exchange begins there, and no result from there on answers a call before it."""
     called: set[str] = set()
     orphan = -1
     for position, message in enumerate(messages):

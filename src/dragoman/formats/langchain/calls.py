@@ -22,7 +22,7 @@ _CUT = "the arguments were cut off"
 
 
 def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) -> list[Content]:
-    """The content of a model's message, with the calls that its blocks do not have; the lists say what their arguments are."""
+    """Returns the content of a model's message, with the calls that its blocks do not have; the lists say what their arguments are."""
     pieces = list(content)
     call_indexes = {
         piece.id: index for index, piece in enumerate(pieces) if isinstance(piece, ToolCallPart)
@@ -95,7 +95,7 @@ def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[dict[str, Any]]]
 
 
 def load_function_call(value: Any, where: str) -> ToolCallPart | None:
-    """The call as the first of OpenAI's models had it: one, without an id."""
+    """Returns the call as the first of OpenAI's models had it: one, without an id."""
     match value:
         case {"name": str(name), "arguments": str(raw), **more} if not more:
             call = ToolCallPart(

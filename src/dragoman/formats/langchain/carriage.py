@@ -155,7 +155,7 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
 
 
 def foreign(native: Native) -> dict[str, dict[str, Any]]:
-    """The fields of other formats in a `native`, where they say something."""
+    """Returns the fields of other formats in a `native`, where they say something."""
     by_format = {
         key: filled(if_object(value))
         for key, value in (native or {}).items()
@@ -165,7 +165,7 @@ def foreign(native: Native) -> dict[str, dict[str, Any]]:
 
 
 def load_extra(extra: Any) -> Extra | None:
-    """What `dump_extra` wrote; `None` where it is not that."""
+    """Returns what `dump_extra` wrote; `None` where it is not that."""
     try:
         read = msgspec.convert(extra, Extra)
     except ValueError:  # half a character of UTF-16 is no ValidationError
@@ -175,7 +175,7 @@ def load_extra(extra: Any) -> Extra | None:
 
 
 def dump_extra(extra: Extra) -> dict[str, Any]:
-    """The field `dragoman` of `additional_kwargs`; empty where there is nothing to say."""
+    """Returns the field `dragoman` of `additional_kwargs`; empty where there is nothing to say."""
     return msgspec.to_builtins(extra)
 
 
@@ -221,7 +221,7 @@ _MISSING = object()
 
 
 def is_usual(opened_message: Opened, role: Role) -> bool:
-    """Whether the fields of a message are known to come back as they are, but for `response_metadata`; any other is written to see."""
+    """Returns whether the fields of a message are known to come back as they are, but for `response_metadata`; any other is written to see."""
     data, usual = (
         opened_message.data,
         defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
@@ -272,7 +272,7 @@ def is_usual_result(opened_message: Opened) -> bool:
 
 
 def _is_usual_extra(kwargs: Any, *names: str) -> bool:
-    """Whether what LangChain has no field for is nothing, or texts under these names."""
+    """Returns whether what LangChain has no field for is nothing, or texts under these names."""
     if OURS not in kwargs:
         return True
     own_fields = if_object(kwargs[OURS])
@@ -320,7 +320,7 @@ def exactly(
 def as_was(
     value: Message | ToolResultPart, fields: dict[str, Any], form: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The fields as they were noted, while the content is as it was."""
+    """Returns the fields as they were noted, while the content is as it was."""
     exact = if_object(form.get("exact"))
     if not exact or exact.get("digest") != _digest(value):
         return fields

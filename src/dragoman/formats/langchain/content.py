@@ -118,7 +118,7 @@ def dump_content(
 
 
 def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
-    """Whether a call or result must stand in `content`, since a list of calls or a message of the tool's cannot hold all of it."""
+    """Returns whether a call or result must stand in `content`, since a list of calls or a message of the tool's cannot hold all of it."""
     stood = OWN.form(piece.native).keys() & {"as", "wire"}
     if piece.run_by == "provider" or stood or isinstance(piece, ToolResultPart):
         return piece.run_by == "provider" or bool(stood)
@@ -150,7 +150,7 @@ def _load_exploded(blocks: list[Block], signer: str | None) -> Sequence[Content]
 
 
 def _load_wrapped(block: Block) -> Content | None:
-    """A provider's block inside a standard one that says no more than it."""
+    """Returns a provider's block inside a standard one that says no more than it."""
     value = if_object(block.get("value"))
     wire = family(value, Role.MODEL)
     pieces = () if wire is None else _of_wire(wire, [value], Role.MODEL)
@@ -173,13 +173,13 @@ def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
 
 
 def _note(piece: Content, **form: Any) -> Content:
-    """The piece, with a note of the block that it was."""
+    """Returns the piece, with a note of the block that it was."""
     native = {**(piece.native or {}), **(OWN.with_form(piece.native, **form) or {})}
     return msgspec.structs.replace(piece, native=native)
 
 
 def _wire(piece: Content) -> str | None:
-    """The wire that writes a piece; `None`: LangChain's own blocks say it."""
+    """Returns the wire that writes a piece; `None`: LangChain's own blocks say it."""
     native, form = piece.native or {}, OWN.form(piece.native)
     if "as" not in form and (noted := form.get("wire")) in (ANTHROPIC, RESPONSES):
         return noted
@@ -200,7 +200,7 @@ def _wire(piece: Content) -> str | None:
 
 
 def _takes(wire: str, piece: Content) -> bool:
-    """Whether the wire writes such a piece as a block that is known as its own."""
+    """Returns whether the wire writes such a piece as a block that is known as its own."""
     fields = if_object((piece.native or {}).get(wire))
     if isinstance(piece, ProviderPart):
         return wire in (family(fields, Role.MODEL), family(fields, Role.USER))
@@ -212,7 +212,7 @@ def _takes(wire: str, piece: Content) -> bool:
 
 
 def _quiet(block: Any, index: int, noise: dict[str, Any]) -> Any:
-    """A block without the numbers by which a stream was put together and without fields that say nothing, which are noted."""
+    """Returns a block without the numbers by which a stream was put together and without fields that say nothing, which are noted."""
     if not isinstance(block, dict):
         return block
     fields = cast("Block", block)
@@ -231,7 +231,7 @@ def _quiet(block: Any, index: int, noise: dict[str, Any]) -> Any:
 
 
 def _load(block: Any, signer: str | None) -> Content:
-    """A text, or a block of LangChain's own."""
+    """Returns a text, or a block of LangChain's own."""
     if isinstance(block, str):
         return (
             TextPart(block, OWN.note(form={"as": "string"}, mark=True)) if block else _whole_text()
@@ -301,7 +301,7 @@ def _load_text(block: Block, _: str | None) -> TextPart | None:
 
 
 def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
-    """The thinking of a standard block, or of Google's; the signature goes to the provider that signed it."""
+    """Returns the thinking of a standard block, or of Google's; the signature goes to the provider that signed it."""
     block_type = block["type"]
     field = "reasoning" if block_type == "reasoning" else "thinking"
     text = block.get(field, "")
@@ -407,7 +407,7 @@ def _extras(block_fields: Block) -> tuple[Block, dict[str, Any]]:
 
 
 def _foreign(fields_around: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of other formats, never their notes, which nobody else may write."""
+    """Returns the fields of other formats, never their notes, which nobody else may write."""
     fields = if_object(fields_around.get(OURS))
     fine = fields and all(
         isinstance(value, dict) and NOTES[0] not in key for key, value in fields.items()
@@ -416,7 +416,7 @@ def _foreign(fields_around: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _foreign_fields(native: Native) -> dict[str, Any]:
-    """The fields of other formats of a piece."""
+    """Returns the fields of other formats of a piece."""
     return {
         key: value for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key
     }

@@ -87,7 +87,7 @@ class Opened(NamedTuple):
 
 
 def base_type(type_: str) -> str:
-    """The type of the whole message that a chunk is of; that of any other is its own."""
+    """Returns the type of the whole message that a chunk is of; that of any other is its own."""
     return _BASE.get(type_, type_)
 
 
@@ -155,7 +155,7 @@ def close_message(
 
 @cache
 def defaults(type_: str, wrap: str) -> Mapping[str, Any]:
-    """The fields that are written also where they say nothing; not to be changed."""
+    """Returns the fields that are written also where they say nothing; not to be changed."""
     chunk = _OF_CHUNK if type_ == "AIMessageChunk" else {}
     fields = {**_ALL, **_OF_TYPE.get(base_type(type_), {}), **chunk, "type": type_}
     return {key: value for key, value in fields.items() if wrap != "constructor" or key in _KEPT}
@@ -166,7 +166,7 @@ def _constructor(type_: str) -> dict[str, Any]:
 
 
 def votes(message: Any) -> int:
-    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """Returns how surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     if isinstance(fields.get("lc"), int) and fields.get("type") == "constructor":
         path = if_list(fields.get("id"))

@@ -98,7 +98,7 @@ def _standard(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Bloc
 
 
 def _load_source(block: Mapping[str, Any]) -> Media | None:
-    """The form before the standard one."""
+    """Returns the form before the standard one."""
     block_type, mime_type = if_text(block.get("type")), if_text(block.get("mime_type")) or None
     media_type = mime_type or _ANY[block_type]
     extra_fields = rest(block, "type", "source_type", "mime_type", "data", "url", "id", "text")
@@ -141,7 +141,7 @@ def _source(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Block:
 
 
 def _load_url(block: Mapping[str, Any]) -> Media | None:
-    """An image as Chat Completions has it, which may also be the URL alone."""
+    """Returns an image as Chat Completions has it, which may also be the URL alone."""
     image, extra_fields = block.get("image_url"), rest(block, "type", "image_url")
     form: dict[str, Any] = {"as": "image_url"}
     url = image
@@ -188,7 +188,7 @@ def _input_audio(part: Media, block_fields: Block, _: Mapping[str, Any]) -> Bloc
 
 
 def _load_chat_file(block: Mapping[str, Any]) -> Media | None:
-    """A file as Chat Completions has it."""
+    """Returns a file as Chat Completions has it."""
     file, extra_fields = if_object(block.get("file")), rest(block, "type", "file")
     native = OWN.note(extra_fields, form={"as": "file"}, mark="file_id" in file)
     if isinstance(id_ := file.get("file_id"), str):

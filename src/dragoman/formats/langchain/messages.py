@@ -164,7 +164,7 @@ def _dump_main(
 def _apart(
     pieces: list[tuple[int, Content]], kwargs: dict[str, Any]
 ) -> tuple[list[tuple[int, Content]], list[ToolCallPart]]:
-    """What stands in the content of a model's message, and all of its calls. What has a field of `kwargs` goes there."""
+    """Returns what stands in the content of a model's message, and all of its calls. What has a field of `kwargs` goes there."""
     calls: list[ToolCallPart] = []
     content: list[tuple[int, Content]] = []
     placed = [
@@ -389,13 +389,13 @@ class _NoCall(HistoryError):
 
 
 def _fault(error: HistoryError) -> str | None:
-    """The field for which a message cannot be read, where it is one."""
+    """Returns the field for which a message cannot be read, where it is one."""
     _, dot, field = error.message.partition(" ")[0].partition(".")
     return field.partition("[")[0] if dot else None
 
 
 def _own(opened_message: Opened) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The form of a message, and its fields that say something, without its content."""
+    """Returns the form of a message, and its fields that say something, without its content."""
     form, usual = (
         dict(opened_message.form),
         defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
@@ -413,7 +413,7 @@ def _own(opened_message: Opened) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _entry(opened_message: Opened, form: Mapping[str, Any]) -> dict[str, Any]:
-    """The message as it came."""
+    """Returns the message as it came."""
     fields = close_message(
         opened_message.type,
         {},
@@ -429,7 +429,7 @@ def _entry(opened_message: Opened, form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _load(opened_message: Opened, where: str, origin: Origin | None) -> Message:
-    """A message that is no result."""
+    """Returns a message that is no result."""
     type_ = base_type(opened_message.type)
     form, extra_fields = _own(opened_message)
     id_ = extra_fields.pop("id") if if_text(extra_fields.get("id")) else None
@@ -470,7 +470,7 @@ def _load(opened_message: Opened, where: str, origin: Origin | None) -> Message:
 
 
 def _name_results(content: Sequence[Content]) -> tuple[Content, ...]:
-    """The content, in which results of tools that the provider ran have the names of their calls; their blocks have none."""
+    """Returns the content, in which results of tools that the provider ran have the names of their calls; their blocks have none."""
     names = {piece.id: piece.name for piece in content if isinstance(piece, ToolCallPart)}
     return tuple(
         [
@@ -483,7 +483,7 @@ def _name_results(content: Sequence[Content]) -> tuple[Content, ...]:
 
 
 def _load_kwargs(extra_fields: dict[str, Any], content: list[Content], where: str) -> list[Content]:
-    """The content with what `additional_kwargs` has of it, which is taken out of `extra_fields`."""
+    """Returns the content with what `additional_kwargs` has of it, which is taken out of `extra_fields`."""
     extra = if_object(extra_fields.get("additional_kwargs"))
     thinking = extra.get(THINKING)
     if (

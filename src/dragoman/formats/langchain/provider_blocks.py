@@ -40,7 +40,7 @@ _OF_ITEM = ("id", "phase")
 
 
 def family(block: Mapping[str, Any], role: Role) -> str | None:
-    """The wire whose block it is; `None`: LangChain's own, or nobody's."""
+    """Returns the wire whose block it is; `None`: LangChain's own, or nobody's."""
     block_type = if_text(block.get("type"))
     if block_type in (
         "thinking",
@@ -182,6 +182,6 @@ def _text_block(block: Block, about: Mapping[str, Any]) -> Block:
 
 
 def without_index(item: Block) -> Block:
-    """A reasoning item without the numbers by which LangChain puts a stream together."""
+    """Returns a reasoning item without the numbers by which LangChain puts a stream together."""
     pieces = [rest(piece, "index") for piece in if_objects(item.get("summary"))]
     return {**item, "summary": pieces} if pieces else item

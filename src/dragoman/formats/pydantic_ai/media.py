@@ -135,14 +135,14 @@ def dump_binary(piece: DataPart) -> dict[str, Any]:
 
 
 def holder(piece: FilePart) -> str | None:
-    """The provider that holds a file; `None`: it is not one that the library knows."""
+    """Returns the provider that holds a file; `None`: it is not one that the library knows."""
     named = OWN.fields(piece.native).get("provider_name")
     holders = (name for name, wire in _HOLDERS.items() if wire in (piece.native or {}))
     return next(holders, named if isinstance(named, str) else None)
 
 
 def keep_whole(piece: Any, item: Any) -> Any:
-    """A piece that keeps all that it was read from."""
+    """Returns a piece that keeps all that it was read from."""
     return type(piece)(piece.kind, {f"{NAME}:notes": {"whole": [item]}})
 
 
@@ -197,7 +197,7 @@ class Sent(msgspec.Struct, frozen=True):
         return item
 
     def stand_in(self, part_index: int, piece: Any, why: str) -> str:
-        """The text that stands for a file that cannot be held."""
+        """Returns the text that stands for a file that cannot be held."""
         if isinstance(piece, FilePart) or text_of(piece) is None:
             self.lose(part_index, kind_of(piece), why, label(piece))
         return as_text(piece)

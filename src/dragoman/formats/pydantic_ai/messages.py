@@ -21,7 +21,7 @@ _KINDS = ("request", "response")
 
 
 def votes(message: Any) -> int:
-    """How surely an object is a message of pydantic-ai: 0 = cannot be, 3 = hardly anything else."""
+    """Returns how surely an object is a message of pydantic-ai: 0 = cannot be, 3 = hardly anything else."""
     fields = if_object(message)
     return 0 if _fault(fields) else 3
 
@@ -103,7 +103,7 @@ def dump_messages(
 
 
 def _fault(fields: dict[str, Any]) -> str | None:
-    """The field for which an object cannot be a message; `None`: it can."""
+    """Returns the field for which an object cannot be a message; `None`: it can."""
     if fields.get("kind") not in _KINDS:
         return "kind"
     parts = fields.get("parts")
@@ -130,7 +130,7 @@ def _check(entry: Any, index: int) -> None:
 
 
 def _is_bounded(payload: list[Any]) -> bool:
-    """Whether no element nests too deep, seen at once; else each is looked at."""
+    """Returns whether no element nests too deep, seen at once; else each is looked at."""
     try:
         bound_value(payload, MOST_DEPTH + 1)
     except ValueError:

@@ -77,7 +77,7 @@ _TOLD = ("input_tokens", "output_tokens")
 def load_origin(
     response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], origin: Origin | None
 ) -> Origin | None:
-    """Where a response came from; `origin` where it does not name its provider."""
+    """Returns where a response came from; `origin` where it does not name its provider."""
     name, served = (
         if_text(response.get("provider_name")),
         if_text(response.get("model_name")) or None,
@@ -116,12 +116,12 @@ def dump_origin(origin: Origin | None) -> dict[str, Any]:
 
 
 def wire_of(origin: Origin | None) -> str | None:
-    """The wire whose signatures the parts of a response hold."""
+    """Returns the wire whose signatures the parts of a response hold."""
     return WIRES.get(origin.provider) if origin else None
 
 
 def reader_of(origin: Origin | None) -> str | None:
-    """The wire as whose the signatures of a response will be read; empty: nobody's; `None`: that of who signed its parts."""
+    """Returns the wire as whose the signatures of a response will be read; empty: nobody's; `None`: that of who signed its parts."""
     if origin is None or not origin.provider:
         return None
     return WIRES.get(_RESPONSES.get(origin.provider, origin.provider), "")
@@ -148,7 +148,7 @@ def dump_finish(message: Message) -> dict[str, Any]:
 
 
 def load_usage(value: Any) -> Usage | None:
-    """What a response used; `None` where all counts are 0, as they are where nothing was told."""
+    """Returns what a response used; `None` where all counts are 0, as they are where nothing was told."""
     fields = if_object(value)
     counts = {
         field: count

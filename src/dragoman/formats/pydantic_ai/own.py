@@ -41,7 +41,7 @@ _MISSING = object()
 
 
 def note_as_read(piece: P, read: Mapping[str, Any], written: Mapping[str, Any], **form: Any) -> P:
-    """The piece with a note of how the object that it was read from differs from `written`, which would be written for it."""
+    """Returns the piece with a note of how the object that it was read from differs from `written`, which would be written for it."""
     return msgspec.structs.replace(
         piece, native=note_difference(piece.native, read, written, **form)
     )
@@ -68,7 +68,7 @@ def note_difference(
 
 
 def with_form(native: Native, **form: Any) -> Native:
-    """A native mapping with more noted of the form."""
+    """Returns a native mapping with more noted of the form."""
     if native is None:
         return OWN.note(form=form)
     return {**native, **(OWN.with_form(native, **form) or {})}
@@ -86,7 +86,7 @@ def apply_notes(native: Native, written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole(native: Native) -> Any:
-    """The JSON value that a piece was read from, where all of it is kept; `None`: it is not."""
+    """Returns the JSON value that a piece was read from, where all of it is kept; `None`: it is not."""
     values = if_list(OWN.notes(native).get("whole"))
     return values[0] if values else None
 
@@ -118,7 +118,7 @@ _FORM = NAME + NOTES
 
 
 def usual_part(piece: Content, part: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields that are written for a text or a call of the model's that nobody signed, as the part has them that it was read from. Empty:
+    """Returns the fields that are written for a text or a call of the model's that nobody signed, as the part has them that it was read from. Empty:
     it is another piece."""
     part_kind = part["part_kind"]
     if (
@@ -133,7 +133,7 @@ def usual_part(piece: Content, part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def usual_text(piece: Content) -> dict[str, Any] | None:
-    """The part of a text of the model's that has nothing but fields of this format; `None`: it is another piece."""
+    """Returns the part of a text of the model's that has nothing but fields of this format; `None`: it is another piece."""
     native = piece.native
     if not isinstance(piece, TextPart) or not (
         native is None or (len(native) == 1 and NAME in native)

@@ -108,7 +108,7 @@ def load_request(
 
 
 def is_begun(message: Message, group: Sequence[Message]) -> bool:
-    """Whether a message begins a request, and is none of that which `group` began."""
+    """Returns whether a message begins a request, and is none of that which `group` began."""
     if not group:
         return True
     request_form = OWN.form(message.native).get("request")
@@ -156,7 +156,7 @@ def dump_request(group: Sequence[Sent], before: str | None) -> dict[str, Any]:
 def _request_fields(
     created: datetime | None, metadata: dict[str, Any], instructions: str | None
 ) -> dict[str, Any]:
-    """What is written for a request beside its parts."""
+    """Returns what is written for a request beside its parts."""
     fields: dict[str, Any] = {INSTRUCTIONS: instructions} if instructions else {}
     if created is not None:
         fields["timestamp"] = written_time(created)
@@ -242,7 +242,7 @@ def _text_part(text: str, part_kind: str, created: Any) -> dict[str, Any]:
 
 
 def _dump(outgoing: Sent) -> list[dict[str, Any]]:
-    """The parts of a message."""
+    """Returns the parts of a message."""
     parts: list[dict[str, Any]] = []
     open_prompt: list[tuple[int, Content]] = []
     for part_index, piece in enumerate(outgoing.message.content):
@@ -264,7 +264,7 @@ def _dump(outgoing: Sent) -> list[dict[str, Any]]:
 
 
 def _is_prompt(piece: Content) -> bool:
-    """Whether a piece is an item of what the user said, and no part by itself."""
+    """Returns whether a piece is an item of what the user said, and no part by itself."""
     form = OWN.form(piece.native)
     if isinstance(piece, (MarkPart, ProviderPart)):
         return "part" in form

@@ -128,7 +128,7 @@ def dump_response(outgoing: Sent) -> dict[str, Any]:
 
 
 def _response_fields(message: Message) -> dict[str, Any]:
-    """What is written for a message beside its parts and what it used."""
+    """Returns what is written for a message beside its parts and what it used."""
     fields: dict[str, Any] = {}
     for piece in message.content:
         if isinstance(piece, ToolCallPart) and piece.state == "cut":
@@ -142,7 +142,7 @@ def _response_fields(message: Message) -> dict[str, Any]:
 
 
 def _groups(parts: Sequence[_Part], wire: str | None) -> list[list[_Part]]:
-    """The parts, those of one reasoning item together."""
+    """Returns the parts, those of one reasoning item together."""
     groups: list[list[_Part]] = []
     for part in parts:
         id_ = (
@@ -241,7 +241,7 @@ def _parts(piece: Any, origin: Origin | None) -> list[dict[str, Any]]:
 def _readable(
     parts: list[dict[str, Any]], piece: ThinkingPart, origin: Origin | None
 ) -> list[dict[str, Any]]:
-    """The parts of thinking; one with all of its text where nobody who reads the response takes raw reasoning from its details."""
+    """Returns the parts of thinking; one with all of its text where nobody who reads the response takes raw reasoning from its details."""
     details = if_object(parts[0].get("provider_details"))
     if "raw_content" not in details or reader_of(origin) in (None, "openai_responses"):
         return parts
@@ -378,7 +378,7 @@ def _is_signed(part: _Part) -> bool:
 
 
 def _loses_signature(piece: Content, part: _Part, origin: Origin | None) -> bool:
-    """Whether somebody signed a piece and its part does not hold that, or would be read as if another had signed it."""
+    """Returns whether somebody signed a piece and its part does not hold that, or would be read as if another had signed it."""
     signed = [
         (wire, signature) for wire, signature in signatures(piece.native).items() if wire != NAME
     ]

@@ -81,7 +81,7 @@ def dump_thinking(piece: ThinkingPart) -> list[dict[str, Any]]:
 
 
 def load_text(part: Mapping[str, Any], wire: str | None, before: str | None) -> Native:
-    """The wire's native of a text. `before`: id of the message item that the piece before it is of."""
+    """Returns the wire's native of a text. `before`: id of the message item that the piece before it is of."""
     if wire != "openai_responses":
         return load_signed(part) if wire == "google" else None
     id_ = if_text(part.get("id"))
@@ -109,7 +109,7 @@ def dump_text(piece: TextPart) -> dict[str, Any]:
 
 
 def load_call(part: Mapping[str, Any], wire: str | None) -> Native:
-    """The wire's native of a call."""
+    """Returns the wire's native of a call."""
     if wire == "google":
         minted = if_text(part.get("tool_call_id")).startswith("pyd_ai_")
         native = load_signed(part)

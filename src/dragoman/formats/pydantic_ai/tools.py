@@ -36,7 +36,7 @@ _ERRORS = ("failed", "retried", "interrupted", "denied")
 
 
 def load_call(part: Mapping[str, Any], wire: str | None, *, cut: bool) -> ToolCallPart | None:
-    """A part that is a call; `None` where it is not of the documented shape. `cut`: the response was."""
+    """Returns a part that is a call; `None` where it is not of the documented shape. `cut`: the response was."""
     id_, name, arguments = part.get("tool_call_id"), part.get("tool_name"), part.get("args")
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
@@ -77,7 +77,7 @@ def dump_call(call: ToolCallPart) -> dict[str, Any]:
 
 
 def load_result(part: Mapping[str, Any]) -> ToolResultPart | None:
-    """A part that is what a tool returned; `None` where it is not of the documented shape."""
+    """Returns a part that is what a tool returned; `None` where it is not of the documented shape."""
     id_, name, outcome = part.get("tool_call_id"), part.get("tool_name"), part.get("outcome")
     if not isinstance(id_, str) or not isinstance(name, str) or "content" not in part:
         return None
@@ -109,7 +109,7 @@ def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> dict[s
 
 
 def apply_result_notes(part: ToolResultPart, written: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a result as it was read, without an outcome that is not its own any more."""
+    """Returns the part of a result as it was read, without an outcome that is not its own any more."""
     fields = apply_notes(part.native, written)
     outcome = fields.get("outcome")
     is_retry = fields["part_kind"] == "retry-prompt"
@@ -121,7 +121,7 @@ def apply_result_notes(part: ToolResultPart, written: Mapping[str, Any]) -> dict
 
 
 def _parts(content: Any) -> tuple[Any, ...] | None:
-    """What a tool returned as text and files, one file at least; `None` where it is a JSON value. Beside files any other value is a
+    """Returns what a tool returned as text and files, one file at least; `None` where it is a JSON value. Beside files any other value is a
     text of JSON that keeps it."""
     items = cast("list[Any]", content) if isinstance(content, list) else [content]
     files = [_file(item) for item in items]
