@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.limits import Limits, Spent, reached
+from dragoman.limits import Limits, Spent, find_reached_limit
 
 NONE = Limits(model_calls=None)
 
 
 def test_fifty_model_calls_are_the_default_and_the_next_is_one_too_many() -> None:
-    assert reached(Limits(), Spent(model_calls=49), model_calls=1) is None
-    assert reached(Limits(), Spent(model_calls=50)) is None
-    assert reached(Limits(), Spent(model_calls=50), model_calls=1) == (
+    assert find_reached_limit(Limits(), Spent(model_calls=49), model_calls=1) is None
+    assert find_reached_limit(Limits(), Spent(model_calls=50)) is None
+    assert find_reached_limit(Limits(), Spent(model_calls=50), model_calls=1) == (
         "the limit of 50 model calls is reached; raise it with Limits(model_calls=…), or lift it with None"
     )
 
@@ -20,7 +20,7 @@ def test_fifty_model_calls_are_the_default_and_the_next_is_one_too_many() -> Non
 def test_without_limits_there_is_always_room() -> None:
     """D-13."""
     spent = Spent(model_calls=10**9, tool_calls=10**9, total_tokens=10**12, seconds=1e9)
-    assert reached(NONE, spent, model_calls=1, tool_calls=100) is None
+    assert find_reached_limit(NONE, spent, model_calls=1, tool_calls=100) is None
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ def test_without_limits_there_is_always_room() -> None:
 def test_the_limit_that_is_reached_is_named(
     limits: Limits, spent: Spent, more: dict[str, int], name: str | None
 ) -> None:
-    said = reached(limits, spent, **more)
+    said = find_reached_limit(limits, spent, **more)
     assert (said or "").startswith(f"the limit of {name} is reached") if name else said is None

@@ -21,7 +21,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.repair import INTERRUPTED, missing, repair, repaired
+from dragoman.repair import INTERRUPTED, missing, repair, repair_with_losses
 from support import strategies as some
 
 
@@ -169,7 +169,7 @@ def test_what_was_made_up_or_dropped_is_told():
         model(call("c")),
         user(result("a", 2)),
     ]
-    messages, losses = repaired(mine)
+    messages, losses = repair_with_losses(mine)
     assert messages == repair(mine)
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [
         (0, 0, "tool result"),
@@ -187,8 +187,8 @@ def test_what_was_made_up_or_dropped_is_told():
 @given(some.histories | some.tool_histories)
 def test_repair_is_total_and_idempotent_and_tells_all_it_does(history: list[Message]):
     given_ids = [id(message) for message in history]
-    messages, losses = repaired(history)
-    again, nothing = repaired(messages)
+    messages, losses = repair_with_losses(history)
+    again, nothing = repair_with_losses(messages)
     assert [id(message) for message in again] == [id(message) for message in messages], (
         "the very same objects"
     )
@@ -234,7 +234,7 @@ def test_nothing_but_results_is_touched(history: list[Message]):
             if r.result != {"error": INTERRUPTED}
         )
 
-    messages, losses = repaired(history)
+    messages, losses = repair_with_losses(history)
     assert Counter(map(repr, rest(messages))) == Counter(map(repr, rest(history)))
     texts = [piece for _, piece in rest(history) if isinstance(piece, TextPart)]
     assert [piece for _, piece in rest(messages) if isinstance(piece, TextPart)] == texts, (

@@ -37,7 +37,8 @@ def expect_each(
 ) -> list[T]:
     """The values as a list. Raises `TypeError` where they are no sequence, or one is not of these types, by its place."""
     untyped = cast(object, values)
-    if type(untyped) is tuple and not untyped:  # what is left out, nearly everywhere
+    # Nearly every argument is left out: this way costs nothing.
+    if type(untyped) is tuple and not untyped:
         return []
     if isinstance(untyped, (str, bytes, Mapping)) or not isinstance(untyped, Iterable):
         raise wrong(
@@ -47,9 +48,8 @@ def expect_each(
             hint(untyped),
         )
     listed = list(values)
-    if set(map(type, listed)) <= set(
-        kinds
-    ):  # as nearly always, and seen at once also of a long conversation
+    # Nearly always all are right, and this sees it at once also of a long conversation.
+    if set(map(type, listed)) <= set(kinds):
         return listed
     for index, value in enumerate(cast("list[object]", listed)):
         if not isinstance(value, kinds):

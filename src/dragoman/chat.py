@@ -153,7 +153,8 @@ class Chat(Generic[Deps]):
             "resource_id": run_options.get("resource_id") or self.resource_id,
         }
         run = self.agent.run(prompt, output_type=output_type, **all_options)
-        if run.thread_id == run.id:  # nobody gave it one
+        # A run that was given no thread has its own id there.
+        if run.thread_id == run.id:
             run.thread_id = self.thread_id
         return run
 

@@ -193,7 +193,8 @@ def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, 
         return tuple(items)
     try:
         return msgspec.convert(items, type=tuple[ResultPart, ...]) if stored else None
-    except ValueError:  # half a character of UTF-16 is no ValidationError
+    except ValueError:
+        # Half a character of UTF-16 is no ValidationError.
         return None
 
 

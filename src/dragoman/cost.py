@@ -86,6 +86,7 @@ def call_cost(
     response = _response(native)
     if (reported := _provider_cost(response)) is not None:
         return reported
+    # After the provider's own figure: a local server may tell a price.
     if origin is not None and _is_free(origin):
         return _FREE
     if origin is None or usage is None or usage.input_tokens is None or usage.output_tokens is None:
@@ -137,13 +138,15 @@ def _price_of(
         "genai_request_timestamp": created_at,
         "price_context": context or None,
     }
-    name = model.removeprefix("models/")  # as Google lists them
+    # As Google lists them.
+    name = model.removeprefix("models/")
     for provider in _providers(origin):
         try:
             return calc_price(Units(**units), name, **provider, **options).total_price
         except LookupError:
             continue
-        except ValueError:  # counts that contradict each other
+        except ValueError:
+            # Counts that contradict each other.
             return None
     return None
 
@@ -175,9 +178,8 @@ def _pricing(origin: Origin) -> tuple[str | None, str | None]:
 def _provider_cost(response: Mapping[str, Any]) -> Decimal | None:
     """What the provider says that the call cost."""
     usage = _object(response.get("usage"))
-    if (
-        usage.get("is_byok") is True
-    ):  # OpenRouter with a key of yours: its fee, and what that key pays
+    # OpenRouter with a key of yours: its fee, and what that key pays.
+    if usage.get("is_byok") is True:
         paid = _dollars(_at(usage, ("cost_details", "upstream_inference_cost")))
         return None if paid is None else paid + (_dollars(usage.get("cost")) or 0)
     for path in (("usage", "cost"), ("usage", "cost", "total_cost"), ("cost", "usd")):

@@ -115,11 +115,12 @@ class DragomanError(Exception):
         return f"{self.message} ({where})" if where else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Keyword arguments defeat the usual way.
         return (
             _unpickle,
             (type(self), self.message),
             self.__dict__,
-        )  # keyword arguments defeat the usual way
+        )
 
     def at(self, **attributes: Any) -> Self:
         """Fills in attributes that are not known yet, and returns the error itself."""
@@ -311,16 +312,15 @@ def public(error: BaseException) -> DragomanError:
         message, field = _NEUTRAL[neutral_type], None
     else:
         message, field = _SECRET.sub("…", error.message), error.field
-    if not (
-        is_local and isinstance(error, _REQUEST)
-    ):  # the addresses in a client's own request are its own
+    # The addresses in a client's own request are its own.
+    if not (is_local and isinstance(error, _REQUEST)):
         message = _ADDRESS.sub("…", message)
-    error_type = next(
-        base for base in type(error).__mro__ if base.__module__ == __name__
-    )  # a subclass may be made in another way
+    # A subclass may be made in another way.
+    error_type = next(base for base in type(error).__mro__ if base.__module__ == __name__)
     public_error: DragomanError = error_type(
         message if field is None or field in message else f"{field}: {message}"
     ).at(field=field)
+    # When to try again is the client's business.
     if isinstance(public_error, RateLimitError | OverloadedError):
         public_error.retry_after = getattr(error, "retry_after", None)
     return public_error

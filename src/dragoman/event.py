@@ -48,7 +48,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     Delta = str | bytes
-else:  # msgspec takes no union of two string-like types: one of bytes is stored as a `_BytesDelta`
+else:
+    # msgspec takes no union of two string-like types: one of bytes is stored as a `_BytesDelta`.
     Delta = str
 
 
@@ -321,17 +322,15 @@ def event_from_json(data: bytes | str) -> Event:
 def _encode_error(value: Any) -> Any:
     if isinstance(value, DragomanError):
         return msgspec.Raw(error_json.to_json(value))
-    raise NotImplementedError(
-        f"a {type(value).__name__} has no JSON form"
-    )  # as msgspec asks of its hooks
+    # As msgspec asks of its hooks.
+    raise NotImplementedError(f"a {type(value).__name__} has no JSON form")
 
 
 def _decode_error(wanted_type: type, value: Any) -> Any:
     if wanted_type is DragomanError:
         return error_json.from_json(msgspec.json.encode(value))
-    raise NotImplementedError(
-        f"a {wanted_type.__name__} has no JSON form"
-    )  # as msgspec asks of its hooks
+    # As msgspec asks of its hooks.
+    raise NotImplementedError(f"a {wanted_type.__name__} has no JSON form")
 
 
 _encode = msgspec.json.Encoder(enc_hook=_encode_error).encode

@@ -78,6 +78,7 @@ class MessageBuilder:
             if self.start is None and event.candidate == 0:
                 self._begin(event)
         elif getattr(event, "message_id", None) != self._id:
+            # Of another message, or of none.
             pass
         elif isinstance(event, PartStarted):
             if self._unread:
@@ -97,9 +98,8 @@ class MessageBuilder:
     def add_deltas(self, events: Sequence[PartDelta]) -> None:
         """Takes the next events where all are deltas, as `add` takes each, but looks at them only where it must: a part
         that is finished says all that its deltas said."""
-        if (
-            len(events) == 1
-        ):  # a slow stream is nothing but these: its events would be four times the size of its text
+        # A slow stream is nothing but these: its events would be four times the size of its text.
+        if len(events) == 1:
             MessageBuilder.add(self, events[0])
         elif self._unread is None:
             self._unread = [events]
@@ -319,7 +319,8 @@ def _open_part(part: Content) -> tuple[Content, str | bytes]:
 def _text(deltas: Sequence[str | bytes]) -> str:
     try:
         return "".join(cast("Sequence[str]", deltas))
-    except TypeError:  # there are bytes among them
+    except TypeError:
+        # There are bytes among them.
         return "".join(
             [
                 delta if isinstance(delta, str) else delta.decode(errors="replace")

@@ -37,7 +37,7 @@ __all__ = [
     "ToolStart",
     "active",
     "everywhere",
-    "failed",
+    "log_failure",
     "fire",
     "headers",
 ]
@@ -264,6 +264,7 @@ async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
     """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all are called."""
     stopped: BaseException | None = None
     is_end = name in _ENDS
+    # Ends in reverse, so that hooks nest as blocks do.
     for hook_set in reversed(hooks) if is_end else hooks:
         hook = getattr(hook_set, name)
         if hook is None:
@@ -273,7 +274,7 @@ async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
             if waits is not None and isawaitable(waits):
                 await (_await_shielded(waits) if is_end else waits)
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-            failed(hook, error)
+            log_failure(hook, error)
         except BaseException as error:  # noqa: BLE001 - raised below
             stopped = stopped or error
     if stopped is not None:
@@ -286,14 +287,15 @@ async def _await_shielded(waits: Awaitable[Any]) -> None:
         await waits
 
 
-def failed(hook: Callable[..., Any] | None, error: Exception) -> None:
+def log_failure(hook: Callable[..., Any] | None, error: Exception) -> None:
     """Logs what a hook raised, the first time."""
     key = id(hook)
     if key in _failures:
         return
     try:
         _failures[key] = ref(hook, lambda _: _failures.pop(key, None))
-    except TypeError:  # of a class without weak references
+    except TypeError:
+        # Of a class without weak references.
         _failures[key] = hook
     _LOG.error("a hook failed, and is called all the same: %r", hook, exc_info=error)
 
@@ -312,5 +314,5 @@ def headers(hooks: Iterable[Hooks]) -> dict[str, str]:
                     raise TypeError(f"headers are texts: {more!r:.200}")  # noqa: TRY301 - as what a hook raises
             merged |= more
         except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-            failed(propagate, error)
+            log_failure(propagate, error)
     return merged

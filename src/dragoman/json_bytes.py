@@ -44,7 +44,8 @@ def replace_halves(value: T, where: str) -> T:
         return value
     try:
         mended = _mend(value)
-    except RecursionError:  # refused as too deep by who reads it
+    except RecursionError:
+        # Refused as too deep by who reads it.
         return value
     if mended is not value:
         _warn(where)
@@ -171,9 +172,11 @@ def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
     )
     if brackets <= most:
         return
+    # Strings are cut out, then innermost pairs are removed level by level: no recursion, whatever the input.
     text = data.encode(errors="replace") if isinstance(data, str) else data
     quotes = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _OTHER).split(b'"')
-    nested = b"".join(quotes[::2]).translate(_ALIKE)  # outside of strings
+    # Outside of strings.
+    nested = b"".join(quotes[::2]).translate(_ALIKE)
     for _ in range(most):
         if not nested:
             return

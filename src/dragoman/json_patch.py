@@ -106,7 +106,8 @@ class PatchedValue:
             if path[: len(source)] == source and path != source:
                 raise PatchError("a value cannot be moved into itself")
             value = self._find(source)
-            if len(path) > len(source):  # it may nest deeper there
+            # It may nest deeper there.
+            if len(path) > len(source):
                 _weigh_moved(value, path)
             self._remove(source, undos)
             self._add(path, value, undos)
@@ -152,6 +153,7 @@ class PatchedValue:
             undos.append(lambda: items.insert(index, old))
             return
         members = _need_object(parent, path)
+        # A failed patch puts the member back in its place, which a dict can only do by building the order anew.
         order = list(members) if len(members) <= _ORDERED else None
         old = members.pop(key)
         undos.append(lambda: _restore_member(members, key, old, order))

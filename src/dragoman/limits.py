@@ -9,7 +9,7 @@ import msgspec
 from dragoman.cost import need_prices
 from dragoman.errors import SettingsError
 
-__all__ = ["Limits", "Spent", "reached"]
+__all__ = ["Limits", "Spent", "find_reached_limit"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,7 +61,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Since the run began."""
 
 
-def reached(
+def find_reached_limit(
     limits: Limits, spent: Spent, *, model_calls: int = 0, tool_calls: int = 0
 ) -> str | None:
     """Says which limit leaves no room for so many more calls, as a sentence for the user; `None`: there is room.

@@ -28,9 +28,8 @@ LEVELS: Mapping[str, int] = MappingProxyType(
 """Names of levels, those of the seeds among them."""
 
 _ROOT = logging.getLogger("dragoman")
-_ROOT.addHandler(
-    logging.NullHandler()
-)  # else WARNING and above would reach standard error by themselves
+# Else WARNING and above would reach standard error by themselves.
+_ROOT.addHandler(logging.NullHandler())
 
 
 def logger(name: str) -> logging.Logger:
@@ -75,4 +74,5 @@ def log_from_environment() -> None:
     """Listens by DRAGOMAN_LOG_LEVEL, if it names a level. Asked once in a process, by its first agent."""
     level = os.environ.get("DRAGOMAN_LOG_LEVEL", "").upper()
     if level in LEVELS:
-        log_to(LoggingOptions(level, write=_write_to_stderr))  # standard output is the program's
+        # Standard output is the program's.
+        log_to(LoggingOptions(level, write=_write_to_stderr))

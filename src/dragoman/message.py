@@ -170,6 +170,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
     """Id of the turn in which a user interface shows it, with others, as one message; no model is told."""
 
     def __post_init__(self) -> None:
+        # The struct is frozen for callers; what they passed is brought into its form once, here.
         if type(self.content) is not tuple:
             msgspec.structs.force_setattr(self, "content", _content(self.content))
         has_texts, thinks = False, "thinking" in self.metadata

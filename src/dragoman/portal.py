@@ -48,7 +48,9 @@ class Portal:
                 "a synchronous call from within a synchronous call of the same agent, as from a tool that is a coroutine "
                 "function, would wait for itself: await the asynchronous one there, such as send() for send_sync()"
             )
-        before = _waiting.set(waiting)  # the work carries it on, also into threads
+        # The work carries it on, also into threads.
+        # A call from within a tool of this call would wait for the loop that waits for it.
+        before = _waiting.set(waiting)
         try:
             future = asyncio.run_coroutine_threadsafe(work, loop)
         finally:

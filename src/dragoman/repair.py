@@ -26,10 +26,10 @@ __all__ = [
     "missing",
     "open_calls",
     "repair",
-    "repaired",
+    "repair_with_losses",
     "stand_in",
     "to_call",
-    "traced",
+    "trace_repair",
 ]
 
 _CONTENT = attrgetter("content")
@@ -67,17 +67,19 @@ def repair(messages: Iterable[Message]) -> list[Message]:
     A call without a result gets an error result (`INTERRUPTED`); a result without a call is dropped, as is a second
     one for the same call, and a message that is left empty by that. What the provider ran itself is left alone.
     """
-    return repaired(messages)[0]
+    return repair_with_losses(messages)[0]
 
 
-def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
+def repair_with_losses(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
     """`repair`, and what it made up or dropped; positions are those in `messages`."""
-    mended, losses, _ = traced(messages)
+    mended, losses, _ = trace_repair(messages)
     return mended, losses
 
 
-def traced(messages: Iterable[Message]) -> tuple[list[Message], list[Loss], list[Source] | None]:
-    """`repaired`, and for each message where it stood; `None`: all stand where they stood."""
+def trace_repair(
+    messages: Iterable[Message],
+) -> tuple[list[Message], list[Loss], list[Source] | None]:
+    """`repair_with_losses`, and for each message where it stood; `None`: all stand where they stood."""
     messages = list(messages)
     if _is_paired(messages):
         return messages, [], None
@@ -178,7 +180,8 @@ def _is_paired(messages: Iterable[Message]) -> bool:
 def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
     """What stands before the first round, and the rounds; each message with its position."""
     rounds: list[list[tuple[int, Message]]] = [[]]
-    called: set[str] = set()  # what the model has called since somebody else spoke
+    # What the model has called since somebody else spoke.
+    called: set[str] = set()
     for position, message in enumerate(messages):
         ids = {call.id for _, call in _calls(message)}
         if ids and (not called or ids & called):
@@ -248,15 +251,18 @@ def _mend_round(
     model = next(
         (n for n, (_, message) in enumerate(round_) if message.role is not Role.MODEL), len(round_)
     )
+    # Results are paired with calls of the same id in order: providers repeat ids within a round.
     calls = [(n, place, call) for n in range(model) for place, call in _calls(round_[n][1])]
     waiting: dict[str, deque[int]] = {}
     for number, (_, _, call) in enumerate(calls):
         waiting.setdefault(call.id, deque()).append(number)
     same = {call_id: tuple(numbers) for call_id, numbers in waiting.items()}
     answers: dict[int, tuple[ToolResultPart, tuple[int, int] | None]] = {}
-    carrier: int | None = None  # place in `kept` of the first user message that brings results
+    # Place in `kept` of the first user message that brings results.
+    carrier: int | None = None
     kept: list[_Kept] = []
-    where: list[int] = []  # place in `kept` behind each message of the round
+    # Place in `kept` behind each message of the round.
+    where: list[int] = []
     for position, message in round_:
         content: list[tuple[Content, tuple[int, int] | None]] = []
         for place, piece in enumerate(message.content):

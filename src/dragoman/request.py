@@ -270,7 +270,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         scheme, separator, address = self.path.partition("?")[0].rpartition("://")
-        host, slash, path = address.partition("/")  # user, headers, query and body may hold keys
+        # User, headers, query and body may hold keys.
+        host, slash, path = address.partition("/")
         return (
             f"HttpRequest({self.method} {scheme}{separator}{host.rpartition('@')[2]}{slash}{path})"
         )

@@ -21,7 +21,8 @@ _AGAIN = re.compile(
     re.IGNORECASE,
 )
 _RESET = re.compile(r"ratelimit-?(.*?)-?reset-?(.*)")
-_READ = 100  # characters of a header's name or value; a longer one is nothing of the kind
+# Characters of a header's name or value; a longer one is nothing of the kind.
+_READ = 100
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:

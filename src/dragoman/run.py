@@ -15,12 +15,12 @@ import msgspec
 from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.hooks import Hooks, RunStart, active
-from dragoman.limits import Limits, Spent, reached
+from dragoman.limits import Limits, Spent, find_reached_limit
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
-from dragoman.orchestration.loop import Ending, Loop, foreign, watched
+from dragoman.orchestration.loop import Ending, Loop, watch_run, wrap_foreign_error
 from dragoman.request import RunInfo
 from dragoman.result import ChatResult, spent
 from dragoman.runtime import running_loop
@@ -136,7 +136,8 @@ class Run(Generic[T]):
         """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
         have one state."""
         self.parent_id = context.run_id or None
-        if self.thread_id == self.id:  # nobody gave it one
+        # Nobody gave it one.
+        if self.thread_id == self.id:
             self.thread_id = context.thread_id or self.id
         if context.account is not None:
             self._state.account.join(context.account)
@@ -149,7 +150,9 @@ class Run(Generic[T]):
         self._hooks, self._steps = hooks, self._work.steps(self._identify)
         if hooks:
             target = Origin(self._model.provider.name, None, self._model.name)
-            self._steps = watched(self._steps, self._run_start, self._state, target, self._outcome)
+            self._steps = watch_run(
+                self._steps, self._run_start, self._state, target, self._outcome
+            )
 
     def cancel(self) -> None:
         """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
@@ -218,6 +221,7 @@ class Run(Generic[T]):
                     await self._steps.aclose()
                     step = self._stop_step(self._stop)
                 else:
+                    # A stream that is always ready would otherwise starve other tasks of the loop.
                     if monotonic() - paused_at > _BUSY_SECONDS:
                         await asyncio.sleep(0)
                         paused_at = monotonic()
@@ -228,12 +232,13 @@ class Run(Generic[T]):
             except asyncio.CancelledError:
                 if self._stop is None or self._waiting is None or self._waiting.uncancel() > 0:
                     raise
-                await self._steps.aclose()  # it may have been in the pause, and tools be at work
+                # It may have been in the pause, and tools be at work.
+                await self._steps.aclose()
                 step = self._stop_step(self._stop)
             except DragomanError as error:
                 step = self._fail_step(error, error)
             except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
-                step = self._fail_step(foreign(error), error)
+                step = self._fail_step(wrap_foreign_error(error), error)
             finally:
                 self._waiting = None
             yield (
@@ -252,7 +257,7 @@ class Run(Generic[T]):
             self._conversation = None
             await self._steps.aclose()
             failed = self._fail_step(
-                error if isinstance(error, DragomanError) else foreign(error), error
+                error if isinstance(error, DragomanError) else wrap_foreign_error(error), error
             )
             before = [
                 event for event in step.events if not isinstance(event, RunFinished | RunError)
@@ -301,7 +306,11 @@ class Run(Generic[T]):
             raised = LimitReachedError(self._stop)
         if raised is None:
             return "cancelled", result, None
-        return "error", result, raised if isinstance(raised, DragomanError) else foreign(raised)
+        return (
+            "error",
+            result,
+            raised if isinstance(raised, DragomanError) else wrap_foreign_error(raised),
+        )
 
     def _reached_limit(self, model_calls: int, tool_calls: int) -> str | None:
         """The limit that leaves no room for so many more calls."""
@@ -315,7 +324,9 @@ class Run(Generic[T]):
             cost=None if self._limits.cost is None else self._transcript.cost(),
             seconds=monotonic() - self._began_at,
         )
-        return reached(self._limits, taken, model_calls=model_calls, tool_calls=tool_calls)
+        return find_reached_limit(
+            self._limits, taken, model_calls=model_calls, tool_calls=tool_calls
+        )
 
     def _interrupt(self) -> None:
         if self._state.tool_round is not None:
@@ -325,7 +336,7 @@ class Run(Generic[T]):
             self._waiting.cancel()
 
     def _expire(self) -> None:
-        self._stop = self._stop or reached(
+        self._stop = self._stop or find_reached_limit(
             Limits(seconds=self._limits.seconds), Spent(seconds=math.inf)
         )
         self._interrupt()
@@ -348,9 +359,8 @@ class Run(Generic[T]):
         events = self._end_events(reason)
         error.result = self.so_far()
         self.error, self.exception = error, raised
-        _LOG.warning(
-            "run %s failed: %s", self.id, str(error)
-        )  # a record that is kept must not keep the run
+        # A record that is kept must not keep the run.
+        _LOG.warning("run %s failed: %s", self.id, str(error))
         return StreamingIterationResult(events=[*events, RunError(error, self.id)])
 
     def _end_events(self, reason: FinishReason) -> list[Event]:
@@ -358,9 +368,9 @@ class Run(Generic[T]):
         events = self._transcript.cut(reason)
         return [
             *events,
-            *self._transcript.shown.dropped(),
+            *self._transcript.shown.retract_open(),
             *self._state.outbox.close(),
-            *self._work.left(),
+            *self._work.end_open_step(),
         ]
 
     def _end(self) -> None:

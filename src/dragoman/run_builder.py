@@ -130,6 +130,7 @@ def build_run(
             typed=output is not None,
             tools=bool(tools),
         )
+    # What is wrong with the prompt is raised here, where the caller sees it, if nothing must be read first.
     first = start.begin_now()
     return Run(
         chat_model,

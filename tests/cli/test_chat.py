@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import DataPart, Message, TextPart, ThinkingPart
-from dragoman.cli.screen import Screen, known_cost, usage_line
+from dragoman.cli.screen import Screen, find_cost, usage_line
 from dragoman.message import FinishReason, Origin, Usage
 from dragoman.result import ChatResult, ModelCall
 from support.cli import SRC, Stdin, one_line, shell
@@ -233,11 +233,11 @@ def test_what_is_known_of_costs_is_told(monkeypatch: pytest.MonkeyPatch) -> None
         ModelCall(Origin("local")),
         ModelCall(Origin("openai", None, "gpt-4o"), Usage(input_tokens=1, output_tokens=1)),
     )
-    assert known_cost([ChatResult("", calls=(free,)), ChatResult("")]) == 0
-    assert (known_cost([ChatResult("", calls=(free, dear))]) or 0) > 0
-    assert known_cost([ChatResult("", calls=(ModelCall(),))]) is None
+    assert find_cost([ChatResult("", calls=(free,)), ChatResult("")]) == 0
+    assert (find_cost([ChatResult("", calls=(free, dear))]) or 0) > 0
+    assert find_cost([ChatResult("", calls=(ModelCall(),))]) is None
     monkeypatch.setitem(sys.modules, "genai_prices", None)
-    assert known_cost([ChatResult("", calls=(dear,))]) is None
+    assert find_cost([ChatResult("", calls=(dear,))]) is None
 
 
 def thinks(_: object) -> Message:

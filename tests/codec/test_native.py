@@ -80,7 +80,6 @@ def test_rooms_of_a_part_that_is_streamed_are_opened_once() -> None:
     assert native == {"w:notes": {"n": 1, "m": 3}, "w": {"f": 2, "g": 4}}
 
 
-KINDS = ("text", "tool_result")
 OLD: list[tuple[Any, Any]] = [
     ({"a": 1, "spelling": {"b": 2}, "response": {"c": 3}}, {"w": {"a": 1}, "w:notes": {"spelling": {"b": 2}, "response": {"c": 3}}}),
     ({"spelling": {"b": 2}}, {"w:notes": {"spelling": {"b": 2}}}),
@@ -99,22 +98,20 @@ def test_version_1_is_split_in_two_everywhere(own: Any, rooms: Any) -> None:
     plain = {"type": "tool_result", "result": [part]}
     whole = {"v": 1, "role": "user", "content": [part, result, plain, "odd"], "native": {"w": own}}
     kept = {"v": 1, "role": "user", "content": [part, result, plain, "odd"], "native": {"w": own}}
-    assert newest(whole, KINDS) == {
+    assert newest(whole) == {
         "v": 2,
         "role": "user",
         "content": [split, {**result, "result": [split, "odd"]}, plain, "odd"],
         "native": rooms,
     }
     assert whole == kept
-    assert newest({**whole, "v": 2}, KINDS) == {**whole, "v": 2}
-    assert newest({"v": 1, "native": {"w": own}}, KINDS) == {"v": 2, "native": rooms}
+    assert newest({**whole, "v": 2}) == {**whole, "v": 2}
+    assert newest({"v": 1, "native": {"w": own}}) == {"v": 2, "native": rooms}
 
 
 def test_names_that_version_1_reserved_become_notes() -> None:
     own = {"item": 1, "digest": 2, "spelling": 3, "response": 4, "x": 5}
-    assert newest({"v": 1, "native": {"openai_responses": own, "w": {"x": 1}}}, KINDS)[
-        "native"
-    ] == {
+    assert newest({"v": 1, "native": {"openai_responses": own, "w": {"x": 1}}})["native"] == {
         "openai_responses": {"x": 5},
         "openai_responses:notes": {"item": 1, "digest": 2, "spelling": 3, "response": 4},
         "w": {"x": 1},
@@ -124,7 +121,7 @@ def test_names_that_version_1_reserved_become_notes() -> None:
 @pytest.mark.parametrize("version", [1, 2, 3, None])
 def test_a_piece_of_an_unknown_kind_is_kept_whole(version: Any) -> None:
     piece = {"type": "hologram", "size": 3}
-    assert newest({"v": version, "content": [piece, {"type": "text"}, {"type": 3}, {}, 4]}, KINDS)[
+    assert newest({"v": version, "content": [piece, {"type": "text"}, {"type": 3}, {}, 4]})[
         "content"
     ] == [
         {"type": "provider", "kind": "hologram", "native": {"dragoman": piece}},
@@ -139,8 +136,8 @@ def test_a_piece_of_an_unknown_kind_is_kept_whole(version: Any) -> None:
     "odd", [None, 3, "x", [], {}, {"content": []}, {"content": "x"}, {"v": 2, "content": {"a": 1}}]
 )
 def test_what_is_no_message_is_left_as_it_is(odd: Any) -> None:
-    assert newest(odd, KINDS) == odd
-    assert newest({"v": 1, "native": 3, "content": "x"}, KINDS) == {
+    assert newest(odd) == odd
+    assert newest({"v": 1, "native": 3, "content": "x"}) == {
         "v": 2,
         "native": 3,
         "content": "x",

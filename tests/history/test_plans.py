@@ -25,7 +25,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.providers import REGISTRY, Provider
-from dragoman.repair import repair, repaired, traced
+from dragoman.repair import repair, repair_with_losses, trace_repair
 from dragoman.request import ModelRequest
 from support.histories import NEUTRAL
 from support.switching import PROVIDERS
@@ -114,7 +114,7 @@ def test_a_trace_knows_each_piece_that_repair_moved() -> None:
         Message.user("First."),
         Message.user(ToolResultPart("b", "f", 2), "then", ToolResultPart("a", "f", 1)),
     ]
-    mended, losses, sources = traced(talk)
+    mended, losses, sources = trace_repair(talk)
     assert mended == repair(talk)
     assert losses == []
     assert sources is not None
@@ -123,7 +123,7 @@ def test_a_trace_knows_each_piece_that_repair_moved() -> None:
         for piece, stood in zip(message.content, source.parts, strict=True):
             assert stood is not None
             assert talk[stood[0]].content[stood[1]] == piece
-    assert traced(mended)[2] is None
+    assert trace_repair(mended)[2] is None
 
 
 def has_plans(targets: Iterable[str]) -> None:
@@ -152,7 +152,7 @@ def test_ok_is_what_on_loss_error_lets_pass(wire: str) -> None:
     provider = PROVIDERS[wire]
     target = Origin(provider.name, str(provider.base_url), provider.chat_model)
     for name, messages in NEUTRAL.items():
-        mended, losses = repaired(messages)
+        mended, losses = repair_with_losses(messages)
         request = ModelRequest(provider.chat_model or "", tuple(mended))
         wires.get(wire).dump_request(request, target=target, quirks=provider.quirks, losses=losses)
         assert plan(messages, provider).ok is (refusal(losses) is None), name

@@ -32,11 +32,14 @@ def check(seal: Seal, wait: Interrupt, signature: str | None, **changes: Any) ->
 
 
 def test_a_signature_holds_for_the_same_and_in_any_order_of_arguments() -> None:
-    signed = SEAL.sealed(WAIT).signature
+    signed = SEAL.sign_interrupt(WAIT).signature
     assert check(SEAL, WAIT, signed) is None
     turned = msgspec.structs.replace(WAIT, call=call("t", y="ä", x=1))
-    assert SEAL.sealed(turned).signature == signed
-    assert SEAL.sealed(msgspec.structs.replace(WAIT, message="other words")).signature == signed
+    assert SEAL.sign_interrupt(turned).signature == signed
+    assert (
+        SEAL.sign_interrupt(msgspec.structs.replace(WAIT, message="other words")).signature
+        == signed
+    )
 
 
 CHANGES: list[dict[str, Any]] = [
@@ -50,7 +53,7 @@ CHANGES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", CHANGES)
 def test_nothing_that_was_signed_can_be_changed(changes: dict[str, Any]) -> None:
-    signed = SEAL.sealed(WAIT).signature
+    signed = SEAL.sign_interrupt(WAIT).signature
     with pytest.raises(ResumeError, match="signature"):
         check(SEAL, msgspec.structs.replace(WAIT, **changes), signed)
 
@@ -58,7 +61,7 @@ def test_nothing_that_was_signed_can_be_changed(changes: dict[str, Any]) -> None
 @pytest.mark.mend("1.3")
 def test_each_question_has_a_claim_of_its_own() -> None:
     def claim(wait: Interrupt) -> str:
-        return SEAL.claim_name(SEAL.sealed(wait).approve(), wait.id)
+        return SEAL.claim_name(SEAL.sign_interrupt(wait).approve(), wait.id)
 
     other = msgspec.structs.replace(
         WAIT, metadata={"message_id": "n"}
@@ -86,7 +89,7 @@ def test_a_token_of_an_earlier_release_is_refused() -> None:
 )
 def test_another_key_or_thread_does_not_do(seal: Seal) -> None:
     with pytest.raises(ResumeError, match="signature"):
-        check(seal, WAIT, SEAL.sealed(WAIT).signature)
+        check(seal, WAIT, SEAL.sign_interrupt(WAIT).signature)
 
 
 @given(st.none() | st.text(max_size=80))
@@ -96,7 +99,7 @@ def test_what_is_made_up_is_refused(signature: str | None) -> None:
 
 
 def test_the_expiry_travels_in_the_token() -> None:
-    signed = SEAL.sealed(WAIT).signature
+    signed = SEAL.sign_interrupt(WAIT).signature
     forgotten = msgspec.structs.replace(WAIT, expires_at=None)
     resume = msgspec.structs.replace(forgotten.approve(), signature=signed)
     assert SEAL.check(forgotten, resume, NOW) is None
@@ -105,10 +108,10 @@ def test_the_expiry_travels_in_the_token() -> None:
 
 
 def test_without_a_key_nothing_is_signed_and_what_comes_is_passed_on() -> None:
-    assert Seal().sealed(WAIT) is WAIT
+    assert Seal().sign_interrupt(WAIT) is WAIT
     assert check(Seal(), WAIT, "inner") == "inner"
 
 
 def test_an_inner_signature_is_passed_on() -> None:
-    signed = SEAL.sealed(msgspec.structs.replace(WAIT, signature="inner")).signature
+    signed = SEAL.sign_interrupt(msgspec.structs.replace(WAIT, signature="inner")).signature
     assert check(SEAL, WAIT, signed) == "inner"

@@ -19,7 +19,7 @@ from dragoman.fold import fold, unfold
 from dragoman.message import Message
 from dragoman.runs import Lease, RunLog, Runs, memory_log, open_log
 from dragoman.runs.batch import batches, events_of
-from dragoman.runs.driving import ending
+from dragoman.runs.driving import closing_events
 from support import strategies as some
 from support.runs import speaker
 
@@ -139,8 +139,8 @@ def test_a_run_cut_anywhere_ends_with_what_it_had_told(
     told: tuple[list[Message], list[Event]], data: st.DataObject
 ) -> None:
     cut = told[1][: data.draw(st.integers(0, len(told[1])))]
-    whole = [*cut, *ending(cut, RunError(RunLogError("gone"), "r"))]
-    assert ending(whole[:-1], RunError(RunLogError("gone"), "r"))[:-1] == []
+    whole = [*cut, *closing_events(cut, RunError(RunLogError("gone"), "r"))]
+    assert closing_events(whole[:-1], RunError(RunLogError("gone"), "r"))[:-1] == []
     said = [
         [message.content for message in fold(events) if message.content] for events in (cut, whole)
     ]

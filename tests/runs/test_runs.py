@@ -37,7 +37,7 @@ from dragoman.event import (
 from dragoman.message import Message, Role, ToolResultPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, Runs, RunStatus, memory_log, open_log
-from dragoman.runs.driving import ending
+from dragoman.runs.driving import closing_events
 from dragoman.runs.tail import RunTail
 from dragoman.testing import ScriptedModel
 from support.model import PROVIDER, agent, call, says
@@ -552,7 +552,7 @@ def test_the_end_of_a_run_that_was_left_ends_the_runs_in_its_tools_first() -> No
         RunStarted("over", parent_run_id="outer"),
     ]
     events: list[Event] = [*begun, RunFinished("over"), *innermost]
-    closing = ending(events, RunError(RunInterruptedError("it is gone"), "outer"))
+    closing = closing_events(events, RunError(RunInterruptedError("it is gone"), "outer"))
     steps = [event.run_id for event in closing if isinstance(event, StepFinished)]
     assert steps == ["innermost", "inner", None]
     assert [event.run_id for event in closing if isinstance(event, RunError)] == [

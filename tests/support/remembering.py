@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider
-from dragoman.repair import repaired
+from dragoman.repair import repair_with_losses
 from dragoman.request import ModelRequest, ToolSpec
 
 __all__ = ["TOOLS", "Sent", "answered", "chat", "dumped", "request_of", "sent", "target_of"]
@@ -44,7 +44,7 @@ def sent(
     )
     try:
         if turn is None:
-            mended, losses = repaired(request.messages)
+            mended, losses = repair_with_losses(request.messages)
             before, request = prefix(mended, wire.name), request.replace(messages=tuple(mended))
             http = wire.dump_http(request, target=target, quirks=provider.quirks, losses=losses)
         else:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from dragoman.errors import ToolError
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolResultPart
-from dragoman.tools.outcome import succeeded
+from dragoman.tools.outcome import success_result
 from support.tools import call, outcome, raising
 
 JSON = st.recursive(
@@ -32,7 +32,7 @@ JSON = st.recursive(
 def test_a_json_value_stays_itself_and_its_text_is_json(value: Any) -> None:
     """D-38: a string unchanged, everything else JSON."""
 
-    result = succeeded(call("it"), value)
+    result = success_result(call("it"), value)
     assert result.part == ToolResultPart("1", "it", value)
     assert (result.result if isinstance(value, str) else json.loads(result.result)) == value
     assert (result.is_success, result.error, result.exception) == (True, None, None)

@@ -11,7 +11,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line (default: that of the process) → its exit code. See `failure.EXIT_CODES`."""
     try:
         return _run(arguments)
-    except KeyboardInterrupt:  # before a command began, or after it ended
+    except KeyboardInterrupt:
+        # Before a command began, or after it ended.
         from dragoman.cli.terminal import INTERRUPTED
 
         return INTERRUPTED
@@ -27,15 +28,15 @@ def _run(arguments: Sequence[str] | None) -> int:
     from dragoman.errors import DragomanError
 
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
-        reconfigure(errors="replace")  # a terminal that has no sign for it must not end an answer
+        # A terminal that has no sign for it must not end an answer.
+        reconfigure(errors="replace")
     try:
         return app(arguments, prog_name="dragoman", standalone_mode=False) or 0
     except (DragomanError, TyperException) as error:
         report(error)
         return exit_code(error)
-    except (
-        OSError
-    ) as error:  # a full disk under what is printed, say; a closed pipe ends the process before
+    except OSError as error:
+        # A full disk under what is printed, say; a closed pipe ends the process before.
         report(
             DragomanError(
                 f"cannot read or write{f' {error.filename}' if error.filename else ''}: {error.strerror or error}"

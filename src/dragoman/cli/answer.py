@@ -86,10 +86,11 @@ async def answer(
     """
     results = [await _run(agent.run(prompt, history=history, **options), show, interrupts, history)]
 
+    # What a thread has stands in the history, too, and is checked at once.
     check_options: RunHow = {
         **options,
         "thread_id": "",
-    }  # what a thread has stands in the history, too, and is checked at once
+    }
 
     def check(resume: Resume) -> object:
         return agent.run(None, history=history, resume=[resume], **check_options)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import msgspec
 import typer
 
-from dragoman.cli.prompt import clean, piped, prompt_parts
+from dragoman.cli.prompt import clean, prompt_parts, read_piped
 from dragoman.cli.terminal import INTERRUPTED, echo, echo_json
-from dragoman.cli.threads import StoreOption, begun_thread, last_origin, open_memory
+from dragoman.cli.threads import StoreOption, last_origin, open_memory, open_thread
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -165,8 +165,9 @@ def chat(
         base_url=base_url,
         memory=memory,
     )
-    find_key(providers.get(agent.provider_name))  # told before anything is read or typed
-    content = prompt_parts(prompt, piped())
+    # Told before anything is read or typed.
+    find_key(providers.get(agent.provider_name))
+    content = prompt_parts(prompt, read_piped())
     converses = not content and sys.stdin is not None and sys.stdin.isatty()
     if not content and not converses:
         raise typer.BadParameter(
@@ -248,11 +249,11 @@ async def _once(
 
     from dragoman.cli.answer import RunHow, answer, asking
     from dragoman.cli.interrupt import Interrupts
-    from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
+    from dragoman.cli.screen import find_cost, show_notes, show_pending, usage_line
     from dragoman.message import FinishReason
 
     whole = json or schema is not None
-    async with agent, begun_thread(agent, thread) as begun:
+    async with agent, open_thread(agent, thread) as begun:
         with Interrupts() as interrupts:
             try:
                 screen.warm_up(agent.model)
@@ -272,12 +273,12 @@ async def _once(
     used = [finished.usage for finished in results if finished.usage is not None]
     usage = reduce(add, used) if used else None
     if json:
-        echo_json(_json_fields(results, usage, known_cost(results)))
+        echo_json(_json_fields(results, usage, find_cost(results)))
     for finished in results:
         show_notes(finished)
     show_pending(result.pending, "it was left unanswered; in a terminal it is asked for")
     if verbose:
-        echo(usage_line(usage, known_cost(results)), err=True)
+        echo(usage_line(usage, find_cost(results)), err=True)
     if result.pending:
         return 1
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0

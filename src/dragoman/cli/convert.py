@@ -197,7 +197,7 @@ def _run(
 
     import msgspec
 
-    from dragoman.cli.convert_chunks import converted
+    from dragoman.cli.convert_chunks import convert_chunks
     from dragoman.cli.convert_input import chunks
     from dragoman.cli.convert_output import ConvertOutput
     from dragoman.errors import HistoryError
@@ -218,7 +218,7 @@ def _run(
         with (
             out,
             _progress(total, quiet=quiet) as show,
-            closing(converted(job, read, jobs)) as done,
+            closing(convert_chunks(job, read, jobs)) as done,
         ):
             for chunk, outcome in done:
                 out.add(chunk, outcome)

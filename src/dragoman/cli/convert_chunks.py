@@ -21,7 +21,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Problem
 from dragoman.errors import DragomanError, HistoryError
-from dragoman.formats.conversion import Converted, convert, decoded, placed
+from dragoman.formats.conversion import Converted, convert, decode_line, place_in_body
 from dragoman.message import Origin
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "Place",
     "Summary",
     "convert_chunk",
-    "converted",
+    "convert_chunks",
 ]
 
 Errors = Literal["raise", "skip", "collect"]
@@ -127,7 +127,7 @@ def convert_chunk(job: Job, chunk: InputChunk) -> Done:
     summary, last, error = Summary(), 0, None
     for number, text in chunk.lines:
         try:
-            value = decoded(text)
+            value = decode_line(text)
             conversion = convert(
                 value,
                 job.to,
@@ -143,7 +143,8 @@ def convert_chunk(job: Job, chunk: InputChunk) -> Done:
             if job.errors == "raise":
                 error = f"{chunk.name}, conversation {number}: {raised.message}"
                 break
-            raised.__traceback__ = None  # a frame that raised it holds it: a cycle, which keeps the whole chunk for long
+            # The traceback's frame holds the error: a cycle, which would keep the whole chunk in memory.
+            raised.__traceback__ = None
             value, conversion, problems = None, None, [Problem(-1, None, raised.message)]
         last = number
         losses = [] if conversion is None else _losses(conversion, job)
@@ -163,7 +164,7 @@ def convert_chunk(job: Job, chunk: InputChunk) -> Done:
 
 
 def _line(conversion: Converted, value: Any, job: Job) -> bytes:
-    payload = placed(
+    payload = place_in_body(
         conversion.payload,
         job.to,
         in_body=job.place == "body" or (job.place == "auto" and conversion.field != ""),
@@ -221,7 +222,7 @@ _AHEAD = 4
 """Chunks for each process that may be done before their turn."""
 
 
-def converted(
+def convert_chunks(
     job: Job, chunks: Iterator[InputChunk], jobs: int
 ) -> Generator[tuple[InputChunk, Done]]:
     """Each chunk as it is converted, in order; by as many processes as `jobs` says, or here where there is one chunk alone.
@@ -268,7 +269,8 @@ def _share_chunks(
 def _receive(connection: Connection) -> Done:
     try:
         result = connection.recv()
-    except (EOFError, OSError) as error:  # in the middle of a message it is no ConnectionError
+    except (EOFError, OSError) as error:
+        # In the middle of a message it is no ConnectionError.
         raise DragomanError(
             "a process of the conversion was ended from outside, perhaps for want of memory; try fewer --jobs"
         ) from error
@@ -282,9 +284,8 @@ def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
     """So many processes, by their pipes. They end with the block."""
     context = get_context("spawn")
     pipes = [context.Pipe() for _ in range(jobs)]
-    before = signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # which they inherit: Ctrl-C is for the command alone
+    # The processes inherit this: Ctrl-C is for the command alone.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         processes = [
             context.Process(target=_work, args=(job, theirs), daemon=True) for _, theirs in pipes

@@ -123,7 +123,8 @@ def _conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, 
     if not line:
         return
     blocks = chain([line], iter(lambda: file.read(_BLOCK), b""))
-    if len(line) > most:  # the rest of it is not read yet
+    # The rest of it is not read yet.
+    if len(line) > most:
         if line.lstrip()[:1] != b"[":
             raise bound.error(f"line {number}")
         yield from _elements(blocks, bound)
@@ -212,7 +213,8 @@ def _is_conversation(element: bytes) -> bool:
     """True if an element of a list is a conversation by itself, and no message of one."""
     try:
         value: Any = json_bytes.decode(element)
-    except ValueError:  # whoever reads it says why
+    except ValueError:
+        # Whoever reads it says why.
         return False
     return isinstance(value, list) or bool(field_of(value))
 

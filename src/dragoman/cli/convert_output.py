@@ -76,7 +76,8 @@ class ConvertOutput:
     def __enter__(self) -> Self:
         with self._files as files:
             if self._note_path is not None:
-                self._write_note()  # before the output, so that an output without a note is a whole one
+                # Before the output, so that an output without a note is a whole one.
+                self._write_note()
             self._report = None
             self._output = self._open(files, self._path, self.note.output)
             self._report = (
@@ -89,7 +90,8 @@ class ConvertOutput:
 
     def __exit__(self, *_: object) -> None:
         """Notes how far it is, where it is not finished."""
-        with self._files, suppress(OSError):  # the note before holds
+        # The note before holds.
+        with self._files, suppress(OSError):
             if self._behind:
                 self._keep()
 

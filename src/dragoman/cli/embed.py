@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 import msgspec
 import typer
 
-from dragoman.cli.prompt import clean, piped
+from dragoman.cli.prompt import clean, read_piped
 from dragoman.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ def search(
     result = _run(agent, lambda: agent.embed_query(query, dimensions=dimensions))
     scored = (
         (cosine_similarity(result.embeddings, chunk.vector), document.file, chunk)
-        for file in files  # one at a time: their vectors may be more than memory holds
+        # One at a time: their vectors may be more than memory holds.
+        for file in files
         for document in _load(file, _Embedded).documents
         for chunk in document.chunks
     )
@@ -228,7 +229,7 @@ def text(
     dragoman embed text "a red bicycle"
     cat letter.txt | dragoman embed text -m mistral
     """
-    text = clean(text) or piped("TEXT")
+    text = clean(text) or read_piped("TEXT")
     if not text.strip():
         raise typer.BadParameter(
             "there is nothing to embed; give a text, or pipe one in", param_hint="TEXT"
@@ -265,9 +266,8 @@ def _run(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
 
 def _read(file: str) -> str:
     try:
-        return (
-            Path(file).read_bytes().decode("utf-8-sig")
-        )  # line ends as they are, since offsets count them
+        # Line ends as they are, since offsets count them.
+        return Path(file).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{file} is no text in UTF-8", param_hint="FILES") from error
     except OSError as error:

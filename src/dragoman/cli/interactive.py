@@ -15,9 +15,9 @@ from dragoman.cli.answer import RunHow, answer, asking
 from dragoman.cli.editor import Editor, LineGivenUp
 from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.prompt import prompt_parts
-from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
+from dragoman.cli.screen import find_cost, show_notes, show_pending, usage_line
 from dragoman.cli.terminal import echo, plain, report
-from dragoman.cli.threads import Begun, begun_thread, last_words
+from dragoman.cli.threads import Begun, last_words, open_thread
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message
 from dragoman.model.strings import ModelString, parse_model_string
@@ -74,7 +74,7 @@ class _Conversation:
             show_notes(result, self.losses)
             self.losses.update(result.losses)
             if verbose:
-                echo(usage_line(result.usage, known_cost([result])), err=True)
+                echo(usage_line(result.usage, find_cost([result])), err=True)
 
 
 def converse(
@@ -101,7 +101,7 @@ async def _converse(
 ) -> None:
     task = asyncio.current_task()
     assert task is not None
-    async with agent, begun_thread(agent, thread) as begun:
+    async with agent, open_thread(agent, thread) as begun:
         with Interrupts() as interrupts:
             talk, editor = _Conversation(agent, screen, interrupts, begun), Editor(interrupts)
             if begun.messages:

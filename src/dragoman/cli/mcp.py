@@ -134,7 +134,8 @@ def _server(
 ) -> Server[Any]:
     from dragoman.mcp import server
 
-    if hasattr(served, "create_initialization_options"):  # a server already
+    # A server already.
+    if hasattr(served, "create_initialization_options"):
         return cast("Server[Any]", served)
     try:
         return server(
@@ -156,7 +157,8 @@ async def _over_stdio(served: Any, server: Server[Any]) -> None:
     from dragoman.mcp import serve_stdio
 
     task = asyncio.current_task()
-    with suppress(NotImplementedError):  # Windows has none
+    # Windows has none.
+    with suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(SIGTERM, cast("Any", task).cancel)
     async with _open(served):
         await serve_stdio(server)

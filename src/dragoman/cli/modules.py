@@ -66,7 +66,8 @@ def values_of(module: str, option: str) -> Mapping[str, Any]:
             f"there is no module {module!r} in this directory or where Python looks for modules{hint}",
             param_hint=option,
         ) from error
-    except Exception as error:  # code of the user's, which may raise anything
+    except Exception as error:
+        # Code of the user's, which may raise anything.
         raise _import_error(module, error, option) from error
 
 

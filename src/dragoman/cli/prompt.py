@@ -10,7 +10,7 @@ import typer
 
 from dragoman.message import Content, DataPart, TextPart
 
-__all__ = ["clean", "piped", "prompt_parts"]
+__all__ = ["clean", "read_piped", "prompt_parts"]
 
 _MENTION = re.compile(
     r'(?<!\S)(?:"@(?P<whole>[^"]+)"|@"(?P<path>[^"]+)"|@(?P<word>[^\s@]\S*)|@(?P<literal>@\S*))'
@@ -25,7 +25,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def piped(hint: str = "PROMPT") -> str:
+def read_piped(hint: str = "PROMPT") -> str:
     """What is piped in; `""` at a terminal.
 
     Raises:

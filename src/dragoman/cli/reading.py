@@ -64,7 +64,8 @@ def plan(
     from dragoman.history import plan
     from dragoman.history.target import find_target
 
-    find_target(target)  # what is wrong with the command line is said before anything is read
+    # What is wrong with the command line is said before anything is read.
+    find_target(target)
     if source is not None:
         get(source)
     lines = _lines(read_file(file))

@@ -17,7 +17,7 @@ from dragoman.message import FinishReason, Usage
 from dragoman.result import ChatResult, cost_of
 from dragoman.tools.context import PROGRESS
 
-__all__ = ["Screen", "known_cost", "show_notes", "show_pending", "usage_line"]
+__all__ = ["Screen", "find_cost", "show_notes", "show_pending", "usage_line"]
 
 _CONTROL: dict[int, str | None] = {
     **{code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"},
@@ -148,7 +148,7 @@ def show_pending(pending: Sequence[Interrupt], then: str) -> None:
         echo(f"note: {then}", err=True)
 
 
-def known_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
+def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
     """What results cost together, in US dollars; `None`: that is unknown, or the extra `cost` is not installed."""
     try:
         return cost_of(call for result in results for call in result.calls)

@@ -323,7 +323,8 @@ def _app(served: list[tuple[str, Any]], file: Path | None, options: dict[str, An
     for agent in agents.values():
         _check_keys(agent)
         _load(agent)
-    several = len(agents) > 1 or gateway is not None  # a gateway's names must not be an agent's
+    # A gateway's names must not be an agent's.
+    several = len(agents) > 1 or gateway is not None
     return app(
         (agents if several else next(iter(agents.values()))) if agents else None,
         gateway=gateway,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Begun",
     "StoreOption",
-    "begun_thread",
+    "open_thread",
     "delete",
     "export",
     "last_origin",
@@ -72,7 +72,7 @@ class Begun(NamedTuple):
 
 
 @asynccontextmanager
-async def begun_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Begun, None]:
+async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Begun, None]:
     """The conversation of that name; without one, the last that is kept, or, where none are, one of its own. Its store is closed behind it.
 
     Raises:

@@ -28,7 +28,7 @@ from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import digests_of, readable
 from dragoman.loss import Loss
 from dragoman.message import Message
-from dragoman.repair import repaired
+from dragoman.repair import repair_with_losses
 from dragoman.request import ServerTool, ToolSpec
 
 __all__ = ["Dumped", "Link", "Way", "dumped", "dumped_tools"]
@@ -69,7 +69,7 @@ def dumped(
                     return _remembered(turn, history, way, key, losses, tools)
                 except Dependent:
                     history.keep_whole(turn.messages, key)
-        messages, lost = repaired(turn.messages)
+        messages, lost = repair_with_losses(turn.messages)
         losses[:0] = lost
     out = _made_whole(history, way, messages, losses, tools)
     if turn is not None:

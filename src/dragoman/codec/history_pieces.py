@@ -22,7 +22,7 @@ from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import DigestAt, digests_of, readable
 from dragoman.loss import Loss
 from dragoman.message import Message, ToolCallPart, ToolResultPart
-from dragoman.repair import Source, repaired
+from dragoman.repair import Source, repair_with_losses
 from dragoman.request import ToolSpec
 
 __all__ = [
@@ -190,10 +190,10 @@ def _cut(turn: Turn, history: History, known: Known) -> tuple[list[Piece], list[
     pieces: list[Piece] = []
     for begin, end in pairwise([*cuts, len(messages)]):
         given = messages[begin:end]
-        mended, lost = repaired(given)
+        mended, lost = repair_with_losses(given)
         if lost:  # what follows may still change it
             given = messages[begin:]
-            mended, lost = repaired(given)
+            mended, lost = repair_with_losses(given)
         digests = digest.digests(mended, turn.wire, state)
         pieces.append(Piece(given, mended, digests, not lost))
         state = digests[-1]
@@ -232,7 +232,7 @@ class _Chains:
         if wire == self._turn.wire:
             return digest.written(wire, self._own[before + position - self._first])
         if self._others is None:
-            self._others = digests_of(repaired(self._turn.messages)[0])
+            self._others = digests_of(repair_with_losses(self._turn.messages)[0])
         return self._others(wire, before + position)
 
 

@@ -14,8 +14,8 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.model.strings import ModelString, resolve
 from dragoman.providers import REGISTRY, Provider
-from dragoman.providers.address import joined, written_base_url
-from dragoman.repair import Source, traced
+from dragoman.providers.address import find_written_url, join_url
+from dragoman.repair import Source, trace_repair
 from dragoman.request import ModelRequest
 from dragoman.transport.redaction import public_url
 
@@ -87,9 +87,9 @@ def find_target(target: str | Provider | Format) -> Target:
 def _model(provider: Provider, string: ModelString) -> Target:
     wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
-    url = written_base_url(provider) or provider.base_url or (model if provider.by_url else None)
+    url = find_written_url(provider) or provider.base_url or (model if provider.by_url else None)
     endpoint = (
-        public_url(url if provider.by_url else joined(url, "")) if isinstance(url, str) else None
+        public_url(url if provider.by_url else join_url(url, "")) if isinstance(url, str) else None
     )
     origin = Origin(provider.name, endpoint, model)
 
@@ -99,7 +99,7 @@ def _model(provider: Provider, string: ModelString) -> Target:
 
     reads = getattr(provider.quirks, "reads", ())
     return Target(
-        str(ModelString(provider.name, model)), dump, traced, provider.name, origin, reads
+        str(ModelString(provider.name, model)), dump, trace_repair, provider.name, origin, reads
     )
 
 
@@ -114,7 +114,7 @@ def format_target(target_format: Format, origin: Origin | None = None, **options
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
         return target_format.dump_messages(messages, target=origin, losses=losses, **options)
 
-    mended = traced if is_wire else getattr(target_format, "mended", None)
+    mended = trace_repair if is_wire else getattr(target_format, "mended", None)
     return Target(
         target_format.name,
         dump,

@@ -91,7 +91,7 @@ class _OneCall(DefaultStreamingOrchestrator):
             )
             state.add_to_history(message)
             yield StreamingIterationResult(events=unfold([message]), messages=(message,))
-            steps = self.answered(state, message.tool_calls)
+            steps = self.answer_calls(state, message.tool_calls)
             try:
                 async for step in steps:
                     yield step

@@ -236,10 +236,11 @@ class ApiRequests:
             list(written.query),
             list(written.cookies),
         )
+        # What the caller says goes before what a model says.
         for source in (
             written.headers,
             await self._caller_headers(context),
-        ):  # what the caller says goes before what a model says
+        ):
             headers |= {name.lower(): value for name, value in source.items()}
         secrets: list[str] = []
         for key in keys:
@@ -279,6 +280,7 @@ class ApiRequests:
     async def _send_following(self, request: HttpRequest, within: tuple[str, str]) -> Response:
         """The answer to a request, or to what it is redirected to on the same host."""
         for _ in range(_REDIRECTS + 1):
+            # Keys are sent along: never to a host that an argument or a redirect chose.
             if origin(request.path) != within:
                 raise ToolError("the request would go to another host than that of the base URL")
             response = await (self._reading if request.method in _READS else self._transport).send(

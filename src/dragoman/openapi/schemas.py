@@ -61,6 +61,7 @@ class Schemas:
         return _as_json_schema(converted) if self._document.is_3_0 else converted
 
     def _reference(self, to: str) -> str:
+        # Named before it is converted: a schema may refer to itself.
         if to not in self._names:
             target = self._document.at(to)
             base = re.sub(r"[^A-Za-z0-9_.-]", "_", to.rpartition("/")[2]) or "root"

@@ -96,7 +96,8 @@ class MessageAccumulator(MessageBuilder):
         consolidated = self.consolidate(self._accumulated)
         if consolidated == plain.consolidate(reduce(plain.accumulate, self._chunks)):
             return (
-                built  # with all that no chunk has: what the provider signed, where one text ends
+                # With all that no chunk has: what the provider signed, where one text ends.
+                built
             )
         signed = {
             part.text: part for part in built.content if isinstance(part, TextPart) and part.native
@@ -208,6 +209,7 @@ class Intake:
 
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
         """The events of one read → those to tell now."""
+        # The fast path: nothing begins or ends, and no accumulator of the user's looks at each event.
         if self._plain and self._paused is None and not self._others and _are_deltas(events):
             self.accumulator.add_deltas(events)
             return events
@@ -300,6 +302,7 @@ class Intake:
                 self._others.add(event.message_id)
                 return False
             self._answering = event
+            # A later call of a paused turn goes on in the same message: its own start is not told.
             if not self._paused:
                 if event.turn is None and self._turn != "":
                     event = msgspec.structs.replace(event, turn=self._turn or event.message_id)

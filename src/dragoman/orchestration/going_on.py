@@ -19,7 +19,7 @@ from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import open_calls, stand_in
 from dragoman.tools import ToolExecutionResult
-from dragoman.tools.outcome import failed
+from dragoman.tools.outcome import error_result
 from dragoman.tools.record import CallRecord
 
 __all__ = ["go_on"]
@@ -77,6 +77,7 @@ async def go_on(
         ):
             tool_round.add(slot, part)
     still_waiting = () if plan.speaks else (*waiting, *plan.unanswered)
+    # Nothing waits any longer: a call that nobody answered gets an error for a result, so that the model can be asked.
     if not still_waiting:
         for open_call in open_calls((*history, *tool_round.messages(), *plan.new)):
             tool_round.add(number[open_call.position, open_call.place], stand_in(open_call.call))
@@ -136,12 +137,13 @@ async def _find_obstacle(
     """Why a call that was answered is not run now: its result, or what it waits for first; `None`: it is run."""
     call, open_call = decision.call, decision.waiting.call
     tool = state.tool_map.get(call.name)
-    if tool is None:  # its set has it no longer, and the executor says so
+    # Its set has it no longer, and the executor says so.
+    if tool is None:
         return None
     try:
         needs = await tool.needs_approval(call, state.tool_context())
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then it is not run
-        return failed(call, error).part
+        return error_result(call, error).part
     if needs and not decision.approved:
         expires = expiry(tool, state.clock())
         history = state.conversation_history

@@ -36,7 +36,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
-from dragoman.orchestration.held_back import closed_round, question_of
+from dragoman.orchestration.held_back import close_round, question_of
 from dragoman.orchestration.interrupts import WaitingCall
 from dragoman.orchestration.iteration import RETURN_RESULT, StreamingIterationResult
 from dragoman.orchestration.resume import Decision
@@ -47,7 +47,7 @@ from dragoman.result import ChatResult
 from dragoman.runtime import new_id
 from dragoman.tools.agent_tool import Handoff, Transfer
 from dragoman.tools.context import begin_inner_run, relay_of
-from dragoman.tools.outcome import failed
+from dragoman.tools.outcome import error_result
 from dragoman.tools.record import AgentWaits, InnerRun
 
 __all__ = ["hand_over", "is_handoff", "transfer_results"]
@@ -72,7 +72,7 @@ def transfer_results(
         try:
             _check(state, tool, call, waits=waits)
         except Exception as error:  # noqa: BLE001 - a schema of the user's may raise anything: the model is told
-            results.append(failed(call, error).part)
+            results.append(error_result(call, error).part)
             continue
         state.account.begin(tool_calls=1)
         state.transfer = Transfer(tool, **details)
@@ -114,6 +114,7 @@ async def hand_over(
     }
     if tool.limits is not None:
         options["limits"] = tool.limits
+    # The other agent has its own system message, and the state of this run.
     run = begin_inner_run(context, tool.sender(), prompt, share_state=True, **options)
     relay, answer = relay_of(context, run), _Answer(state, tool.to, by_call=by_call)
     try:
@@ -123,6 +124,7 @@ async def hand_over(
                     events=[*relay.feed(step.events), *answer.feed(step.pieces)]
                 )
     finally:
+        # Also where this run is cancelled: the stream must tell how the inner run ended.
         with anyio.CancelScope(shield=True):
             state.outbox.put(relay.feed(await run.leave()))
     if run.exception is not None:
@@ -139,7 +141,7 @@ async def hand_over(
         if (returned := answer.returned) is not None:
             tool_round = state.begin_round([returned])
             tool_round.add(0, ToolResultPart(returned.id, returned.name, "ok"))
-            step = closed_round(state, tool_round, [])
+            step = close_round(state, tool_round, [])
             yield msgspec.structs.replace(
                 step, should_continue=False, finish_reason=FinishReason.stop
             )
@@ -248,7 +250,7 @@ def _waiting(
         if candidate.call.id == call.id
     )
     decided = Decision(WaitingCall(open_call, ()), approved=True)
-    return closed_round(
+    return close_round(
         state, tool_round, [question_of(state, open_call, waits, state.records.of(call), decided)]
     )
 

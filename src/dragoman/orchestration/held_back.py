@@ -24,23 +24,25 @@ from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import OpenCall, open_calls
 from dragoman.tools import AskUser, Tool
-from dragoman.tools.outcome import words
+from dragoman.tools.outcome import error_words
 from dragoman.tools.record import AgentWaits, CallRecord
 
-__all__ = ["closed_round", "held_back", "question_of"]
+__all__ = ["close_round", "hold_back_calls", "question_of"]
 
 
-async def held_back(
+async def hold_back_calls(
     state: StreamingState, calls: Sequence[ToolCallPart]
 ) -> tuple[Sequence[ToolCallPart], list[WaitingCall]]:
     """The calls of the model's last message → those to run now, and what the others wait for."""
     tools = state.tool_map
+    # The answer to a call of an unknown tool is an error.
     reasons: list[Reason | None] = [
         reason_of(call, tools)
         if call.name in tools or call.run_by == "client" or interrupt_of(call)
         else None
         for call in calls
-    ]  # the answer to a call of an unknown tool is an error
+    ]
+    # Nearly always every call is run, and the history need not be searched.
     if not any(reasons):
         return calls, []
     history = state.conversation_history
@@ -75,7 +77,7 @@ async def _verdict(
             return None
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then somebody decides
         details["message"] = (
-            f"whether this call needs approval could not be decided: {words(error)}"
+            f"whether this call needs approval could not be decided: {error_words(error)}"
         )
     if (expires := expiry(tool, state.clock())) is not None:
         details["expires_at"] = expires
@@ -109,7 +111,7 @@ def _interrupts(
             )
             for interrupt in question.pending
         ]
-        return tuple([state.seal.sealed(interrupt, past) for interrupt in inner])
+        return tuple([state.seal.sign_interrupt(interrupt, past) for interrupt in inner])
     return (
         interrupt_for(
             history,
@@ -134,7 +136,7 @@ def _open(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:
     )
 
 
-def closed_round(
+def close_round(
     state: StreamingState, tool_round: ToolRound, waiting: Sequence[WaitingCall]
 ) -> StreamingIterationResult:
     """The end of a round of tools: its message is told and kept, with marks of what waits."""

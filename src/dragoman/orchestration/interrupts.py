@@ -116,6 +116,7 @@ def waiting_calls(
     """The calls of a conversation that wait for somebody, in order. `seal`: signs those that have no mark; one without a key, where the
     history is a client's, who could have made them up. `has_toolsets`: `tools` need not be all that there were, so a tool that is not
     known is not the client's for that."""
+    # Only the last round can wait: everything before it was answered, or repaired when it was sent.
     opened = open_calls(messages)
     if not opened:
         return []
@@ -154,7 +155,8 @@ def speaks(messages: Sequence[Message]) -> bool:
 def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
     """What a call waits for, as far as it and the tools tell; `None`: for nothing."""
     tool = tools.get(call.name)
-    if call.state != "complete":  # it cannot be run, whoever runs it
+    # It cannot be run, whoever runs it.
+    if call.state != "complete":
         return None
     if (interrupt := interrupt_of(call)) is not None and interrupt.reason != "tool":
         return interrupt.reason
@@ -207,7 +209,7 @@ def interrupt_for(
         metadata={**metadata, **details.pop("metadata", {})},
     )
     interrupt = msgspec.structs.replace(interrupt, **details)
-    return seal.sealed(interrupt, state)
+    return seal.sign_interrupt(interrupt, state)
 
 
 def _of_call(call: ToolCallPart) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """What a run does from its first event to its last: model calls, the tools between them, and other agents that go on in its
-place (`Loop`); and the same between the hooks of its start and its end (`watched`)."""
+place (`Loop`); and the same between the hooks of its start and its end (`watch_run`)."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from dragoman.orchestration.orchestrator import StreamingOrchestrator
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.transcript import Transcript
 from dragoman.result import ChatResult
-from dragoman.tools.outcome import words
+from dragoman.tools.outcome import error_words
 
 __all__ = [
     "Ending",
     "Loop",
-    "foreign",
-    "watched",
+    "wrap_foreign_error",
+    "watch_run",
 ]
 
 _LOG = logger("run")
 
 
 class Loop:
-    """The steps of one run. It raises what ends the run before its time; `left` has the events that its end then lacks."""
+    """The steps of one run. It raises what ends the run before its time; `end_open_step` has the events that its end then lacks."""
 
     def __init__(
         self,
@@ -91,10 +91,11 @@ class Loop:
         )
         self.has_begun = True
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
-        yield first if len(first.events) == 1 else transcript.recorded(first)
+        yield first if len(first.events) == 1 else transcript.record(first)
         if self._opening:
             yield self._tell_opening(self._opening)
         try:
+            # Sets are entered after the first events: a reader sees the run begin while they connect.
             if state.toolset is not None:
                 await state.enter()
             if self._begin is not None:
@@ -133,13 +134,14 @@ class Loop:
                             and type(last := result.events[-1]) is RunError
                             and self._is_own(last)
                         ):
-                            yield transcript.recorded(
+                            yield transcript.record(
                                 msgspec.structs.replace(result, events=result.events[:-1])
                             )
                             raise last.error
                         yield transcript.absorb(result)
                 finally:
                     await results.aclose()
+                # An agent within a tool may have met a limit that is this run's too.
                 state.account.check()
                 yield self._end_step(name)
         finally:
@@ -156,7 +158,7 @@ class Loop:
             state.run_id, outcome, transcript.usage, transcript.pending, transcript.shown.value()
         )
         if late_events := state.outbox.close():
-            yield transcript.recorded(StreamingIterationResult(events=late_events))
+            yield transcript.record(StreamingIterationResult(events=late_events))
         yield StreamingIterationResult(events=[finished])
 
     def _rewritten(
@@ -168,7 +170,7 @@ class Loop:
             self._state.replace_in_history(message)
         return step
 
-    def left(self) -> list[Event]:
+    def end_open_step(self) -> list[Event]:
         """The end of a step in whose middle the run ended."""
         step, self._step = self._step, None
         losses = self._new_losses()
@@ -181,12 +183,12 @@ class Loop:
 
     def _begin_step(self, name: str) -> StreamingIterationResult:
         self._step = name
-        return self.transcript.recorded(StreamingIterationResult(events=[StepStarted(name)]))
+        return self.transcript.record(StreamingIterationResult(events=[StepStarted(name)]))
 
     def _end_step(self, name: str) -> StreamingIterationResult:
         self._step = None
         losses = self._new_losses()
-        return self.transcript.recorded(
+        return self.transcript.record(
             StreamingIterationResult(events=[StepFinished(name, losses)], losses=losses)
         )
 
@@ -204,7 +206,8 @@ class Loop:
     async def _finalize(self) -> None:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
         task = asyncio.current_task()
-        if task is None or not task.cancelling():  # the scope is not free
+        # The scope is not free.
+        if task is None or not task.cancelling():
             await _await_if_needed(self._orchestrator.finalize(self._state))
             return
         with anyio.CancelScope(shield=True):
@@ -236,10 +239,10 @@ def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
     )
 
 
-def foreign(error: Exception) -> DragomanError:
+def wrap_foreign_error(error: Exception) -> DragomanError:
     """The error of ours that stands for somebody else's exception in the events."""
     wrapped = DragomanError(
-        f"{type(error).__name__} in the run, from code that is not dragoman's: {words(error)}"
+        f"{type(error).__name__} in the run, from code that is not dragoman's: {error_words(error)}"
     )
     wrapped.__cause__ = error
     return wrapped
@@ -251,7 +254,7 @@ Ending = tuple[
 """How a run ended, what it gave, and why it failed."""
 
 
-async def watched(
+async def watch_run(
     steps: AsyncGenerator[StreamingIterationResult, None],
     begin: Callable[[], Awaitable[RunStart]],
     state: StreamingState,

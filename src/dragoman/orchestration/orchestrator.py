@@ -23,7 +23,7 @@ from dragoman.message import (
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.accumulator import Intake
 from dragoman.orchestration.handing_over import is_handoff, transfer_results
-from dragoman.orchestration.held_back import closed_round, held_back
+from dragoman.orchestration.held_back import close_round, hold_back_calls
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
@@ -103,8 +103,9 @@ class DefaultStreamingOrchestrator:
                 await batches.aclose()
             if intake.finish is None or intake.finish.finish_reason is not FinishReason.pause:
                 break
+            # The provider paused a long turn: sent again with what it has said so far, it goes on.
             request = request.replace(messages=(*state.conversation_history, intake.resume()))
-        results = self.finished(state, intake)
+        results = self.finish_message(state, intake)
         try:
             async for result in results:
                 yield result
@@ -129,7 +130,7 @@ class DefaultStreamingOrchestrator:
         """Whether a part's deltas are the run's output."""
         return is_text(part)
 
-    async def finished(self, state: StreamingState, intake: Intake) -> Steps:
+    async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
         """The model has spoken: the message is told and kept, its calls are answered."""
         finish = intake.finish
         if finish is None:
@@ -159,7 +160,7 @@ class DefaultStreamingOrchestrator:
             metadata=response_metadata(message),
         )
         if calls:
-            steps = self.answered(state, calls)
+            steps = self.answer_calls(state, calls)
             try:
                 async for step in steps:
                     yield step
@@ -168,7 +169,7 @@ class DefaultStreamingOrchestrator:
             if state.failure is not None:
                 raise state.failure
         elif (correction := self.correction(state, message)) is not None:
-            yield self.added(state, correction)
+            yield self.add_message(state, correction)
 
     def asks_again_when_empty(self, state: StreamingState) -> bool:
         """A message in which nothing is said, right after tools: asked again once for each round of tools."""
@@ -198,10 +199,10 @@ class DefaultStreamingOrchestrator:
             )
         return None
 
-    async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
+    async def answer_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
         """Executes the calls → a step whenever something happens in the tools, and a last one that ends the user message with
         all results in call order. What the client runs, what needs approval, and what a tool asks a person for, is pending."""
-        runnable, waiting = await held_back(state, calls)
+        runnable, waiting = await hold_back_calls(state, calls)
         own_slots = [slot for slot, call in enumerate(runnable) if call.name in self.own_tools]
         transfers = [slot for slot, call in enumerate(runnable) if is_handoff(state, call)]
         tool_round = state.begin_round(runnable)
@@ -227,7 +228,7 @@ class DefaultStreamingOrchestrator:
                 tool_round.add(slot, part)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
-        ended = closed_round(state, tool_round, waiting)
+        ended = close_round(state, tool_round, waiting)
         yield (
             ended
             if state.transfer is None
@@ -266,6 +267,7 @@ class DefaultStreamingOrchestrator:
         results = await self.execute_tool_calls(state, calls)
         asking = [id(call) for call, _ in tool_round.asks]
         slots = [slot for slot, call in zip(slots, calls, strict=True) if id(call) not in asking]
+        # An overriding method may give more or fewer results: then they stand behind the calls.
         if len(results) != len(slots):
             slots = range(len(slots) + len(calls), len(slots) + len(calls) + len(results))
         for slot, part in zip(slots, results, strict=True):
@@ -295,7 +297,7 @@ class DefaultStreamingOrchestrator:
         """The answers to calls of `own_tools`, in their order."""
         return []
 
-    def added(self, state: StreamingState, message: Message) -> StreamingIterationResult:
+    def add_message(self, state: StreamingState, message: Message) -> StreamingIterationResult:
         """A user message of the run's own: kept and told whole."""
         if state.new_id is not None:
             message = message.replace(id=state.new_id(), created_at=state.clock())

@@ -17,7 +17,7 @@ from dragoman.orchestration.seal import Seal, late
 from dragoman.repair import OpenCall, stand_in
 from dragoman.tools import Tool
 from dragoman.tools.check import faults
-from dragoman.tools.outcome import succeeded
+from dragoman.tools.outcome import success_result
 from dragoman.tools.record import InnerRun
 
 __all__ = ["Decision", "ResumePlan", "decisions"]
@@ -99,6 +99,7 @@ def decisions(
                 f"{answer.interrupt_id!r} is answered twice in one send; send one answer to it"
             )
         answers[index][which] = answer, waiting[index].interrupts[which]
+    # A schema that a client may have made up is not evaluated: it could be built to take for ever.
     for index, by_interrupt in answers.items():
         if seal.key is None and waiting[index].call in forged:
             answers[index] = {
@@ -360,7 +361,7 @@ def _result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:
     if isinstance(value, ToolResultPart):
         return msgspec.structs.replace(value, id=call.id, name=call.name)
     try:
-        return succeeded(call, value).part
+        return success_result(call, value).part
     except Exception as error:
         raise ResumeError(
             f"the answer to {resume.interrupt_id!r} is no JSON value: {error}"

@@ -41,7 +41,7 @@ class Seal(msgspec.Struct, frozen=True):
     owner: str | None = None
     """Whose conversation it is: the run's `resource_id`, where one was given."""
 
-    def sealed(self, interrupt: Interrupt, state: bytes = b"") -> Interrupt:
+    def sign_interrupt(self, interrupt: Interrupt, state: bytes = b"") -> Interrupt:
         """The interrupt with its signature. `state`: what its call has been through before, which the signature holds, too."""
         if self.key is None:
             return interrupt
@@ -120,9 +120,8 @@ def _read(token: str) -> _Token:
 
 def _nonce(interrupt: Interrupt) -> str:
     message_id = interrupt.metadata.get("message_id")
-    if (
-        not message_id
-    ):  # a history without ids, which only its client keeps: the token alone has the nonce
+    # A history without ids, which only its client keeps: the token alone has the nonce.
+    if not message_id:
         return os.urandom(16).hex()
     return blake2b(_encode([message_id, interrupt.id]), digest_size=16).hexdigest()
 

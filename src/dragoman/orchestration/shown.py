@@ -102,12 +102,12 @@ class ShownOutput:
         except ValueError:
             return None
 
-    def dropped(self) -> list[Event]:
+    def retract_open(self) -> list[Event]:
         """What retracts the model's messages that the events began and did not end."""
         began = [message_id for message_id in self._latest if self.is_open(message_id)]
         return [MessageDropped(message_id, "the run ended in its middle") for message_id in began]
 
-    def unfinished(self) -> str:
+    def open_text(self) -> str:
         """The text of a message that has not come to its end."""
         last = self._messages[-1] if self._messages else None
         return "" if last is None or last.finished else last.text().removeprefix(last.prefix or "")
@@ -134,6 +134,7 @@ class ShownOutput:
     ) -> list[ChatResult[str]]:
         """The run's next events → what of them is shown. `is_output`: which parts are. Without `chunks` what the deltas
         of the events show is kept alone."""
+        # Nearly every event of a stream is a delta of the part that was shown last: that way has no call in it.
         pieces: list[ChatResult[str]] = []
         show, message_id = pieces.append, self.message_id
         message = self._latest.get(message_id, _NOBODY)
@@ -166,6 +167,7 @@ class ShownOutput:
                         "", thinking=thinking, metadata={"thinking": thinking}, id=message_id
                     )
                 )
+        # Something shown earlier changed: what both texts have in common stays, the rest is taken back and shown anew.
         if self._before is not None:
             before, after, self._before = self._before, self.text(), None
             differ = (

@@ -207,6 +207,7 @@ class StreamingState:
         if _same(specs, self.specs):
             return False
         before = {spec.name: spec for spec in self.specs}
+        # An equal spec stays the same object, so that a request's prefix can be compared by identity.
         specs = [before[spec.name] if before.get(spec.name) == spec else spec for spec in specs]
         if _same(specs, self.specs):
             return False

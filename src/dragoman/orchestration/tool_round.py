@@ -111,9 +111,8 @@ class ToolRound:
         task = self._task
         assert task is not None
         while not task.done():
-            if (
-                self._outbox and self._left
-            ):  # after the last result the end is there at once, and both are told together
+            # After the last result the end is there at once, and both are told together.
+            if self._outbox and self._left:
                 return self._outbox.take()
             await self._outbox.more()
         task.result()
@@ -131,6 +130,7 @@ class ToolRound:
         task = self._task
         if task is None or task.done():
             return
+        # Tools may clean up, and may swallow a cancellation: they are cancelled again until they end.
         cancelled: asyncio.CancelledError | None = None
         self.cancel()
         with anyio.CancelScope(shield=True):

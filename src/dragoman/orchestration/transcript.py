@@ -44,7 +44,7 @@ class Transcript:
         """The run is at its end, and nothing is open."""
 
     def absorb(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Keeps what a step has, and returns it as `recorded` does."""
+        """Keeps what a step has, and returns it as `record` does."""
         self.messages += step.messages
         if step.usage is not None or step.messages:
             step = self._with_calls(step)
@@ -53,11 +53,12 @@ class Transcript:
         if step.metadata:
             self._metadata.update(step.metadata)
         self.pending += step.pending
-        return self.recorded(step)
+        return self.record(step)
 
-    def recorded(self, step: StreamingIterationResult) -> StreamingIterationResult:
+    def record(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """The step with the events of messages for which it has none, and with what of it is shown."""
         view, state, events = self.shown, self._state, step.events
+        # Events of tools that come after their round's last read are told before the next step.
         if state.outbox.events and state.tool_round is None:
             events = [*state.outbox.take(), *events]
         output_pieces = view.give(step.output) if step.output and not events else []
@@ -178,7 +179,7 @@ class Transcript:
                 return None
             whole = message.finish_reason not in (None, FinishReason.pause)
             return message if whole else message.replace(finish_reason=reason)
-        if text := self.shown.unfinished():
+        if text := self.shown.open_text():
             is_open = self.shown.is_open(self.shown.message_id)
             message_id = (
                 self.shown.message_id if is_open else f"{self._state.run_id}-{self.model_calls}"

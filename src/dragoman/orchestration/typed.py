@@ -233,6 +233,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
             output_schema or {},
         )
         settings = request.settings
+        # Providers refuse to force a tool while the model thinks.
         if self._force and settings.tool_choice is None and settings.reasoning in (None, "off"):
             settings = msgspec.structs.replace(settings, tool_choice="required")
         return request.replace(tools=(*request.tools, tool), settings=settings)
@@ -257,10 +258,10 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         state.output_retries -= 1
         return Message.user(f"Give your answer by calling the tool {RETURN_RESULT}.")
 
-    async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
+    async def answer_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
         """Runs the message's calls. A valid `return_result` ends the run, a wrong one goes on."""
         state.suppressed_text += state.conversation_history[-1].text
-        async with aclosing(super().answered(state, calls)) as steps:
+        async with aclosing(super().answer_calls(state, calls)) as steps:
             async for step in steps:
                 yield step if state.output is None else self._end_step(state, calls, step)
 
@@ -281,9 +282,9 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         self, state: StreamingState, calls: Sequence[ToolCallPart]
     ) -> list[ToolResultPart]:
         """The answers to `return_result`, of which the first counts."""
-        return [self.returned(state, calls[0]), *map(_not_the_first, calls[1:])]
+        return [self.take_result(state, calls[0]), *map(_not_the_first, calls[1:])]
 
-    def returned(self, state: StreamingState, call: ToolCallPart) -> ToolResultPart:
+    def take_result(self, state: StreamingState, call: ToolCallPart) -> ToolResultPart:
         """The answer to a message's `return_result` call: what is wrong with it, or that it was taken."""
         text = arguments_text(call)
         if call.state != "complete":
@@ -345,10 +346,10 @@ class _Tools(DefaultStreamingOrchestrator):
     def correction(self, state: StreamingState, message: Message) -> Message | None:  # noqa: ARG002
         return None
 
-    async def finished(self, state: StreamingState, intake: Intake) -> Steps:
+    async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
         message = intake.message()
         if intake.finish is None or message.tool_calls:
-            async with aclosing(super().finished(state, intake)) as results:
+            async with aclosing(super().finish_message(state, intake)) as results:
                 async for result in results:
                     yield result
             return
@@ -373,12 +374,12 @@ class _Answer(DefaultStreamingOrchestrator):
         )
         return request.replace(tools=(), settings=settings)
 
-    async def finished(self, state: StreamingState, intake: Intake) -> Steps:
+    async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
         metadata = dict(state.set_aside or {})
         if state.suppressed_text:
             metadata["suppressedText"] = state.suppressed_text
         state.set_aside, state.suppressed_text = {}, ""
-        async with aclosing(super().finished(state, intake)) as results:
+        async with aclosing(super().finish_message(state, intake)) as results:
             async for result in results:
                 yield msgspec.structs.replace(result, metadata={**metadata, **result.metadata})
                 metadata = {}

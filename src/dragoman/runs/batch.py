@@ -48,7 +48,8 @@ _FRAME_BYTES = 256
 
 def weigh_event(event: Event) -> int:
     """Returns about how many bytes an event takes in memory."""
-    if type(event) is PartDelta:  # nearly all are, and this runs for each
+    # Nearly all are, and this runs for each.
+    if type(event) is PartDelta:
         return _FRAME_BYTES + len(event.delta)
     try:
         return _FRAME_BYTES + len(event_to_json(event))

@@ -48,7 +48,7 @@ __all__ = [
     "EventSource",
     "Stored",
     "end_run",
-    "ending",
+    "closing_events",
 ]
 
 _LOG = logger("runs")
@@ -167,6 +167,7 @@ class Driving:
                 except Exception as error:  # noqa: BLE001 - a value of the user's raises what it likes
                     failure, events = error, _storable(events)
                     await log.append(lease.run_id, tail.end, events, lease=lease)
+                # Stored first, told then: a reader never sees an event that the log could lose.
                 await self._tell_stored(events)
                 await tail.paced()
         finally:
@@ -235,7 +236,8 @@ class _Waiting:
             # Nothing is wanted any more, and a run that is stopped takes the reader's cancellation for its own.
             raise asyncio.CancelledError
         if not events:
-            return  # `take` says by an empty list that nothing will come any more
+            # `take` says by an empty list that nothing will come any more.
+            return
         self._events += events
         self._bytes += weigh_events(events)
         self._filled.set()
@@ -280,7 +282,7 @@ def _ours(failure: Exception) -> DragomanError:
 _replace = msgspec.structs.replace
 
 
-def ending(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]:
+def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]:
     """The events with which a run that stands at these ends: what is open is closed as it was told, parts as cut; a message that holds
     nothing is dropped. `last`: the event that ends the run, an error or `cancelled`."""
     failed = isinstance(last, RunError)
@@ -335,6 +337,6 @@ async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> li
     events: list[Event] = []
     while page := await log.read(lease.run_id, len(events)):
         events += page
-    closing = ending(events, last)
+    closing = closing_events(events, last)
     await log.append(lease.run_id, len(events), closing, lease=lease)
     return closing

@@ -111,6 +111,7 @@ class Keeper:
         looked_at = -self._lease_seconds
         while True:
             try:
+                # Runs whose process is gone are looked for once a lease; those that are read here at every look.
                 if monotonic() - looked_at >= self._lease_seconds:
                     looked_at = monotonic()
                     await self._end_left(await self._log.runs(state="running", driven=False))
@@ -128,7 +129,8 @@ class Keeper:
                         await self._work.wait()
                 except TimeoutError:
                     continue
-                if not self._waiting:  # nothing can have become of a run that has just begun
+                # Nothing can have become of a run that has just begun.
+                if not self._waiting:
                     await asyncio.sleep(self._poll_seconds)
 
     async def _look(self) -> None:
@@ -186,7 +188,8 @@ class Keeper:
             try:
                 lease = await self._log.lease(status.run_id, self._owner, self._lease_seconds)
                 await end_run(self._log, lease, RunError(error, status.run_id))
-            except DragomanError as refused:  # another process was first, or the log cannot be read
+            except DragomanError as refused:
+                # Another process was first, or the log cannot be read.
                 _LOG.info("run %s is not ended here: %s", status.run_id, refused.message)
 
     def _remove(self, run_id: str, task: asyncio.Task[None]) -> None:

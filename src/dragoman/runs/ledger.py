@@ -93,6 +93,7 @@ class Ledger:
 
     def _append(self, change: Append, status: RunStatus, now: float) -> int:
         run_id, lease, end = change.run_id, change.lease, change.expected_offset
+        # The token grows with each owner: what comes late from an earlier one is refused, whatever the clocks say.
         if status.token != lease.token:
             raise LeaseLostError(
                 f"run {run_id} was given to {status.owner}: {lease.owner} may not write to it any more"

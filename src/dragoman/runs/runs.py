@@ -232,9 +232,8 @@ class Runs:
         while len(events) < status.end:
             events += await self._log.read(run_id, len(events))
         messages = fold(events[: status.end])
-        answers = [
-            *takewhile(lambda message: message.role is not Role.MODEL, messages)
-        ]  # to calls of the history before the run
+        # To calls of the history before the run.
+        answers = [*takewhile(lambda message: message.role is not Role.MODEL, messages)]
         return (*answers, *repair(messages[len(answers) :]))
 
     async def _pages(
@@ -263,6 +262,7 @@ class Runs:
                 elif tail is not None and not tail.is_closed:
                     await tail.grown()
                 else:
+                    # Not driven here, or not any more: the log says whether there is more, or waits until there is.
                     tail = None
                     status = await self.status(run_id)
                     if status.end > offset:

@@ -88,7 +88,8 @@ def _statements(dialect: SqlDialect) -> RunStatements:
             index_elements=[claims.c.thread_id, claims.c.interrupt_id],
             set_={
                 "run_id": claims.c.run_id
-            },  # unchanged; a conflict that does nothing would return no row
+                # Unchanged; a conflict that does nothing would return no row.
+            },
         )
         .returning(claims.c.run_id),
         dialect.insert(runs)

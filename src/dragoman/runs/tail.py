@@ -63,6 +63,7 @@ class RunTail:
             self._sums.append(self._bytes)
         self._events += events
         self.end += len(events)
+        # Forgotten in large steps, so that each event is moved once on average.
         if len(self._events) > 2 * _MOST:
             self._forget(len(self._events) - _MOST)
         elif self._sums and self._bytes - self._sums[0] > 2 * _MOST_BYTES:
@@ -106,7 +107,8 @@ class RunTail:
         index = offset - (self.end - len(self._events))
         if index > 0:
             cursor.read_bytes = self._sums[index - 1]
-        else:  # what it read is no longer here
+        else:
+            # What it read is no longer here.
             cursor.read_bytes += weigh_events(page)
         self._look()
 

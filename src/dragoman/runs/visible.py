@@ -149,7 +149,8 @@ class Visible:
 
     def feed(self, event: Event) -> list[Event]:
         """The next event → what the client may see now."""
-        if isinstance(event, PartDelta):  # nearly all of a stream
+        # Nearly all of a stream.
+        if isinstance(event, PartDelta):
             return [] if self._over else self._delta(event)
         if self._inner.has(event):
             return []
@@ -185,9 +186,8 @@ class Visible:
     def _message_started(self, event: MessageStarted) -> list[Event]:
         """The start is told with the first part that is seen."""
         is_model = event.role is Role.MODEL
-        if event.candidate == 0 and (
-            is_model or not self._in_step
-        ):  # in a step others' messages are the run's own
+        # In a step others' messages are the run's own.
+        if event.candidate == 0 and (is_model or not self._in_step):
             message = self._messages[event.message_id] = SeenMessage(event)
             self._last = message if is_model else self._last
         return []
@@ -201,13 +201,15 @@ class Visible:
         message.is_empty = False
         if (seen := self._visible_part(message, part)) is None:
             return []
+        # A client that cannot take back gets a typed answer once it is valid.
         if self._typed is not None and isinstance(seen, TextPart) and self._joins(message):
             self._held[event.message_id, event.index] = None
             return []
         seen_part = message.parts[event.index] = SeenPart(seen)
+        # No text may come.
         return (
             [] if isinstance(seen, OpenText) else self._start_part(message, event.index, seen_part)
-        )  # no text may come
+        )
 
     def _start_part(self, message: SeenMessage, index: int, seen_part: SeenPart) -> list[Event]:
         """The start of a part, if that is not told yet, behind the start of what it stands in."""
@@ -257,9 +259,8 @@ class Visible:
             )
             part = _replace(part, text=before + part.text) if before else part
         elif isinstance(part, ToolCallPart) and part.run_by == "agent" and not self._calls:
-            part = _replace(
-                part, run_by="client"
-            )  # it cannot be run, but its start was told as the client's
+            # It cannot be run, but its start was told as the client's.
+            part = _replace(part, run_by="client")
         seen_part.deltas = None
         return [*started, PartFinished(message.sent_as, seen_part.index or 0, part)]
 
@@ -344,9 +345,8 @@ class Visible:
         finish = (last and last.finish) or MessageFinished("")
         reason = _reason(finish, event, waits=last is not None and last.calls)
         usage = (event.usage if isinstance(event, RunFinished) else None) or self._usage
-        native = (
-            finish.native if reason is finish.finish_reason else None
-        )  # a wire may have the reason there too
+        # A wire may have the reason there too.
+        native = finish.native if reason is finish.finish_reason else None
         changes = {
             "message_id": self._answer.message_id,
             "finish_reason": reason,

@@ -26,7 +26,8 @@ def check_address(url: str, thing: str, short: str) -> None:
     """
     scheme, _, remainder = url.partition("://")
     if scheme not in _EXTRAS or not remainder.strip("/"):
-        named = scheme if remainder else url.partition(":")[0]  # a URL may hold a password
+        # A URL may hold a password.
+        named = scheme if remainder else url.partition(":")[0]
         raise SettingsError(
             f'"{named}" is no {thing}: give "memory:", "sqlite:///PATH" or "postgresql://USER:PASSWORD@HOST/DATABASE"'
         )

@@ -127,12 +127,12 @@ class Database:
     def _commit(self, works: Sequence[Any]) -> Sequence[Any]:
         """In the writer's thread. Work that fails must not undo that of others: each is then done alone."""
         self._open()
+        # Pieces of work of several callers share a transaction, which makes a commit cheap for each.
         if len(works) > 1:
             try:
                 return self._transaction(works)
-            except (
-                _NotBegunError
-            ) as error:  # no work is to blame, and each alone would wait as long again
+            except _NotBegunError as error:
+                # No work is to blame, and each alone would wait as long again.
                 return [self._store_error(error.cause) for _ in works]
             except Exception as error:  # noqa: BLE001 - each piece of work is told what it was
                 if isinstance(error, SQLAlchemyError) and not _is_undone(error):
@@ -146,12 +146,14 @@ class Database:
             except SQLAlchemyError as error:
                 if not (last and _is_conflict(error)):
                     return [self._store_error(error)]
-            except DragomanError as error:  # what the work refuses
+            except DragomanError as error:
+                # What the work refuses.
                 return [error]
+            # The driver refused a value, such as half a character.
             except (
                 ValueError,
                 TypeError,
-            ) as error:  # the driver refused a value, such as half a character
+            ) as error:
                 return [self._store_error(error)]
             except Exception as error:  # noqa: BLE001 - the caller is told
                 return [error]

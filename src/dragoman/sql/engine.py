@@ -48,7 +48,8 @@ DIALECTS = {
         driver="sqlite+pysqlite",
         insert=sqlite.insert,
         now=literal_column("((julianday('now') - 2440587.5) * 86400.0)", Float),
-        lock="SELECT 1",  # BEGIN IMMEDIATE has locked it
+        # BEGIN IMMEDIATE has locked it.
+        lock="SELECT 1",
         connect_args={"timeout": 30.0, "check_same_thread": False},
     ),
     "postgresql": SqlDialect(
@@ -61,7 +62,8 @@ DIALECTS = {
         connect_args={
             "connect_timeout": 30,
             "options": "-c lock_timeout=30s -c idle_in_transaction_session_timeout=5s",
-        },  # a process that stands still in the middle of a commit must not hold up the others
+            # A process that stands still in the middle of a commit must not hold up the others.
+        },
     ),
 }
 
@@ -93,7 +95,8 @@ def open_engine(url: str, *, connections: int, writes: bool) -> Engine:
 
 
 def _prepare(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # the driver begins no transaction by itself
+    # The driver begins no transaction by itself.
+    connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {1000 * _SECONDS}")
     _use_wal(cursor)

@@ -100,7 +100,8 @@ class Writer:
         for loop, settled in loops.items():
             try:
                 loop.call_soon_threadsafe(_settle, settled)
-            except RuntimeError:  # it is closed, and nobody waits
+            except RuntimeError:
+                # It is closed, and nobody waits.
                 continue
 
 

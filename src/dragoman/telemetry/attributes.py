@@ -14,7 +14,7 @@ from dragoman.hooks import ModelEnd, ModelStart, ToolStart
 from dragoman.message import FinishReason, Origin, Usage
 from dragoman.providers.registry import REGISTRY
 from dragoman.request import RunInfo, Settings
-from dragoman.tools.outcome import words
+from dragoman.tools.outcome import error_words
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -190,7 +190,10 @@ def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -
     logger = get_logger(scope, release, logger_provider)
 
     def failed(what: str, span: Span, context: Context, error: BaseException) -> None:
-        error_name, text = error_type(error), words(error) if isinstance(error, Exception) else ""
+        error_name, text = (
+            error_type(error),
+            error_words(error) if isinstance(error, Exception) else "",
+        )
         span.set_attribute("error.type", error_name)
         span.set_status(StatusCode.ERROR, text)
         span.record_exception(error)

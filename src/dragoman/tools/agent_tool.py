@@ -137,7 +137,8 @@ def _arguments(prompt: Callable[..., Any] | None) -> tuple[Mapping[str, Any], Ca
         async def as_text(_: ToolContext[Any], arguments: Mapping[str, Any]) -> str:
             try:
                 return model.model_validate(arguments).model_dump_json()
-            except ValueError as error:  # pydantic's own is one
+            except ValueError as error:
+                # Pydantic's own is one.
                 raise ToolError(f"invalid arguments: {error}") from error
 
         return model.model_json_schema(), as_text

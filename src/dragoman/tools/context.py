@@ -158,6 +158,7 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         number = record.sent
         record.sent += 1
         before = record.runs[number] if number < len(record.runs) else InnerRun()
+        # The tool is run again from its start: an agent that had answered already is not asked a second time.
         if before.messages and before.done:
             return _result_of_run(before, options.get("output_type", str))
         if before.messages:

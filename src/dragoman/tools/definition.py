@@ -24,7 +24,7 @@ from dragoman.request import ToolSpec
 from dragoman.tools.check import check
 from dragoman.tools.context import PRELIMINARY, ToolContext
 from dragoman.tools.outbox import Emission
-from dragoman.tools.outcome import succeeded
+from dragoman.tools.outcome import success_result
 from dragoman.tools.signature import arguments, context_name, describe, name_of
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         Raises:
             ToolError: they do not fit; the text says what is wrong.
         """
-        copied = msgspec.to_builtins(arguments)  # a copy: the handler may change what it is given
+        # A copy: the handler may change what it is given.
+        copied = msgspec.to_builtins(arguments)
         if isinstance(self.input_schema, SignatureSchema):
             return self.input_schema.convert(copied)
         check(self.input_schema, copied)
@@ -194,7 +195,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
 
 def _preliminary(call: ToolCallPart, context: ToolContext[Any], value: Any) -> Emission:
     """Tells a value that a generator gave before its last."""
-    result = msgspec.to_builtins(succeeded(call, value).part.result)
+    result = msgspec.to_builtins(success_result(call, value).part.result)
     return context.emit(PRELIMINARY, {"call_id": call.id, "name": call.name, "result": result})
 
 
@@ -362,7 +363,8 @@ class SignatureSchema(Mapping[str, Any]):
         return len(self._built.schema)
 
     def __bool__(self) -> bool:
-        return True  # never empty, and asking must not build it
+        # Never empty, and asking must not build it.
+        return True
 
     def __repr__(self) -> str:
         return f"<schema of {name_of(self._handler)}>"

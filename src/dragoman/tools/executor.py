@@ -16,7 +16,7 @@ from dragoman.logs import logger
 from dragoman.message import ToolCallPart
 from dragoman.tools.context import ToolContext
 from dragoman.tools.definition import Tool
-from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
+from dragoman.tools.outcome import ToolExecutionResult, error_result, success_result
 from dragoman.tools.record import AskUser
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "ParallelToolExecutor",
     "Report",
     "ToolExecutor",
-    "watched",
+    "watch_call",
 ]
 
 Report = Callable[[int, ToolExecutionResult], None]
@@ -82,25 +82,25 @@ class ToolExecutor:
         if hooks := context.run.hooks if context.run is not None else active():
             tool = tools.get(call.name)
             start = ToolStart(context.run, call, "" if tool is None else tool.description)
-            return await watched(hooks, start, self._run(call, tools, context))
+            return await watch_call(hooks, start, self._run(call, tools, context))
         return await self._run(call, tools, context)
 
     async def _run(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any]
     ) -> ToolExecutionResult:
         try:
-            return succeeded(call, await _find(call, tools).run(call, context))
+            return success_result(call, await _find(call, tools).run(call, context))
         except AskUser as question:
-            return failed(call, question)
+            return error_result(call, question)
         except Exception as error:  # noqa: BLE001 - the model is told
-            result = failed(call, error)
+            result = error_result(call, error)
             _LOG.warning("%s failed: %s", call.name, str(result.error))
             return result
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return failed(call, ToolError(f"{call.name} was cancelled from within"))
+            return error_result(call, ToolError(f"{call.name} was cancelled from within"))
 
     async def _in_turn(
         self,
@@ -230,6 +230,7 @@ async def _wait_for_all(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Waits for all tasks. When the caller is cancelled or one of them fails, they are cancelled, and again while they
     go on all the same; what was raised first is raised here, as one call alone would raise it."""
     pending, timeout = set(tasks), None
+    # A tool may swallow a cancellation, so those that are left are cancelled again every second.
     cancelled: asyncio.CancelledError | None = None
     while pending:
         try:
@@ -261,7 +262,7 @@ def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
     return tools[call.name]
 
 
-async def watched(
+async def watch_call(
     hooks: tuple[Hooks, ...], start: ToolStart, work: Coroutine[Any, Any, ToolExecutionResult]
 ) -> ToolExecutionResult:
     """Runs a tool between the hooks of its start and its end."""

@@ -93,6 +93,7 @@ class Outbox:
         if self.is_closed:
             return
         self.events.extend(events)
+        # A thread must not wake the loop's futures itself.
         loop = self._loop
         if self._thread == get_ident():
             _wake(self._readers)

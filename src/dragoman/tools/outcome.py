@@ -11,7 +11,7 @@ from dragoman.errors import ToolError
 from dragoman.json_bytes import replace_halves
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["ToolExecutionResult", "as_json", "failed", "succeeded", "words"]
+__all__ = ["ToolExecutionResult", "as_json", "error_result", "success_result", "error_words"]
 
 _PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
@@ -43,7 +43,7 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
         return None if self.exception is None else _encodable(self.exception)
 
 
-def succeeded(call: ToolCallPart, value: Any) -> ToolExecutionResult:
+def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
     """The answer that holds a returned value: a string unchanged, parts as parts, anything else as a JSON value.
 
     Raises:
@@ -53,7 +53,7 @@ def succeeded(call: ToolCallPart, value: Any) -> ToolExecutionResult:
     return ToolExecutionResult(call, ToolResultPart(call.id, call.name, _content(whole)))
 
 
-def failed(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
+def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
     """The answer that tells the model of an error: `{"error": "…"}`, or the content of a `ToolError`."""
     content = error.content if isinstance(error, ToolError) else None
     result = {"error": _encodable(error)} if content is None else _content(content)
@@ -62,7 +62,7 @@ def failed(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
     )
 
 
-def words(error: Exception) -> str:
+def error_words(error: Exception) -> str:
     """What an exception says; its type's name where it says nothing, or fails at that."""
     try:
         return str(error) or type(error).__name__
@@ -71,7 +71,7 @@ def words(error: Exception) -> str:
 
 
 def _encodable(error: Exception) -> str:
-    return words(error).encode(errors="backslashreplace").decode()
+    return error_words(error).encode(errors="backslashreplace").decode()
 
 
 def as_json(value: Any) -> Any:
@@ -81,7 +81,8 @@ def as_json(value: Any) -> Any:
         ToolError: it holds a number or a key that JSON has not.
         TypeError: it holds something that has no JSON form.
     """
-    text = msgspec.json.encode(value, enc_hook=_jsonable)  # what fails on the wire fails here
+    # What fails on the wire fails here.
+    text = msgspec.json.encode(value, enc_hook=_jsonable)
     if b"null" in text and not _is_finite(msgspec.to_builtins(value, enc_hook=_jsonable)):
         raise ToolError(
             "the value holds a number that JSON has not: NaN or an infinity; give None or a text in place of it"
@@ -116,12 +117,14 @@ def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _jsonable(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):  # anywhere else it would not have to be asked for
+    # Anywhere else it would not have to be asked for.
+    if isinstance(value, (list, tuple)):
         raise ToolError(
             f"the value has {value!r:.100} as a key; the keys of a JSON object are texts"
         )
+    # Lazily: whoever returns pydantic models has it loaded.
     from pydantic_core import (
         to_jsonable_python,
-    )  # lazily: whoever returns pydantic models has it loaded
+    )
 
     return to_jsonable_python(value)

@@ -108,6 +108,7 @@ class CallRecords:
 
     def of(self, call: ToolCallPart) -> CallRecord:
         """The record of a call; a new one where there is none."""
+        # By identity, since two calls of a round may have one id; the call is held, so that no other gets its identity.
         return self._records.setdefault(id(call), (call, CallRecord()))[1]
 
     def begin(self, call: ToolCallPart, record: CallRecord) -> None:

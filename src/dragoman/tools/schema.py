@@ -91,7 +91,8 @@ def _adapter(
             fields[parameter.name] = (
                 hint if parameter.default is parameter.empty else NotRequired[hint]
             )
-    make: Any = TypedDict  # by call, since its keys are not known to the reader
+    # By call, since its keys are not known to the reader.
+    make: Any = TypedDict
     return TypeAdapter(make("Arguments", fields, **more))
 
 
@@ -111,7 +112,8 @@ def _annotate(
     """Adds what pydantic was not told: the docstring's words (a `Field(description=…)` wins) and the defaults."""
     for parameter in parameters:
         property_schema = properties.get(parameter.name)
-        if property_schema is None:  # **kwargs, or under an alias
+        # **kwargs, or under an alias.
+        if property_schema is None:
             continue
         if parameter.name in descriptions:
             property_schema.setdefault("description", descriptions[parameter.name])

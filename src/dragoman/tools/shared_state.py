@@ -47,6 +47,7 @@ class SharedState:
         changes: list[dict[str, Any]] = as_json(list(operations))
         with self._lock:
             is_new = self._state.value is None
+            # A failed patch undoes itself, so the state is assigned only once it held.
             changed = PatchedValue({}) if is_new else self._state
             try:
                 changed.patch(changes)

@@ -68,7 +68,8 @@ def resolve(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     """
     if parameter.annotation is parameter.empty:
         return Any
-    function = inspect.unwrap(getattr(handler, "func", handler))  # a partial has one
+    # A partial has one.
+    function = inspect.unwrap(getattr(handler, "func", handler))
     if not hasattr(function, "__globals__"):
         function = type(function).__call__
     shim: Any = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
@@ -86,7 +87,8 @@ def resolve(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
 def _is_context(handler: Callable[..., Any], parameter: inspect.Parameter) -> bool:
     annotation = parameter.annotation
     if isinstance(annotation, str):
-        if _CONTEXT.search(annotation):  # its type argument may exist for type checkers only
+        # Its type argument may exist for type checkers only.
+        if _CONTEXT.search(annotation):
             return True
         try:
             annotation = resolve(handler, parameter)
@@ -106,13 +108,15 @@ def describe(handler: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     doc = inspect.getdoc(handler.func if isinstance(handler, partial) else handler)
     if not doc:
         return "", {}
-    import docstring_parser  # lazily: only those who define tools need it
+    # Lazily: only those who define tools need it.
+    import docstring_parser
 
     parsed = docstring_parser.parse(doc)
     parameters = {
         name.strip(): " ".join(entry.description.split())
         for entry in parsed.params
         if entry.description
-        for name in entry.arg_name.split(",")  # NumPy allows `x, y : int`
+        # NumPy allows `x, y : int`.
+        for name in entry.arg_name.split(",")
     }
     return parsed.description or "", parameters

@@ -17,7 +17,7 @@ from dragoman.errors import ToolError
 from dragoman.logs import logger
 from dragoman.tools.context import ToolContext
 from dragoman.tools.definition import Approval, Tool, is_tool, tool, tool_map
-from dragoman.tools.outcome import words
+from dragoman.tools.outcome import error_words
 
 __all__ = ["CombinedToolset", "Toolset", "split_tools", "toolset"]
 
@@ -161,7 +161,7 @@ class CombinedToolset(Toolset):
                     await member.__aenter__()
                 except Exception as error:
                     raise ToolError(
-                        f"the toolset {_label(member)} cannot be entered: {words(error)}"
+                        f"the toolset {_label(member)} cannot be entered: {error_words(error)}"
                     ) from error
                 entered.append(member)
         except BaseException:
@@ -256,9 +256,8 @@ class _Memory:
     def each(self, values: Iterable[object]) -> list[Tool]:
         before = self._known
         pairs = [before.get(id(value)) or (value, self._change(value)) for value in values]
-        self._known = {
-            id(value): (value, changed) for value, changed in pairs
-        }  # holds them, so that no id is another's
+        # Holds them, so that no id is another's.
+        self._known = {id(value): (value, changed) for value, changed in pairs}
         return [changed for _, changed in pairs]
 
 
@@ -305,7 +304,9 @@ async def _leave(sets: Sequence[Toolset]) -> None:
             try:
                 await member.__aexit__(None, None, None)
             except Exception as error:  # noqa: BLE001 - code of the user's, after all is done
-                _LOG.warning("the toolset %s could not be left: %s", _label(member), words(error))
+                _LOG.warning(
+                    "the toolset %s could not be left: %s", _label(member), error_words(error)
+                )
 
 
 async def _each_listed(sets: Sequence[Toolset], context: ToolContext[Any]) -> list[Sequence[Tool]]:
@@ -326,7 +327,7 @@ async def _list_one(member: Toolset, context: ToolContext[Any]) -> Sequence[Tool
         return expect_each("list_tools()", await member.list_tools(context), Tool)
     except Exception as error:
         raise ToolError(
-            f"the tools of {_label(member)} cannot be listed: {words(error)}"
+            f"the tools of {_label(member)} cannot be listed: {error_words(error)}"
         ) from error
 
 

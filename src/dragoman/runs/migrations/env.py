@@ -8,7 +8,8 @@ from dragoman.runs.sql_tables import MIGRATIONS, metadata
 
 __all__: list[str] = []
 
-if hasattr(context, "config"):  # else it is only imported
+# Else it is only imported.
+if hasattr(context, "config"):
     context.configure(
         connection=context.config.attributes["connection"],
         target_metadata=metadata,

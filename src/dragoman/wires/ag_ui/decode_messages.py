@@ -3,17 +3,21 @@
 Reasoning belongs to the message of the model's that follows it, and results that follow each other are one message of the user's. Nothing
 of theirs ends a message, so one is closed when the next begins, or stays open beside it until its parts are at their end. Runs within
 tools have messages of their own: `owner` is the id of such a run, empty for the run whose stream it is.
+
+All messages may be listed in the stream too (`MESSAGES_SNAPSHOT`), beside those that were streamed: `_Snapshot` tells which of these stand, and
+what is listed alone. Few servers list reasoning, some give what they streamed another id there, and some say all or the end of an
+answer there alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import msgspec
 
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import JsonMap
+from dragoman.codec.json_values import JsonMap, if_objects, if_text
 from dragoman.codec.run_decoder import OpenPart, RunDecoder
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText
@@ -28,12 +32,49 @@ from dragoman.message import (
     ThinkingPart,
     ToolCallPart,
 )
-from dragoman.wires.ag_ui.decode_snapshot import ReadMessage, Snapshot
 from dragoman.wires.ag_ui.messages import load_conversation
 from dragoman.wires.ag_ui.messages_load import load_piece, restore_signature
 from dragoman.wires.ag_ui.quirks import OWN
 
-__all__ = ["MessagesDecoder", "ReadPart"]
+__all__ = ["MessagesDecoder", "ReadMessage", "ReadPart"]
+
+_OF_RUN = ("assistant", "tool", "reasoning")
+"""Roles of what a run says."""
+
+
+class ReadMessage:
+    """A message of ours that was read of a stream, and by what it is known among theirs."""
+
+    __slots__ = (
+        "calls",
+        "entries",
+        "id",
+        "next",
+        "owner",
+        "parts",
+        "role",
+        "spoke",
+        "spoken",
+        "texts",
+    )
+
+    def __init__(self, id_: str, role: Role, owner: str) -> None:
+        self.id = id_
+        self.role = role
+        self.owner = owner
+        self.next = 0
+        """Index of its next part."""
+        self.spoke = False
+        """Whether it has more than thinking."""
+        self.parts: list[tuple[str, str]] = []
+        """Keys of its parts."""
+        self.entries: list[str] = []
+        """Ids of their messages that it is."""
+        self.spoken: set[str] = set()
+        """Those that are more than thinking."""
+        self.calls: set[str] = set()
+        """Ids of its calls, or of those that it answers."""
+        self.texts: set[str] = set()
 
 
 class ReadPart(OpenPart):
@@ -93,7 +134,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         """Calls that are whole, by id."""
         self._entries: dict[str, ReadMessage] = {}
         """Ids of their messages → the message of ours, while it is open."""
-        self._snapshot: Snapshot | None = None
+        self._snapshot: _Snapshot | None = None
         """All messages as they were listed, while none was told since."""
         self._ids = DistinctIds()
         self._nameless = 0
@@ -213,8 +254,9 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         """
         if not isinstance(listed, list):
             raise DecodeError("the messages of MESSAGES_SNAPSHOT are a list")
-        snapshot = self._snapshot = Snapshot(cast("object", listed))
+        snapshot = self._snapshot = _Snapshot(cast("object", listed))
         retracted = [message for message in self.standing.values() if not snapshot.has(message)]
+        # a list is the whole truth: what it lacks was taken back
         for message in retracted:
             if message in self.aside:
                 self.aside.remove(message)
@@ -241,3 +283,64 @@ def _finish_reason(*, is_calling: bool, cut: bool = False) -> FinishReason:
     if cut:
         return FinishReason.error
     return FinishReason.tool_calls if is_calling else FinishReason.stop
+
+
+class _Snapshot:
+    """All messages as one MESSAGES_SNAPSHOT lists them."""
+
+    def __init__(self, entries: object) -> None:
+        self._entries = if_objects(entries)
+        self._ids = {if_text(entry.get("id")) for entry in self._entries}
+        self._calls = {id_ for entry in self._entries for id_ in _call_ids(entry)}
+        self._results = {if_text(entry.get("toolCallId")) for entry in self._entries}
+        self._has_reasoning = any(entry.get("role") == "reasoning" for entry in self._entries)
+        questions = [
+            index for index, entry in enumerate(self._entries) if entry.get("role") == "user"
+        ]
+        self._answer = self._entries[questions[-1] + 1 if questions else 0 :]
+        """What follows the last question."""
+
+    def has(self, message: ReadMessage) -> bool:
+        """Whether a message that was streamed stands: under its id, its calls, or its text."""
+        if not message.spoken and not message.calls:
+            return not self._has_reasoning or not self._ids.isdisjoint(message.entries)
+        calls = self._calls if message.role is Role.MODEL else self._results
+        if not self._ids.isdisjoint(message.spoken) or not calls.isdisjoint(message.calls):
+            return True
+        return any(_answer_text(entry) in message.texts for entry in self._answer)
+
+    def find_unstreamed(self, streamed: Iterable[ReadMessage]) -> list[JsonMap]:
+        """What the list has behind all that was streamed."""
+        messages = list(streamed)
+        ids = {id_ for message in messages for id_ in (*message.entries, *message.spoken) if id_}
+        calls = {id_ for message in messages for id_ in message.calls}
+        texts = {text for message in messages for text in message.texts}
+
+        def is_streamed(entry: JsonMap) -> bool:
+            # servers give what they streamed another id in the list: calls and texts tell it too
+            entry_calls = (*_call_ids(entry), if_text(entry.get("toolCallId")))
+            if if_text(entry.get("id")) in ids or not calls.isdisjoint(entry_calls):
+                return True
+            return _answer_text(entry) in texts
+
+        unstreamed = self._find_behind(is_streamed)
+        if unstreamed is None:
+            # nothing of the answer was streamed: what precedes the last result may be the client's
+            unstreamed = self._find_behind(lambda entry: entry.get("role") == "tool")
+        answer = self._answer if unstreamed is None else unstreamed
+        return [entry for entry in answer if entry.get("role") in _OF_RUN]
+
+    def _find_behind(self, is_match: Callable[[JsonMap], bool]) -> Sequence[JsonMap] | None:
+        """What the answer has behind the last entry of a kind; `None`: it has none of that kind."""
+        matches = [index for index, entry in enumerate(self._answer) if is_match(entry)]
+        return self._answer[matches[-1] + 1 :] if matches else None
+
+
+def _call_ids(entry: JsonMap) -> list[str]:
+    return [id_ for call in if_objects(entry.get("toolCalls")) if (id_ := if_text(call.get("id")))]
+
+
+def _answer_text(entry: JsonMap) -> str | None:
+    """What the agent says in an entry; `None`: nothing."""
+    text = if_text(entry.get("content")) if entry.get("role") == "assistant" else ""
+    return text or None

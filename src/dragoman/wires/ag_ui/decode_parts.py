@@ -8,7 +8,6 @@ the order of the objects tells the messages (`decode_messages`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,7 +16,7 @@ from dragoman.codec.json_values import Json, JsonMap, if_text, optional_field, r
 from dragoman.errors import DecodeError
 from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted
 from dragoman.message import Content, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.wires.ag_ui.decode_messages import MessagesDecoder, ReadPart
+from dragoman.wires.ag_ui.decode_messages import MessagesDecoder, ReadMessage, ReadPart
 from dragoman.wires.ag_ui.events import CALL, FAMILIES, REASONING, TEXT, Family
 from dragoman.wires.ag_ui.messages_load import ROLES, load_index
 from dragoman.wires.ag_ui.quirks import OWN, app_metadata, load_extras
@@ -114,7 +113,7 @@ class PartsDecoder(MessagesDecoder):
         message.next += 1
         return ReadPart(message.id, message.next - 1, part, message=message)
 
-    def _place_thinking(self, id_: str, owner: str, _: str) -> Any:
+    def _place_thinking(self, id_: str, owner: str, _: str) -> ReadMessage:
         """The message that a reasoning is of: none that has more than thinking already."""
         message = self.message(id_, Role.MODEL, owner, {})
         if message.spoke:
@@ -122,7 +121,7 @@ class PartsDecoder(MessagesDecoder):
             message = self.message(id_, Role.MODEL, owner, {})
         return message
 
-    def _place_call(self, id_: str, owner: str, parent: str) -> Any:
+    def _place_call(self, id_: str, owner: str, parent: str) -> ReadMessage:
         """The message that a call is of: that of its parent, else the one that is open."""
         message = self.current.get(owner)
         if parent or message is None or message.role is not Role.MODEL:
@@ -172,6 +171,7 @@ class PartsDecoder(MessagesDecoder):
 
     def _result(self, fields: Json) -> None:
         extras, id_ = self.extras(fields), if_text(fields.get("messageId"))
+        # in our own stream the metadata is that of the message
         neutral = rest(fields, *_COMMON, "messageId", *(["metadata"] if self.is_own else []))
         result = load_result(neutral, extras, self._names)
         if self.is_own:

@@ -13,7 +13,7 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
-from dragoman.repair import OpenCall, Source, open_calls, traced
+from dragoman.repair import OpenCall, Source, open_calls, trace_repair
 from dragoman.wires.ai_sdk_messages.own import OWN, join_native, pick, present
 
 __all__ = ["approval_parts", "approvals", "dump_moved", "has_parts", "mended"]
@@ -60,8 +60,8 @@ def mended(
     the AI SDK runs itself. As `repair.traced`."""
     start = _find_answered_round(messages)
     if start is None:
-        return traced(messages)
-    head, losses, sources = traced(messages[:start])
+        return trace_repair(messages)
+    head, losses, sources = trace_repair(messages[:start])
     left = messages[start:]
     if sources is not None:
         as_they_stand = [_source_of(start + index, message) for index, message in enumerate(left)]
