@@ -221,16 +221,32 @@ class ShownOutput:
                 self._messages.clear()
         elif isinstance(event, PartStarted) and isinstance(event.part, ToolResultPart):
             self._after_tools = self._after_tools or event.part.run_by != "provider"
-        elif (
-            message := self._latest.get(getattr(event, "message_id", ""))
-        ) is None or message.given:
-            if getattr(event, "run_id", None) is not None:
-                pass
-            elif isinstance(event, Custom):
-                pieces.append(ChatResult("", custom={event.name: event.value}, id=self.message_id))
-            elif isinstance(event, (StateSnapshot, StateDelta)):
-                pieces.append(ChatResult("", state=self._state(), id=self.message_id))
-        elif isinstance(event, PartStarted):
+        else:
+            message = self._latest.get(getattr(event, "message_id", ""))
+            # What is shown of a message whose output was given as it is, its events do not change.
+            if message is None or message.given:
+                self._take_other(event, pieces)
+            else:
+                self._take_part(message, event, is_output, pieces)
+
+    def _take_other(self, event: Event, pieces: list[ChatResult[str]]) -> None:
+        """An event that is of no message: what tools emitted, and the state. Of runs in tools nothing is shown."""
+        if getattr(event, "run_id", None) is not None:
+            return
+        if isinstance(event, Custom):
+            pieces.append(ChatResult("", custom={event.name: event.value}, id=self.message_id))
+        elif isinstance(event, (StateSnapshot, StateDelta)):
+            pieces.append(ChatResult("", state=self._state(), id=self.message_id))
+
+    def _take_part(
+        self,
+        message: _Message,
+        event: Event,
+        is_output: Callable[[PartStarted], bool],
+        pieces: list[ChatResult[str]],
+    ) -> None:
+        """The beginning or the end of a part of a model's message, or that the message is retracted."""
+        if isinstance(event, PartStarted):
             if isinstance(event.part, _WRITTEN) and is_output(event):
                 message.parts[event.index] = []
             elif isinstance(event.part, ThinkingPart):
