@@ -19,16 +19,13 @@ from dragoman.event import (
     StateSnapshot,
     StepStarted,
 )
-from dragoman.fold import arguments_text
-from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.orchestration.iteration import provider_metadata
+from dragoman.message import Role, TextPart, ThinkingPart, ToolResultPart
+from dragoman.orchestration.iteration import WRITTEN_PARTS, provider_metadata, text_of
 from dragoman.result import ChatResult
 
 __all__ = ["ShownOutput", "is_text"]
 
 
-_WRITTEN = (TextPart, ThinkingPart, ToolCallPart)
-"""Parts whose deltas are text."""
 _GIVEN = -1
 """Index under which output stands that was given without events: no part has it."""
 
@@ -247,7 +244,7 @@ class ShownOutput:
     ) -> None:
         """The beginning or the end of a part of a model's message, or that the message is retracted."""
         if isinstance(event, PartStarted):
-            if isinstance(event.part, _WRITTEN) and is_output(event):
+            if isinstance(event.part, WRITTEN_PARTS) and is_output(event):
                 message.parts[event.index] = []
             elif isinstance(event.part, ThinkingPart):
                 message.thinking.add(event.index)
@@ -278,7 +275,7 @@ class ShownOutput:
         texts = message.parts.get(event.index)
         if texts is None:
             return
-        text, so_far = _text_of(event.part), "".join(texts)
+        text, so_far = text_of(event.part), "".join(texts)
         if text == so_far:
             return
         last = self._messages[-1] is message and next(reversed(message.parts)) == event.index
@@ -293,11 +290,3 @@ class ShownOutput:
         """From here to the end of these events what is shown is the difference."""
         if self._before is None:
             self._before = self.text()
-
-
-def _text_of(part: Content) -> str:
-    if isinstance(part, (TextPart, ThinkingPart)):
-        return part.text
-    if isinstance(part, ToolCallPart):
-        return arguments_text(part) if part.state == "complete" else part.raw or ""
-    return ""
