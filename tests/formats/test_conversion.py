@@ -9,7 +9,7 @@ import pytest
 from dragoman import Origin, formats, wires
 from dragoman.codec.digest import neutral_chain
 from dragoman.errors import HistoryError, SettingsError
-from dragoman.formats.conversion import placed
+from dragoman.formats.conversion import place_in_body
 from dragoman.loss import Lost
 from dragoman.request import ToolSpec
 
@@ -166,10 +166,10 @@ def test_what_a_target_may_not_read_is_left_out() -> None:
 
 
 def test_a_body_is_made_of_a_list_where_the_format_has_bodies() -> None:
-    assert placed([1], "openai_chat", in_body=True) == {"messages": [1]}
-    assert placed([1], "openai_chat", in_body=False) == [1]
-    assert placed([1], "langchain", in_body=True) == [1]
-    assert placed({"contents": []}, "google", in_body=True) == {"contents": []}
+    assert place_in_body([1], "openai_chat", in_body=True) == {"messages": [1]}
+    assert place_in_body([1], "openai_chat", in_body=False) == [1]
+    assert place_in_body([1], "langchain", in_body=True) == [1]
+    assert place_in_body({"contents": []}, "google", in_body=True) == {"contents": []}
 
 
 def test_a_version_is_one_of_those_that_there_are() -> None:

@@ -21,7 +21,7 @@ from dragoman.errors import (
     SettingsError,
 )
 from dragoman.model.access import Access, read_all, unsendable
-from dragoman.providers.auth import Answer, Auth, Flow, Grant, form, granted
+from dragoman.providers.auth import Answer, Auth, Flow, Grant, form, load_grant
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.transport import Exchange, Player
@@ -217,8 +217,8 @@ async def test_a_refusal_is_read_and_shows_no_key() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         await cut.send(ASK)
     assert caught.value.body == body[:20]
-    assert one.redacted(DragomanError(f"x {SECRET}", body=SECRET.encode())).message == "x ***"
-    assert one.redacted(DragomanError("x", body=SECRET.encode())).body == b"***"
+    assert one.redact(DragomanError(f"x {SECRET}", body=SECRET.encode())).message == "x ***"
+    assert one.redact(DragomanError("x", body=SECRET.encode())).body == b"***"
 
 
 async def test_keys_of_the_latest_requests_are_remembered() -> None:
@@ -227,7 +227,7 @@ async def test_keys_of_the_latest_requests_are_remembered() -> None:
     one, _ = way(*[OK] * 70, api_key=lambda: next(left))
     for _ in keys:
         await one.send(ASK)
-    told = one.redacted(DragomanError(" ".join(keys))).message.split()
+    told = one.redact(DragomanError(" ".join(keys))).message.split()
     assert told == [*keys[:6], *["***"] * 64]
 
 
@@ -293,7 +293,7 @@ def test_a_form_is_a_secret() -> None:
     ],
 )
 def test_a_token_is_granted_until_it_ends(body: bytes, ends: float | None) -> None:
-    grant = granted(Answer(200, body), 1000.0, who="me", headers={"x": "y"})
+    grant = load_grant(Answer(200, body), 1000.0, who="me", headers={"x": "y"})
     assert grant == Grant({"authorization": "Bearer t", "x": "y"}, ends)
     assert repr(grant) == f"Grant(headers=…, expires_at={ends})"
     assert repr(Answer(200, body)) == "Answer(status=200)"
@@ -317,7 +317,7 @@ def test_a_token_that_is_refused_says_why(
     status: int, body: bytes, kind: type[DragomanError], why: str
 ) -> None:
     with pytest.raises(DragomanError) as caught:
-        granted(Answer(status, body), 0.0, who="me")
+        load_grant(Answer(status, body), 0.0, who="me")
     error = caught.value
     assert type(error) is kind
     assert (

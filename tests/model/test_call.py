@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Agent, Message, ModelRequest, tool
 from dragoman.errors import InvalidRequestError, ModelNotFoundError, RateLimitError
-from dragoman.model.call import unlinked
+from dragoman.model.call import without_link
 from dragoman.providers.azure import PROVIDER as AZURE
 from dragoman.providers.azure_responses import PROVIDER as AZURE_RESPONSES
 
@@ -174,9 +174,9 @@ REQUEST = ModelRequest("m", options={"a": 1})
 
 @pytest.mark.parametrize("kind", [InvalidRequestError, ModelNotFoundError])
 def test_a_refused_link_is_taken_out(kind):
-    again = unlinked(REQUEST, kind("Previous response with id 'resp_1' not found."))
+    again = without_link(REQUEST, kind("Previous response with id 'resp_1' not found."))
     assert again is not None and again.options == {"a": 1, "previous_response_id": None}
-    assert unlinked(again, kind("previous_response_not_found")) is None
+    assert without_link(again, kind("previous_response_not_found")) is None
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,14 @@ def test_a_refused_link_is_taken_out(kind):
     [InvalidRequestError("no such parameter"), RateLimitError("previous response was too fast")],
 )
 def test_other_errors_are_none_of_the_links(error):
-    assert unlinked(REQUEST, error) is None
+    assert without_link(REQUEST, error) is None
 
 
 def test_a_link_of_the_callers_own_is_his_to_mend():
     mine = REQUEST.replace(options={"previous_response_id": "resp_9"})
     assert (
-        unlinked(mine, InvalidRequestError("Previous response with id 'resp_9' not found.")) is None
+        without_link(mine, InvalidRequestError("Previous response with id 'resp_9' not found."))
+        is None
     )
 
 

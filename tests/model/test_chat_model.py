@@ -44,7 +44,7 @@ from dragoman.message import FinishReason, MarkPart, Origin, Role, Usage
 from dragoman.model import ChatModel
 from dragoman.model.access import Access
 from dragoman.model.chat_model import answer_chunks
-from dragoman.model.strings import ModelString, default_model, needed, resolve
+from dragoman.model.strings import ModelString, default_model, find_stand_ins, resolve
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
@@ -479,7 +479,7 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
     from dragoman.model.chat_model import ChatModel as Chat
     from dragoman.model.embeddings_model import EmbeddingsModel
     from dragoman.model.fallbacks import fallback
-    from dragoman.model.file_fetching import fetched
+    from dragoman.model.file_fetching import fetch_files
     from dragoman.model.middleware import Middleware
     from dragoman.model.response_cache import cache
     from dragoman.model.strings import parse_model_string
@@ -495,7 +495,7 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
         Throttle,
         cache,
         fallback,
-        fetched,
+        fetch_files,
         parse_model_string,
     ]
     with pytest.raises(AttributeError, match=r"'dragoman\.model' has no attribute 'nothing'"):
@@ -512,10 +512,10 @@ def test_what_stands_in_where_nothing_is_given() -> None:
         PROVIDER, capabilities=frozenset({Capability.chat}), repeats_itself=True
     )
     typed = msgspec.structs.replace(PROVIDER, capabilities=frozenset({Capability.typed_output}))
-    names = [[one.__name__ for one in needed(each)] for each in (PROVIDER, without, typed)]
+    names = [[one.__name__ for one in find_stand_ins(each)] for each in (PROVIDER, without, typed)]
     assert names == [[], ["end_repetition"], ["constrained_tools"]]
     both = msgspec.structs.replace(typed, repeats_itself=True)
-    assert [one.__name__ for one in needed(both)] == ["constrained_tools", "end_repetition"]
+    assert [one.__name__ for one in find_stand_ins(both)] == ["constrained_tools", "end_repetition"]
 
 
 async def test_each_candidate_is_told_with_its_time_however_the_answer_is_cut() -> None:

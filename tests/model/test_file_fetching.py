@@ -1,4 +1,4 @@
-"""`fetched`: files by their URL for providers that take bytes alone, each fetched once, and the same from turn to turn."""
+"""`fetch_files`: files by their URL for providers that take bytes alone, each fetched once, and the same from turn to turn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dragoman.codec.digest import neutral_chain
 from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, StreamCutError
 from dragoman.event import RunError
 from dragoman.fold import fold
-from dragoman.model import cache, fallback, fetched, link_files
+from dragoman.model import cache, fallback, fetch_files, link_files
 from dragoman.model.link_files import LinkedFiles, link_places
 from dragoman.request import ModelRequest
 from dragoman.testing import ScriptedModel, call
@@ -87,7 +87,7 @@ def model(*script: Any, wire: str = "ollama", **how: Any) -> ScriptedModel:
 
 
 def agent(there: Any, **how: Any) -> Agent[None]:
-    return Agent(there, middleware=[fetched(POLICY, sleep=no_wait, **how)])
+    return Agent(there, middleware=[fetch_files(POLICY, sleep=no_wait, **how)])
 
 
 def sent(there: ScriptedModel, number: int = -1) -> list[Any]:
@@ -182,7 +182,7 @@ async def test_on_every_wire_a_conversation_grows_at_its_end(net: Net, wire: str
     there = ScriptedModel.like(
         PROVIDERS[wire], [call("photo"), "A cat and a dog.", "Yes."], key_required=False
     )
-    async with Agent(there, tools=[photo], middleware=[fetched(POLICY, every=True)]) as asked:
+    async with Agent(there, tools=[photo], middleware=[fetch_files(POLICY, every=True)]) as asked:
         first = await asked.send("What is it?", attachments=[CAT])
         await asked.send("Sure?", history=first.messages)
     assert net.asked == ["cat", "dog"]
@@ -217,7 +217,7 @@ async def test_without_links_nothing_stands_between(net: Net) -> None:
         yield []
 
     events = following(ModelRequest("m"))
-    layer = fetched(POLICY)
+    layer = fetch_files(POLICY)
     request = ModelRequest("m", (Message.user("Hi.", DataPart(PNG, "image/png")),))
     assert (
         layer.batches(
@@ -263,7 +263,7 @@ async def test_links_in_results_of_tools(net: Net) -> None:
         return [TextPart("here"), CAT]
 
     there = model(call("photo"), "A cat.")
-    async with Agent(there, tools=[photo], middleware=[fetched(POLICY)]) as asked:
+    async with Agent(there, tools=[photo], middleware=[fetch_files(POLICY)]) as asked:
         await asked.send("Look.")
     assert net.asked == ["cat"]
 
@@ -271,7 +271,7 @@ async def test_links_in_results_of_tools(net: Net) -> None:
 async def test_a_fallback_is_sent_what_it_can_take(net: Net) -> None:
     first = ScriptedModel([ProviderError("down")], name="first", wire="openai_chat")
     second = ScriptedModel(["A cat."], name="second", wire="ollama")
-    async with Agent(fallback(first, second), middleware=[fetched(POLICY)]) as asked:
+    async with Agent(fallback(first, second), middleware=[fetch_files(POLICY)]) as asked:
         assert (await asked.send("What is it?", attachments=[CAT])).output == "A cat."
     assert [any(isinstance(part, DataPart) for part in sent(each)) for each in (first, second)] == [
         False,
@@ -390,13 +390,13 @@ async def test_answers_that_are_kept_are_those_to_the_bytes(net: Net) -> None:
     """Before a cache of answers it counts what the model is sent."""
     net.answers["cat"] = [PNG, PNG + b"later"]
     there = model("A cat.", "Another cat.")
-    async with Agent(there, middleware=[fetched(POLICY, kept_bytes=0), cache()]) as asked:
+    async with Agent(there, middleware=[fetch_files(POLICY, kept_bytes=0), cache()]) as asked:
         answers = [(await asked.send("What is it?", attachments=[CAT])).output for _ in range(2)]
     assert answers == ["A cat.", "Another cat."]
 
 
 async def test_a_gateways_clients_send_urls_to_a_provider_that_takes_bytes_alone(net: Net) -> None:
-    there = gated("openai_chat", "ollama", "A cat.", middleware=[fetched(POLICY)])
+    there = gated("openai_chat", "ollama", "A cat.", middleware=[fetch_files(POLICY)])
     request = ModelRequest("gated", (Message.user("What is it?", CAT),))
     [message] = fold(await answered(there.client, request))
     assert message.text == "A cat."
@@ -422,7 +422,7 @@ async def test_over_the_network() -> None:
             ["a.test", "127.0.0.0/8"], schemes=["http"], ports=[server.port], resolve=here
         )
         there = model()
-        async with Agent(there, middleware=[fetched(policy)]) as asked:
+        async with Agent(there, middleware=[fetch_files(policy)]) as asked:
             await asked.send(
                 "What is it?", attachments=[LinkPart(f"http://a.test:{server.port}/cat.png")]
             )
@@ -491,7 +491,7 @@ def test_files_are_kept_as_long_as_they_are_needed() -> None:
 )
 def test_settings_that_mean_nothing(how: Mapping[str, Any]) -> None:
     with pytest.raises(SettingsError):
-        fetched(POLICY, **how)
+        fetch_files(POLICY, **how)
 
 
 @pytest.mark.parametrize(
@@ -507,4 +507,4 @@ def test_settings_that_mean_nothing(how: Mapping[str, Any]) -> None:
 )
 def test_arguments_of_another_type(policy: Any, how: Any) -> None:
     with pytest.raises(TypeError):
-        fetched(policy, **how)
+        fetch_files(policy, **how)

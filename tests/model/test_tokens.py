@@ -26,7 +26,7 @@ from dragoman.model import tokens
 from dragoman.model.tokens import (
     USUAL,
     FileSize,
-    estimated_tokens,
+    estimate_tokens,
     file_size,
     request_tokens,
     text_tokens,
@@ -76,7 +76,7 @@ def test_text_counts_by_its_length() -> None:
 
 def test_every_kind_of_content_counts_but_thinking_and_marks() -> None:
     def of(*content: Any) -> int:
-        return estimated_tokens([Message.user(*content)]) - estimated_tokens([Message.user()])
+        return estimate_tokens([Message.user(*content)]) - estimate_tokens([Message.user()])
 
     said = "It rains in Rome today."
     assert of(said) == round(text_tokens(said)) > 0
@@ -96,12 +96,12 @@ def test_a_provider_counts_its_way() -> None:
     talk = [Message.user("It rains in Rome. " * 20)]
     tool = ToolSpec("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
     counts = {
-        name: estimated_tokens(talk, provider=name)
+        name: estimate_tokens(talk, provider=name)
         for name in ("openai", "anthropic", "google", "cohere")
     }
     assert counts["google"] < counts["anthropic"] < counts["cohere"]
-    assert estimated_tokens(talk, provider="azure", model="gpt-4o") == counts["openai"]
-    assert estimated_tokens(talk, provider="azure", model="my-claude-4") == counts["anthropic"]
+    assert estimate_tokens(talk, provider="azure", model="gpt-4o") == counts["openai"]
+    assert estimate_tokens(talk, provider="azure", model="my-claude-4") == counts["anthropic"]
     with_tool = request_tokens(
         ModelRequest("m", tuple(talk), (tool, ServerTool("search"))), "anthropic"
     )
@@ -117,10 +117,10 @@ def test_a_message_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     count = tokens.text_tokens
     monkeypatch.setattr(tokens, "text_tokens", lambda text: counted.append(text) or count(text))
     talk = [Message.user(f"{number} " + "word " * 50) for number in range(20)]
-    first = estimated_tokens(talk)
-    assert (estimated_tokens(talk), len(counted)) == (first, 20)
+    first = estimate_tokens(talk)
+    assert (estimate_tokens(talk), len(counted)) == (first, 20)
     talk.append(Message.user("word " * 50))
-    assert estimated_tokens(talk) > first
+    assert estimate_tokens(talk) > first
     assert len(counted) == 21
     known = len(tokens._known)
     del talk
@@ -132,8 +132,8 @@ def test_a_message_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_images_by_the_rules_of_providers() -> None:
     def of(width: int, height: int, provider: str) -> int:
-        empty = estimated_tokens([Message.user()], provider=provider)
-        return estimated_tokens([Message.user(png(width, height))], provider=provider) - empty
+        empty = estimate_tokens([Message.user()], provider=provider)
+        return estimate_tokens([Message.user(png(width, height))], provider=provider) - empty
 
     assert of(1024, 1024, "openai") == 85 + 4 * 170
     assert of(2048, 4096, "openai") == 85 + 6 * 170
@@ -176,7 +176,7 @@ def test_other_files_by_pages_and_bytes() -> None:
     )
     assert file_size(DataPart(b"", "application/octet-stream")).pages == 1
     assert file_size(LinkPart("https://host.test/a.mp3", "audio/mpeg")) == FileSize("audio")
-    assert estimated_tokens([Message.user(DataPart(b"\0" * 10**6, "audio/wav"))]) > 1000
+    assert estimate_tokens([Message.user(DataPart(b"\0" * 10**6, "audio/wav"))]) > 1000
 
 
 # against what providers counted

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman import providers
 from dragoman.errors import AuthenticationError, SettingsError
-from dragoman.providers.address import find_base_url, joined
+from dragoman.providers.address import find_base_url, join_url
 from dragoman.providers.auth import Auth
 from dragoman.providers.keys import find_auth, find_key, request_headers
 from dragoman.providers.provider import Provider
@@ -334,4 +334,4 @@ def test_where_credentials_lead_goes_before_the_record_and_may_be_an_error():
     ],
 )
 def test_a_path_below_a_base_url_keeps_its_query(base, path, url):
-    assert joined(base, path) == url
+    assert join_url(base, path) == url

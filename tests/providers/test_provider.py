@@ -11,7 +11,7 @@ import pytest
 from dragoman import Message, Usage, providers
 from dragoman.cost import call_cost
 from dragoman.message import Origin
-from dragoman.model.tokens import estimated_tokens
+from dragoman.model.tokens import estimate_tokens
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.providers.registry import REGISTRY
 from dragoman.providers.table import capability_table
@@ -78,8 +78,8 @@ def test_telemetry_takes_the_name_from_the_record() -> None:
 
 
 def test_estimates_of_tokens_take_rates_from_the_record() -> None:
-    assert estimated_tokens(TALK, provider=ACME.name) == 1000
-    assert estimated_tokens(TALK, provider="azure", model="gpt-4o") == estimated_tokens(
+    assert estimate_tokens(TALK, provider=ACME.name) == 1000
+    assert estimate_tokens(TALK, provider="azure", model="gpt-4o") == estimate_tokens(
         TALK, provider="openai"
     )
 

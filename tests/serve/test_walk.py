@@ -25,12 +25,16 @@ def walk(scene: str) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize(
-    ("scene", "types", "statements"),
-    [("responses", 9, 14), ("ag_ui", 14, 22), ("a2a", 14, 24)],
+    ("scene", "files", "types", "statements"),
+    [("responses", 135, 9, 14), ("ag_ui", 145, 13, 22), ("a2a", 145, 12, 24)],
 )
-def test_a_turn_takes_few_types_and_statements(scene: str, types: int, statements: int) -> None:
+def test_a_turn_enters_few_files_and_takes_few_types_and_statements(
+    scene: str, files: int, types: int, statements: int
+) -> None:
+    executed = 0
     for _ in range(TRIES):
-        _, carrying, executed = walk(scene)
+        entered, carrying, executed = walk(scene)
+        assert entered <= files
         assert carrying <= types
         if executed <= statements:
             return

@@ -28,11 +28,11 @@ from dragoman.transport.environment import certificates, proxies, proxy_for
 from dragoman.transport.exchange import load_exchange, request_body
 from dragoman.transport.failure import host_of, translate
 from dragoman.transport.redaction import (
-    hidden,
+    hide_secrets,
     is_secret,
     public_body,
     public_url,
-    redacted,
+    redact,
     secrets,
 )
 
@@ -162,16 +162,18 @@ def test_what_a_url_shows_and_holds(url: str, public: str, held: set[str]) -> No
 
 
 def test_longer_secrets_are_hidden_first_and_nothing_where_there_are_none() -> None:
-    assert hidden(b"abc abcdef", ["abc", "abcdef"]) == b"*** ***"
-    assert hidden(b"abc", []) == b"abc"
-    assert hidden(rb"a\/b a\\\\/b a%2fb a%2Fb \u0061\u002fb", ["a/b"]) == b"*** *** *** *** ***"
-    assert hidden(rb"a\\\\\\\\/b", ["a/b"]) == rb"a\\\\\\\\/b"
-    assert hidden(b"A.B AxB", ["A.B"]) == b"*** AxB"
-    assert hidden("\u00e9 %C3%A9 \\u00E9".encode(), ["\u00e9"]) == b"*** *** ***"
-    assert hidden(b"\xed\xa0\x80 x", ["\ud800"]) == b"*** x"
-    error = redacted(DragomanError("x \ud800 abc", body=b"abc"), ["abc"])
+    assert hide_secrets(b"abc abcdef", ["abc", "abcdef"]) == b"*** ***"
+    assert hide_secrets(b"abc", []) == b"abc"
+    assert (
+        hide_secrets(rb"a\/b a\\\\/b a%2fb a%2Fb \u0061\u002fb", ["a/b"]) == b"*** *** *** *** ***"
+    )
+    assert hide_secrets(rb"a\\\\\\\\/b", ["a/b"]) == rb"a\\\\\\\\/b"
+    assert hide_secrets(b"A.B AxB", ["A.B"]) == b"*** AxB"
+    assert hide_secrets("\u00e9 %C3%A9 \\u00E9".encode(), ["\u00e9"]) == b"*** *** ***"
+    assert hide_secrets(b"\xed\xa0\x80 x", ["\ud800"]) == b"*** x"
+    error = redact(DragomanError("x \ud800 abc", body=b"abc"), ["abc"])
     assert (error.message, error.args, error.body) == ("x \ud800 ***", ("x \ud800 ***",), b"***")
-    assert redacted(DragomanError("abc"), ["abc"]).body is None
+    assert redact(DragomanError("abc"), ["abc"]).body is None
 
 
 BODY = bytes(range(10))

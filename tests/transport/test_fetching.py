@@ -22,7 +22,7 @@ from dragoman.errors import (
     StreamCutError,
 )
 from dragoman.transport import AddressPolicy, fetch, post
-from dragoman.transport.checked import opened
+from dragoman.transport.checked import open_response
 from dragoman.transport.fetching import read_limited
 from dragoman.transport.hosts import Place
 from support.socket_server import Do, Server, answer, serving
@@ -118,7 +118,7 @@ async def test_a_url_that_the_client_reads_in_another_way_is_refused(url: str) -
     async with serving(file()) as server:
         read = Place(url.format(f"127.0.0.1:{server.port}"), "http", HOST, server.port, None)
         with pytest.raises(InvalidRequestError, match="cannot be read"):
-            async with opened(policy(server), read, "GET", {}):
+            async with open_response(policy(server), read, "GET", {}):
                 pass
     assert server.connections == 0
 

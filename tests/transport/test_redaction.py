@@ -16,7 +16,7 @@ from dragoman.model.access import Access
 from dragoman.model.embeddings_model import EmbeddingsModel
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport, Exchange, Player, Recorder
-from dragoman.transport.redaction import hidden, public_url
+from dragoman.transport.redaction import hide_secrets, public_url
 
 pytestmark = pytest.mark.anyio
 
@@ -80,7 +80,7 @@ async def test_a_key_in_an_answer_to_an_embeddings_request_is_not_shown() -> Non
     ],
 )
 def test_a_key_is_found_however_it_is_escaped(escaped: str) -> None:
-    told = hidden(f'{{"message": "bad key {escaped}!"}}'.encode(), [KEY])
+    told = hide_secrets(f'{{"message": "bad key {escaped}!"}}'.encode(), [KEY])
     assert told in (b'{"message": "bad key ***!"}', b'{"message": "bad key \\"***\\"!"}')
 
 

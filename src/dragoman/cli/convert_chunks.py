@@ -21,7 +21,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Problem
 from dragoman.errors import DragomanError, HistoryError
-from dragoman.formats.conversion import Converted, convert, decoded, placed
+from dragoman.formats.conversion import Converted, convert, decode_line, place_in_body
 from dragoman.message import Origin
 
 __all__ = [
@@ -127,7 +127,7 @@ def convert_chunk(job: Job, chunk: InputChunk) -> Done:
     summary, last, error = Summary(), 0, None
     for number, text in chunk.lines:
         try:
-            value = decoded(text)
+            value = decode_line(text)
             conversion = convert(
                 value,
                 job.to,
@@ -164,7 +164,7 @@ def convert_chunk(job: Job, chunk: InputChunk) -> Done:
 
 
 def _line(conversion: Converted, value: Any, job: Job) -> bytes:
-    payload = placed(
+    payload = place_in_body(
         conversion.payload,
         job.to,
         in_body=job.place == "body" or (job.place == "auto" and conversion.field != ""),

@@ -80,23 +80,23 @@ def dump_shown(
 
 def _by_turn(messages: Iterable[Message]) -> list[Message]:
     """The messages, of which those of the model's that stand beside each other in one turn are one. Between a call and a text a step begins."""
-    found: list[Message] = []
+    shown_messages: list[Message] = []
     for message in messages:
-        last = found[-1] if found else None
+        last = shown_messages[-1] if shown_messages else None
         if last is None or not _is_one_turn(last, message):
-            found.append(message)
+            shown_messages.append(message)
             continue
         ends, begins = last.content[-1:], message.content[:1]
         begins_step = isinstance(next(iter(ends), None), ToolCallPart) and isinstance(
             next(iter(begins), None), TextPart
         )
         step = (MarkPart(_STEP),) if begins_step else ()
-        found[-1] = last.replace(
+        shown_messages[-1] = last.replace(
             content=(*last.content, *step, *message.content),
             metadata={**last.own_metadata, **message.own_metadata},
             finish_reason=message.finish_reason,
         )
-    return found
+    return shown_messages
 
 
 def _is_one_turn(last: Message, message: Message) -> bool:
@@ -106,14 +106,14 @@ def _is_one_turn(last: Message, message: Message) -> bool:
 
 def _without_own_metadata(message: dict[str, Any]) -> dict[str, Any]:
     """A UI message without what dragoman notes in it for itself: in its metadata, or, in ai 4, behind its annotations."""
-    kept = dict(message)
+    bare = dict(message)
     if OURS in if_object(message.get("metadata")):
-        kept["metadata"] = rest(message["metadata"], OURS)
-        if not kept["metadata"]:
-            del kept["metadata"]
+        bare["metadata"] = rest(message["metadata"], OURS)
+        if not bare["metadata"]:
+            del bare["metadata"]
     annotations = if_list(message.get("annotations"))
     if annotations and if_object(annotations[-1]).keys() == {OURS}:
-        kept["annotations"] = annotations[:-1]
-        if not kept["annotations"]:
-            del kept["annotations"]
-    return kept
+        bare["annotations"] = annotations[:-1]
+        if not bare["annotations"]:
+            del bare["annotations"]
+    return bare

@@ -17,7 +17,7 @@ from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.native import Own
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
-from dragoman.formats.detection import Detected, detected_in, opened
+from dragoman.formats.detection import Detected, detected_in, open_conversation
 from dragoman.formats.registry import get, layout
 from dragoman.json_bytes import replace_halves
 from dragoman.loss import Loss, Lost
@@ -30,8 +30,8 @@ __all__ = [
     "Line",
     "check_version",
     "convert",
-    "decoded",
-    "placed",
+    "decode_line",
+    "place_in_body",
     "read",
     "read_jsonl",
 ]
@@ -49,41 +49,49 @@ class Conversation(NamedTuple):
 
 
 def read(
-    value: Any, given: str | None, problems: list[Problem] | None, origin: Origin | None = None
+    value: Any,
+    format_name: str | None,
+    problems: list[Problem] | None,
+    origin: Origin | None = None,
 ) -> Conversation:
-    """A conversation as JSON has it → its messages. `given`: the name of its format, which otherwise is told by its structure. `origin` is
+    """A conversation as JSON has it → its messages. `format_name`: its format, which otherwise is told by its structure. `origin` is
     given to the model's messages where they do not say whose they are. With `problems`, what cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no conversation, or something in it cannot be read and no problems are noted.
     """
-    found: list[Detected] = []
+    detected: list[Detected] = []
     messages: list[Message] = []
     start, field = 0, ""
     for plain, part in _parts(value):
         if plain:
             messages += [Message.user(text) for text in part if text]
         else:
-            it = opened(part)
-            field = it.field
+            conversation = open_conversation(part)
+            field = conversation.field
             whole = (
                 None
-                if given is None
-                else [Detected(given, layout(given).payload(it.messages, it.body))]
+                if format_name is None
+                else [
+                    Detected(
+                        format_name,
+                        layout(format_name).payload(conversation.messages, conversation.body),
+                    )
+                ]
             )
-            runs = detected_in(it) if whole is None else whole
-            found += runs
-            for name, payload, at in runs:
+            runs = detected_in(conversation) if whole is None else whole
+            detected += runs
+            for name, payload, offset in runs:
                 noted: list[Problem] | None = None if problems is None else []
                 messages += get(name).load_messages(payload, origin=origin, problems=noted)
                 for index, of_field, error in (
-                    (each.index, each.field, each.error) for each in noted or ()
+                    (problem.index, problem.field, problem.error) for problem in noted or ()
                 ):
                     cast("list[Problem]", problems).append(
-                        Problem(index if index < 0 else start + at + index, of_field, error)
+                        Problem(index if index < 0 else start + offset + index, of_field, error)
                     )
         start += len(if_list(part))
-    return Conversation(found[0].format if found else "", field, messages)
+    return Conversation(detected[0].format if detected else "", field, messages)
 
 
 def _parts(value: Any) -> Iterator[tuple[bool, Any]]:
@@ -92,10 +100,12 @@ def _parts(value: Any) -> Iterator[tuple[bool, Any]]:
         yield True, [value]
     elif not isinstance(value, list):
         yield False, value
-    elif not any(isinstance(each, str) for each in cast("list[Any]", value)):
+    elif not any(isinstance(element, str) for element in cast("list[Any]", value)):
         yield False, cast("list[Any]", value)
     else:
-        for plain, part in groupby(cast("list[Any]", value), lambda each: isinstance(each, str)):
+        for plain, part in groupby(
+            cast("list[Any]", value), lambda element: isinstance(element, str)
+        ):
             yield plain, list(part)
 
 
@@ -137,7 +147,7 @@ def read_jsonl(
             continue
         problems: list[Problem] | None = [] if errors == "collect" else None
         try:
-            name, _, messages = read(decoded(text), format, problems)
+            name, _, messages = read(decode_line(text), format, problems)
         except HistoryError as error:
             if problems is None:
                 raise HistoryError(f"line {number}: {error.message}") from error
@@ -146,7 +156,7 @@ def read_jsonl(
         yield Line(number, name, messages, problems or [])
 
 
-def decoded(text: bytes | str) -> Any:
+def decode_line(text: bytes | str) -> Any:
     """A line → its value.
 
     Raises:
@@ -209,11 +219,13 @@ def convert(
             _body(request, name, to, target, losses), name, losses, field, problems or []
         )
     options = {} if version is None else {"version": version}
-    made = get(to).dump_messages(messages, target=target, losses=losses, **options)
-    return Converted(made, name, [*losses, *_beside(payload, field, name)], field, problems or [])
+    converted = get(to).dump_messages(messages, target=target, losses=losses, **options)
+    return Converted(
+        converted, name, [*losses, *_beside(payload, field, name)], field, problems or []
+    )
 
 
-def placed(payload: Any, to: str, *, in_body: bool) -> Any:
+def place_in_body(payload: Any, to: str, *, in_body: bool) -> Any:
     """The payload of a format as it is, or `in_body`: in the body of a request that holds nothing else, where the format has such bodies."""
     fields = layout(to).fields
     return (
@@ -229,15 +241,15 @@ def check_version(name: str, version: str | None) -> None:
     Raises:
         SettingsError: it has others, or but one; or there is no such format.
     """
-    found = get(name)
-    versions: tuple[str, ...] = getattr(found, "versions", ())
+    target_format = get(name)
+    versions: tuple[str, ...] = getattr(target_format, "versions", ())
     if version is None or version in versions:
         return
     if versions:
         raise SettingsError(
             f"the format {name} has no version {version!r}; there are {', '.join(versions)}"
         )
-    if "version" not in signature(found.dump_messages).parameters:
+    if "version" not in signature(target_format.dump_messages).parameters:
         raise SettingsError(f"the format {name} has one version only; leave the version out")
 
 
@@ -245,9 +257,11 @@ def _request(
     payload: Mapping[str, Any], name: str, to: str, messages: list[Message], origin: Origin | None
 ) -> ModelRequest | None:
     """A body as the request of its wire that it is; `None`: there is nothing of one beside the conversation, or it is not between wires."""
-    known = wires.names("model")
-    held = {*(layout(name).fields or ()), *(layout(name).beside or ())} if name else set[str]()
-    if name not in known or to not in known or payload.keys() <= held:
+    wire_names = wires.names("model")
+    conversation_fields = (
+        {*(layout(name).fields or ()), *(layout(name).beside or ())} if name else set[str]()
+    )
+    if name not in wire_names or to not in wire_names or payload.keys() <= conversation_fields:
         return None
     try:
         request = wires.get(name).load_request(payload, origin=origin, problems=[])
@@ -274,8 +288,10 @@ def _body(
         )
     if name != to:
         why = f"some of it is known to {name} alone"
-        own = Own(name).fields(request.native).items()
-        losses += [Loss(None, None, Lost.option, why, key) for key, value in own if _says(value)]
+        wire_fields = Own(name).fields(request.native).items()
+        losses += [
+            Loss(None, None, Lost.option, why, key) for key, value in wire_fields if _says(value)
+        ]
     body = wires.get(to).dump_request(request.replace(model=model), target=target, losses=losses)
     return body if model else rest(body, "model")
 
@@ -290,10 +306,10 @@ def _beside(source: Any, field: str, name: str) -> list[Loss]:
     body = if_object(source)
     if not field or not name or layout(name).whole:
         return []
-    kept = {field, *(layout(name).beside or ())}
+    conversation_fields = {field, *(layout(name).beside or ())}
     why = "it stands beside the conversation"
     return [
         Loss(None, None, Lost.option, why, key)
         for key in body
-        if key not in kept and body[key] is not None
+        if key not in conversation_fields and body[key] is not None
     ]

@@ -19,7 +19,7 @@ __all__ = [
     "detected",
     "detected_in",
     "field_of",
-    "opened",
+    "open_conversation",
     "payload_of",
 ]
 
@@ -64,7 +64,7 @@ def _known() -> _Known:
     if not _last or _last[0].formats != formats:
         layouts = {name: registry.layout(name) for name in formats}
         fields = [field for layout in layouts.values() for field in layout.fields or ()]
-        sample = [{"role": role, "content": f"{place}"} for place, role in enumerate(_SAMPLE)]
+        sample = [{"role": role, "content": f"{index}"} for index, role in enumerate(_SAMPLE)]
         plain = {
             role: _ballots({"role": role, "content": "text"}, formats, formats) for role in _PLAIN
         }
@@ -118,13 +118,13 @@ def detect(value: Any) -> str:
     Raises:
         HistoryError: no format has it, several have it and read it differently, or it is of several.
     """
-    found = detected(value)
-    if len({each.format for each in found}) > 1:
-        formats = " and ".join(dict.fromkeys(each.format for each in found))
+    runs = detected(value)
+    if len({run.format for run in runs}) > 1:
+        formats = " and ".join(dict.fromkeys(run.format for run in runs))
         raise HistoryError(
             f"the messages are of several formats: {formats}; give each of them by itself"
         )
-    return found[0].format
+    return runs[0].format
 
 
 def detected(value: Any, *, near: str | None = None) -> list[Detected]:
@@ -134,36 +134,38 @@ def detected(value: Any, *, near: str | None = None) -> list[Detected]:
     Raises:
         HistoryError: a message is of no format, or it is ambiguous of which.
     """
-    return detected_in(opened(value), near=near)
+    return detected_in(open_conversation(value), near=near)
 
 
-def detected_in(given: Opened, *, near: str | None = None) -> list[Detected]:
+def detected_in(conversation: Opened, *, near: str | None = None) -> list[Detected]:
     """As `detected`, of a conversation that is found already.
 
     Raises:
         HistoryError: as for `detected`.
     """
-    known = _known()
-    elements, field, body = given
-    holders = [name for name, layout in known.layouts.items() if field in (layout.fields or ())]
+    facts = _known()
+    elements, field, body = conversation
+    holders = [name for name, layout in facts.layouts.items() if field in (layout.fields or ())]
     if len(holders) == 1:  # no other format has that field
-        _refute(elements, holders[0], known)
-        return [Detected(holders[0], known.layouts[holders[0]].payload(elements, body))]
-    names = [*holders, *(name for name, layout in known.layouts.items() if layout.fields is None)]
-    runs = list(_runs(elements, names if field else [*known.layouts], known))
+        _refute(elements, holders[0], facts)
+        return [Detected(holders[0], facts.layouts[holders[0]].payload(elements, body))]
+    names = [*holders, *(name for name, layout in facts.layouts.items() if layout.fields is None)]
+    runs = list(_runs(elements, names if field else [*facts.layouts], facts))
     if not runs:
         raise HistoryError("there is no message in it, so its format cannot be told: pass format=")
-    best = [_best(run, body, known) for run in runs]
-    found: list[Detected] = []
-    for place, run in enumerate(runs):
-        name = _elected(best, place, near)
+    best = [_best(run, body, facts) for run in runs]
+    detected_runs: list[Detected] = []
+    for index, run in enumerate(runs):
+        name = _elected(best, index, near)
         if name is None:
             where = f"those from position {run.start} on" if len(runs) > 1 else "they"
             raise HistoryError(
-                f"{where} may be messages of {' or '.join(best[place])}, which read them differently: pass format="
+                f"{where} may be messages of {' or '.join(best[index])}, which read them differently: pass format="
             )
-        found.append(Detected(name, known.layouts[name].payload(run.messages, body), run.start))
-    return found
+        detected_runs.append(
+            Detected(name, facts.layouts[name].payload(run.messages, body), run.start)
+        )
+    return detected_runs
 
 
 def payload_of(value: Any, name: str) -> Any:
@@ -172,41 +174,41 @@ def payload_of(value: Any, name: str) -> Any:
     Raises:
         HistoryError: there is no conversation in it.
     """
-    elements, _, body = opened(value)
+    elements, _, body = open_conversation(value)
     return registry.layout(name).payload(elements, body)
 
 
 def field_of(value: Any) -> str:
     """The field of a body that holds the conversation; empty: the value is a list of messages or one of them, or none at all."""
     try:
-        return opened(value).field
+        return open_conversation(value).field
     except HistoryError:
         return ""
 
 
-def opened(value: Any) -> Opened:
+def open_conversation(value: Any) -> Opened:
     """A conversation as JSON has it → its messages, and what is around them.
 
     Raises:
         HistoryError: there is none in it, or it nests too deep.
     """
     bounded(value)
-    known = _known()
+    facts = _known()
     if isinstance(value, list):
         return Opened(cast("list[Any]", value), "", {})
     body = if_object(value)
     if not _OF_MESSAGES.isdisjoint(body) or any(
-        each.votes(body) == _SURE for each in known.formats.values()
+        format_.votes(body) == _SURE for format_ in facts.formats.values()
     ):
         return Opened((value,), "", {})
-    held = [field for field in known.lists if isinstance(body.get(field), list)]
-    if len(full := [field for field in held if body[field]]) > 1:
+    list_fields = [field for field in facts.lists if isinstance(body.get(field), list)]
+    if len(full := [field for field in list_fields if body[field]]) > 1:
         raise HistoryError(
             f"there is a list in each of {' and '.join(full)}: give one of them, or pass format="
         )
-    if field := next(iter(full or held), ""):
+    if field := next(iter(full or list_fields), ""):
         return Opened(body[field], field, body)
-    for layout in known.layouts.values():
+    for layout in facts.layouts.values():
         if not (layout.text and layout.fields and isinstance(body.get(layout.fields[0]), str)):
             continue
         if body.keys() <= {layout.fields[0], *(layout.beside or ())} or "model" in body:
@@ -218,38 +220,38 @@ def opened(value: Any) -> Opened:
     return Opened((value,), "", {})
 
 
-def _refute(elements: Sequence[Any], name: str, known: _Known) -> None:
+def _refute(elements: Sequence[Any], name: str, facts: _Known) -> None:
     """Raises where an element cannot be of a format, and may be of another."""
-    for place, element in enumerate(elements):
-        if not known.formats[name].votes(element) and any(
-            each.votes(element) for each in known.formats.values()
+    for position, element in enumerate(elements):
+        if not facts.formats[name].votes(element) and any(
+            format_.votes(element) for format_ in facts.formats.values()
         ):
             raise HistoryError(
-                f"the message at position {place} is not of {name}, as where it stands says: pass format="
+                f"the message at position {position} is not of {name}, as where it stands says: pass format="
             )
 
 
-def _runs(elements: Sequence[Any], names: Sequence[str], known: _Known) -> Iterator[_Run]:
+def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Known) -> Iterator[_Run]:
     """The longest pieces of a list that one format has."""
     start, ballots, is_plain = 0, dict.fromkeys(names, 1), True
     counted: set[str] = (
         set()
     )  # roles of which a message with a text alone was voted on: another one changes nothing
-    for place, element in enumerate(elements):
+    for position, element in enumerate(elements):
         if isinstance(element, str):
             is_plain = False
             continue
         role = _plain_role(element)
         if role in counted:
             continue
-        votes = _votes(element, role, ballots, known)
+        votes = _votes(element, role, ballots, facts)
         if not votes:
-            if not (votes := _votes(element, role, names, known)):
+            if not (votes := _votes(element, role, names, facts)):
                 raise HistoryError(
-                    f"no format has a message like that at position {place}: {element!r:.200}"
+                    f"no format has a message like that at position {position}: {element!r:.200}"
                 )
-            yield _Run(start, list(elements[start:place]), ballots, names, is_plain)
-            start, ballots, is_plain = place, {}, True
+            yield _Run(start, list(elements[start:position]), ballots, names, is_plain)
+            start, ballots, is_plain = position, {}, True
             counted.clear()
         ballots = {name: max(ballots.get(name, 0), vote) for name, vote in votes.items()}
         if role:
@@ -260,12 +262,12 @@ def _runs(elements: Sequence[Any], names: Sequence[str], known: _Known) -> Itera
         yield _Run(start, list(elements[start:]), ballots, names, is_plain)
 
 
-def _votes(element: Any, role: str, names: Iterable[str], known: _Known) -> dict[str, int]:
+def _votes(element: Any, role: str, names: Iterable[str], facts: _Known) -> dict[str, int]:
     """The votes of those formats that may have a message. `role`: as `_plain_role` gives it."""
     if role:
-        plain = known.plain[role]
+        plain = facts.plain[role]
         return {name: plain[name] for name in names if name in plain}
-    return _ballots(element, names, known.formats)
+    return _ballots(element, names, facts.formats)
 
 
 def _plain_role(element: Any) -> str:
@@ -278,28 +280,28 @@ def _plain_role(element: Any) -> str:
 
 
 def _ballots(element: Any, names: Iterable[str], formats: Mapping[str, Format]) -> dict[str, int]:
-    return {name: found for name in names if (found := formats[name].votes(element))}
+    return {name: vote for name in names if (vote := formats[name].votes(element))}
 
 
-def _best(run: _Run, body: Mapping[str, Any], known: _Known) -> list[str]:
+def _best(run: _Run, body: Mapping[str, Any], facts: _Known) -> list[str]:
     """The formats that messages most likely are of; one alone, too, where several read them alike. Where nothing tells more than that they
     could be of a format, one message with a fault must not decide: those that have some of them count, too."""
     evidence = {
-        name: (vote, known.layouts[name].evidence(body)) for name, vote in run.ballots.items()
+        name: (vote, facts.layouts[name].evidence(body)) for name, vote in run.ballots.items()
     }
     most = max(evidence.values())
     best = [name for name, votes in evidence.items() if votes == most]
     if most == (1, 0):
         some = {
             name
-            for each in run.messages
-            if not isinstance(each, str)
-            for name in _votes(each, _plain_role(each), run.names, known)
+            for element in run.messages
+            if not isinstance(element, str)
+            for name in _votes(element, _plain_role(element), run.names, facts)
         }
         best += [name for name in run.names if name in some and name not in best]
     if len(best) == 1:
         return best
-    if len({known.read[name] for name in best}) == 1 and run.is_plain:
+    if len({facts.read[name] for name in best}) == 1 and run.is_plain:
         return best[:1]
     enough = list(_enough(run.messages))
     return best[:1] if len({_reading(name, enough, body) for name in best}) == 1 else best
@@ -314,18 +316,18 @@ def _enough(messages: Sequence[Any]) -> Sequence[Any]:
     ]
     start = 1 if roles[:1] == ["system"] else 0
     alternate = all(
-        role == ("user", "assistant")[place % 2] for place, role in enumerate(roles[start:])
+        role == ("user", "assistant")[index % 2] for index, role in enumerate(roles[start:])
     )
     return messages[: start + 3] if alternate and len(roles) == len(messages) else messages
 
 
-def _elected(best: Sequence[list[str]], place: int, near: str | None) -> str | None:
-    """Of the likely formats of each piece of a list, that of the piece at `place`; `None`: it is ambiguous, and so are all beside it."""
-    if len(best[place]) == 1:
-        return best[place][0]
+def _elected(best: Sequence[list[str]], index: int, near: str | None) -> str | None:
+    """Of the likely formats of each piece of a list, that of the piece at `index`; `None`: it is ambiguous, and so are all beside it."""
+    if len(best[index]) == 1:
+        return best[index][0]
     sure = [names[0] if len(names) == 1 else None for names in best]
-    nearest = (*reversed(sure[:place]), near, *sure[place + 1 :])
-    return next((name for name in nearest if name in best[place]), None)
+    nearest = (*reversed(sure[:index]), near, *sure[index + 1 :])
+    return next((name for name in nearest if name in best[index]), None)
 
 
 def _reading(name: str, part: list[Any], body: Mapping[str, Any]) -> tuple[str, ...]:

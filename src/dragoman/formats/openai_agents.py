@@ -52,10 +52,10 @@ def lift(message: Message) -> Message:
     """A model's message as the Responses wire reads it → with the origin that its items name, and signatures where their provider's wire
     has them."""
     message = message.replace(content=_with_items(message.content, {}))
-    own = [_item(piece) for piece in message.content]
-    if any(item.get("id") == FAKE_ID for item in own):
+    items = [_item(piece) for piece in message.content]
+    if any(item.get("id") == FAKE_ID for item in items):
         message = message.replace(origin=None)
-    data = [found for item in own if (found := if_object(item.get(_DATA)))]
+    data = [provider_data for item in items if (provider_data := if_object(item.get(_DATA)))]
     if not data:
         return message
     content: list[Content] = []
@@ -75,27 +75,27 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
     if message.role is not Role.MODEL:
         return message, tuple(range(len(message.content)))
     content: list[Content] = []
-    places: list[int] = []
-    at = 0
-    given = message.content
+    part_indexes: list[int] = []
+    index = 0
+    parts = message.content
     if not any(
-        isinstance(piece, DataPart | LinkPart | FilePart) for piece in given
+        isinstance(piece, DataPart | LinkPart | FilePart) for piece in parts
     ):  # they are texts beside items
-        given = _with_items(given, {"id": FAKE_ID, "status": "completed", "type": "message"})
-    while at < len(given):
-        piece, taken = given[at], 1
+        parts = _with_items(parts, {"id": FAKE_ID, "status": "completed", "type": "message"})
+    while index < len(parts):
+        piece, taken = parts[index], 1
         if isinstance(piece, ThinkingPart):
-            piece, taken = _lower_thinking(message, at)
+            piece, taken = _lower_thinking(message, index)
             if taken == 1 and _is_signed_elsewhere(piece):
                 why = "the SDK has no place for what this provider signed"
-                losses.append(Loss(position, at, Lost.signature, why))
+                losses.append(Loss(position, index, Lost.signature, why))
         else:
-            held = (NAME, "google") if isinstance(piece, ToolCallPart) else (NAME,)
-            if not isinstance(piece, ProviderPart) and rest(signatures(piece.native), *held):
+            holders = (NAME, "google") if isinstance(piece, ToolCallPart) else (NAME,)
+            if not isinstance(piece, ProviderPart) and rest(signatures(piece.native), *holders):
                 losses.append(
                     Loss(
                         position,
-                        at,
+                        index,
                         Lost.signature,
                         "the SDK has no place for what this provider signed",
                     )
@@ -103,9 +103,9 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
             if isinstance(piece, ToolCallPart):
                 piece = _lower_call(piece, message.origin)
         content.append(piece)
-        places.append(at)
-        at += taken
-    return message.replace(content=tuple(content)), tuple(places)
+        part_indexes.append(index)
+        index += taken
+    return message.replace(content=tuple(content)), tuple(part_indexes)
 
 
 def _with_items(content: Sequence[Content], item: dict[str, Any]) -> tuple[Content, ...]:
@@ -114,8 +114,8 @@ def _with_items(content: Sequence[Content], item: dict[str, Any]) -> tuple[Conte
     pieces: list[Content] = []
     goes_on = False
     for piece in content:
-        ours = RESPONSES.is_ours(piece.native)
-        goes_on = isinstance(piece, TextPart) and (ours or goes_on)
+        is_of_item = RESPONSES.is_ours(piece.native)
+        goes_on = isinstance(piece, TextPart) and (is_of_item or goes_on)
         if isinstance(piece, TextPart) and not goes_on:
             piece = replace(
                 piece,
@@ -135,17 +135,17 @@ def _item(piece: Content) -> dict[str, Any]:
 
 def _origin(data: Sequence[Mapping[str, Any]]) -> Origin | None:
     """Whose answer it is, where the items say so."""
-    model = next((found for each in data if (found := if_text(each.get("model")))), "")
+    model = next((value for fields in data if (value := if_text(fields.get("model")))), "")
     prefix, slash, rest_of_it = model.partition("/")
     provider = _PREFIXES.get(prefix, prefix) if slash else ""
     if not slash:
         provider = next((of for family, of in _FAMILIES.items() if prefix.startswith(family)), "")
-    if not provider and any(_BLOCKS in each for each in data):
+    if not provider and any(_BLOCKS in fields for fields in data):
         provider = "anthropic"
     if not provider:
         return None
     response_id = next(
-        (found for each in data if (found := if_text(each.get("response_id")))), None
+        (value for fields in data if (value := if_text(fields.get("response_id")))), None
     )
     return Origin(provider, model=(rest_of_it or model) or None, response_id=response_id)
 
@@ -179,19 +179,19 @@ def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
     return [replace(first, native={**noted, **(first.native or {})}), *parts[1:]]
 
 
-def _lower_thinking(message: Message, at: int) -> tuple[ThinkingPart, int]:
+def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
     """Pieces of thinking, from that place on → the one that is written as their item, and how many they are."""
-    first = message.content[at]
+    first = message.content[index]
     assert isinstance(first, ThinkingPart)
     notes = _OWN.notes(first.native)
-    ours = "item" in notes
-    if not ours and not (_is_by(message.origin, "anthropic") and _is_anthropics(first)):
+    has_item = "item" in notes
+    if not has_item and not (_is_by(message.origin, "anthropic") and _is_anthropics(first)):
         if not RESPONSES.is_ours(first.native):  # the SDK knows no item of thinking without an id
             first = replace(first, native={**(first.native or {}), NAME: {"id": FAKE_ID}})
         return first, 1
-    most = notes.get("blocks") if ours else None
+    most = notes.get("blocks") if has_item else None
     parts: list[ThinkingPart] = []
-    for piece in message.content[at:]:
+    for piece in message.content[index:]:
         if not isinstance(piece, ThinkingPart) or (
             isinstance(most, int) and len(parts) >= max(most, 1)
         ):
@@ -201,7 +201,7 @@ def _lower_thinking(message: Message, at: int) -> tuple[ThinkingPart, int]:
         parts.append(piece)
     blocks = [_dump_block(part) for part in parts]
     item = if_object(notes.get("item"))
-    if not ours:
+    if not has_item:
         item = {"id": FAKE_ID, _DATA: _data("anthropic", message.origin)}
     whole = item.get("type") == "reasoning"
     if whole and if_object(item.get(_DATA)).get(_BLOCKS) == blocks:
@@ -234,13 +234,17 @@ def _is_block(block: Mapping[str, Any]) -> bool:
 def _load_block(block: Mapping[str, Any]) -> ThinkingPart:
     if block["type"] == "redacted_thinking":
         return ThinkingPart(native={"anthropic": dict(block)})
-    own = rest(block, "type", "thinking")
-    return ThinkingPart(block["thinking"], {"anthropic": own} if own else None)
+    block_fields = rest(block, "type", "thinking")
+    return ThinkingPart(block["thinking"], {"anthropic": block_fields} if block_fields else None)
 
 
 def _dump_block(part: ThinkingPart) -> dict[str, Any]:
-    own = if_object((part.native or {}).get("anthropic"))
-    return dict(own) if "type" in own else {"type": "thinking", "thinking": part.text, **own}
+    block_fields = if_object((part.native or {}).get("anthropic"))
+    return (
+        dict(block_fields)
+        if "type" in block_fields
+        else {"type": "thinking", "thinking": part.text, **block_fields}
+    )
 
 
 def _is_anthropics(part: ThinkingPart) -> bool:
@@ -265,9 +269,14 @@ def _lift_call(call: ToolCallPart) -> ToolCallPart:
     signature = if_text(data.get("thought_signature"))
     if not signature:
         return call
-    own = {**fields, _DATA: rest(data, "thought_signature")}
+    item_fields = {**fields, _DATA: rest(data, "thought_signature")}
     return replace(
-        call, native={**(call.native or {}), NAME: own, "google": {"thoughtSignature": signature}}
+        call,
+        native={
+            **(call.native or {}),
+            NAME: item_fields,
+            "google": {"thoughtSignature": signature},
+        },
     )
 
 
@@ -277,8 +286,8 @@ def _lower_call(call: ToolCallPart, origin: Origin | None) -> ToolCallPart:
         return call
     fields = RESPONSES.fields(call.native)
     data = if_object(fields[_DATA]) if _DATA in fields else _data("gemini", origin)
-    own = {**fields, _DATA: {**data, "thought_signature": signature}}
-    return replace(call, native={**(call.native or {}), NAME: own})
+    item_fields = {**fields, _DATA: {**data, "thought_signature": signature}}
+    return replace(call, native={**(call.native or {}), NAME: item_fields})
 
 
 name = "openai_agents"
@@ -290,10 +299,10 @@ def votes(message: Any) -> int:
     """How surely an object is an item of the SDK: 0 = cannot be, 1 = could be (or one of the Responses API alone), 2 = likely, 3 = hardly
     anything else."""
     fields = if_object(message)
-    found = openai_responses.votes(rest(fields, "provider_data"))
-    if found and ("provider_data" in fields or fields.get("id") == FAKE_ID):
+    vote = openai_responses.votes(rest(fields, "provider_data"))
+    if vote and ("provider_data" in fields or fields.get("id") == FAKE_ID):
         return 3
-    return min(found, 1)
+    return min(vote, 1)
 
 
 def load_messages(
@@ -319,25 +328,27 @@ def dump_messages(
     messages: Iterable[Message], *, target: Origin | None = None, losses: list[Loss] | None = None
 ) -> list[dict[str, Any]]:
     """Messages → a list of items, for `Runner.run(agent, items)` or `session.add_items(items)`. What they cannot hold is added to `losses`."""
-    sent: list[Message] = []
-    places: list[tuple[int, ...]] = []
+    lowered_messages: list[Message] = []
+    part_indexes: list[tuple[int, ...]] = []
     signed: list[Loss] = []
     for position, message in enumerate(messages):
         if message.role is Role.SYSTEM:  # instructions are the agent's in the SDK
             message = message.replace(native=OWN.with_form(message.native, place="input"))
-        lowered, at = lower(message, position, signed)
-        sent.append(lowered)
-        places.append(at)
+        lowered, indexes = lower(message, position, signed)
+        lowered_messages.append(lowered)
+        part_indexes.append(indexes)
     noted: list[Loss] = []
-    payload = openai_responses.dump_messages(sent, target=target, losses=noted)
+    payload = openai_responses.dump_messages(lowered_messages, target=target, losses=noted)
     if losses is not None:
-        losses += [*signed, *(_placed(loss, places) for loss in noted)]
-    given = payload["input"]
-    return if_list(given) or ([{"role": "user", "content": given}] if given else [])
+        losses += [*signed, *(_locate(loss, part_indexes) for loss in noted)]
+    items = payload["input"]
+    return if_list(items) or ([{"role": "user", "content": items}] if items else [])
 
 
-def _placed(loss: Loss, places: list[tuple[int, ...]]) -> Loss:
+def _locate(loss: Loss, part_indexes: list[tuple[int, ...]]) -> Loss:
     """A loss at the place that the piece has in the message that was given."""
     if loss.message is None or loss.part is None:
         return loss
-    return Loss(loss.message, places[loss.message][loss.part], loss.what, loss.why, loss.which)
+    return Loss(
+        loss.message, part_indexes[loss.message][loss.part], loss.what, loss.why, loss.which
+    )

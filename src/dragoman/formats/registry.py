@@ -87,7 +87,12 @@ def names() -> list[str]:
     """The names of all formats: the wires first, then dragoman's other ones, those registered, those of plug-ins."""
     return list(
         dict.fromkeys(
-            [*wires.names(), *_NAMES, *_REGISTERED, *(each.name for each in plug_ins(ENTRY_POINTS))]
+            [
+                *wires.names(),
+                *_NAMES,
+                *_REGISTERED,
+                *(entry.name for entry in plug_ins(ENTRY_POINTS)),
+            ]
         )
     )
 
@@ -104,10 +109,10 @@ def get(name: str) -> Format:
         return _REGISTERED[name]
     if name in wires.names():
         return wires.get(name)
-    found = load_plug_in(ENTRY_POINTS, name, "format")
-    if found is None:
+    plug_in = load_plug_in(ENTRY_POINTS, name, "format")
+    if plug_in is None:
         raise SettingsError(f"no format is named {name!r}; there are {', '.join(names())}")
-    _REGISTERED[name] = cast("Format", found)
+    _REGISTERED[name] = cast("Format", plug_in)
     return _REGISTERED[name]
 
 
@@ -128,18 +133,18 @@ def history_fields() -> list[FormatFields]:
 
 def detectable() -> dict[str, Format]:
     """All formats that can be detected, by name. A plug-in that is broken is passed over."""
-    found: dict[str, Format] = {}
+    formats: dict[str, Format] = {}
     of_wires = wires.names()
     for name in names():
         try:
-            each = wires.get(name) if name in of_wires else get(name)
+            format_ = wires.get(name) if name in of_wires else get(name)
         except SettingsError:
             continue
-        if hasattr(each, "votes") and not hasattr(
-            each, "same_as"
+        if hasattr(format_, "votes") and not hasattr(
+            format_, "same_as"
         ):  # whose messages are another format's
-            found[name] = each
-    return found
+            formats[name] = format_
+    return formats
 
 
 def layouts() -> dict[str, Layout]:
@@ -157,13 +162,17 @@ def _built_in(name: str) -> Format:
     return cast("Format", import_module(f"dragoman.formats.{name}"))
 
 
-def register(given: Format, *, replace: bool = False) -> None:
+def register(new_format: Format, *, replace: bool = False) -> None:
     """Makes a format known by its name.
 
     Raises:
         SettingsError: the name is dragoman's own or a wire's, or, without `replace`, already registered.
     """
-    taken = given.name in (*_NAMES, *wires.names()) or (given.name in _REGISTERED and not replace)
+    taken = new_format.name in (*_NAMES, *wires.names()) or (
+        new_format.name in _REGISTERED and not replace
+    )
     if taken:
-        raise SettingsError(f"a format is named {given.name!r} already; give yours another name")
-    _REGISTERED[given.name] = given
+        raise SettingsError(
+            f"a format is named {new_format.name!r} already; give yours another name"
+        )
+    _REGISTERED[new_format.name] = new_format

@@ -54,8 +54,8 @@ def votes(message: Any) -> int:
     """How surely an object is a turn: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     speaker = if_text(fields.get("from"))
-    known = speaker in _ROLES or speaker in _RESULTS
-    return 3 if known and "value" in fields and isinstance(fields["value"], str | None) else 0
+    is_speaker = speaker in _ROLES or speaker in _RESULTS
+    return 3 if is_speaker and "value" in fields and isinstance(fields["value"], str | None) else 0
 
 
 def load_messages(
@@ -115,9 +115,9 @@ def _turn(turn: Any, index: int) -> dict[str, Any]:
     fields = cast("dict[str, Any]", turn)
     speaker, value = fields.get("from"), fields.get("value", 0)
     if not isinstance(speaker, str) or (speaker not in _ROLES and speaker not in _RESULTS):
-        known = ", ".join((*_ROLES, *_RESULTS))
+        speakers = ", ".join((*_ROLES, *_RESULTS))
         raise HistoryError(
-            f'"from" of "conversations[{index}]" must be one of {known}, not {speaker!r:.100}'
+            f'"from" of "conversations[{index}]" must be one of {speakers}, not {speaker!r:.100}'
         )
     if not isinstance(value, str | None):
         raise HistoryError(f'"value" of "conversations[{index}]" must be a text')
@@ -203,11 +203,11 @@ class _Reader:
 
     def _paired(self, part: ToolResultPart) -> ToolResultPart:
         """A result with the id and the name of its call."""
-        found = self._pairing.find(part.id, part.name)
-        if found is None:
+        called = self._pairing.find(part.id, part.name)
+        if called is None:
             if part.id:
                 return part
             native = OWN.with_form(part.native, made="id")
             return replace(part, id=self._pairing.fresh(self._minted), native=native)
-        self._pairing.answer(found)
-        return replace(part, id=found.id, name=part.name or found.name)
+        self._pairing.answer(called)
+        return replace(part, id=called.id, name=part.name or called.name)

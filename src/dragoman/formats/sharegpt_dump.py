@@ -51,8 +51,8 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> dict[str, Any] | list[dict[str, Any]]:
     """Messages → `{"conversations": […], …}`; the list alone where it was read so. What the format cannot hold is added to `losses`."""
-    given = tuple(messages)
-    plain, places = unmarked_all(given)
+    conversation = tuple(messages)
+    plain, positions = unmarked_all(conversation)
     out = Outgoing(
         messages=plain,
         target=target,
@@ -61,7 +61,7 @@ def dump_messages(
         unreadable=(),
         ids={},
         names={},
-        places=places,
+        places=positions,
     )
     written = _with_ids(plain)
     document: dict[str, Any] = {"conversations": []}
@@ -70,7 +70,7 @@ def dump_messages(
         if twice := [field for field in extra if field in document]:
             out.lose(position, None, Lost.field, "another conversation has it", ", ".join(twice))
         document = {**extra, **document}
-        if not message.content and given[position].content:
+        if not message.content and conversation[position].content:
             continue  # there are marks in it alone
         in_field = OWN.form(message.native).get("place") == "system" and message.role is Role.SYSTEM
         if in_field and position == 0 and message.text and "system" not in document:
@@ -89,13 +89,13 @@ def _with_ids(messages: Sequence[Message]) -> Places:
     for position, message in enumerate(messages):
         if message.role is Role.USER:
             pairing.end()
-        for place, piece in enumerate(message.content):
+        for part_index, piece in enumerate(message.content):
             if isinstance(piece, ToolCallPart | ToolResultPart) and "id" in OWN.form(piece.native):
-                written.add((position, place))
+                written.add((position, part_index))
             if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by != "provider":
-                of_id.setdefault(piece.id, Places()).add((position, place))
+                of_id.setdefault(piece.id, Places()).add((position, part_index))
             if isinstance(piece, ToolCallPart) and _is_sent(message, piece):
-                pairing.call(Called(piece.id, piece.name, position, place))
+                pairing.call(Called(piece.id, piece.name, position, part_index))
             elif (
                 isinstance(piece, ToolResultPart)
                 and message.role is Role.USER
@@ -103,16 +103,16 @@ def _with_ids(messages: Sequence[Message]) -> Places:
             ):
                 answered = pairing.find(piece.id, "") if piece.id else pairing.find("", piece.name)
                 form = OWN.form(piece.native)
-                unnamed = any(how in form for how in ("plain", "bare", "nameless"))
+                unnamed = any(form_name in form for form_name in ("plain", "bare", "nameless"))
                 read_as = (
                     answered if "id" in form else pairing.find("", "" if unnamed else piece.name)
                 )
                 if (
                     answered is None and piece.id and "made" not in form
                 ):  # its call, if any, has its result already
-                    written |= {(position, place)} | of_id.get(piece.id, Places())
+                    written |= {(position, part_index)} | of_id.get(piece.id, Places())
                 elif read_as != answered:
-                    written |= {(position, place)} | (
+                    written |= {(position, part_index)} | (
                         {(answered.position, answered.place)} if answered else Places()
                     )
                 if answered is not None:
@@ -129,24 +129,26 @@ def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[dict[
     message = out.messages[position]
     pieces = list(enumerate(message.content))
     results = [
-        (place, piece)
-        for place, piece in pieces
+        (part_index, piece)
+        for part_index, piece in pieces
         if isinstance(piece, ToolResultPart) and piece.run_by != "provider"
     ]
     if message.role is Role.USER and results:
-        answers = {place for place, _ in results}
-        others = [(place, piece) for place, piece in pieces if place not in answers]
-        if others and others[0][0] < results[-1][0]:
+        answers = {part_index for part_index, _ in results}
+        other_parts = [
+            (part_index, piece) for part_index, piece in pieces if part_index not in answers
+        ]
+        if other_parts and other_parts[0][0] < results[-1][0]:
             out.lose(
                 position,
-                others[0][0],
+                other_parts[0][0],
                 Lost.order,
                 "results stand in turns of their own, before all else",
             )
         yield from _result_turns(out, position, results, written)
-        if not others:
+        if not other_parts:
             return
-        pieces = others
+        pieces = other_parts
     form = OWN.form(message.native)
     if message.role is Role.MODEL:
         speaker, value = _answer(out, position, pieces, written)
@@ -171,7 +173,7 @@ def _result_turns(
     written: Places,
 ) -> Iterator[dict[str, Any]]:
     turns: list[list[tuple[int, ToolResultPart]]] = []
-    for place, part in results:
+    for part_index, part in results:
         alone = "plain" in OWN.form(part.native)
         if (
             not turns
@@ -180,14 +182,14 @@ def _result_turns(
             or "plain" in OWN.form(turns[-1][-1][1].native)
         ):
             turns.append([])
-        turns[-1].append((place, part))
+        turns[-1].append((part_index, part))
     for turn in turns:
         note = if_object(OWN.notes(turn[0][1].native).get("turn"))
-        held = {id(part): _result(out, position, place, part) for place, part in turn}
-        ids = {id(part): part.id for place, part in turn if (position, place) in written}
+        values = {id(part): _result(out, position, part_index, part) for part_index, part in turn}
+        ids = {id(part): part.id for part_index, part in turn if (position, part_index) in written}
         value = dump_results(
             [part for _, part in turn],
-            lambda part, held=held: held[id(part)],
+            lambda part, values=values: values[id(part)],
             lambda part, ids=ids: ids.get(id(part)),
         )
         yield {
@@ -197,10 +199,10 @@ def _result_turns(
         }
 
 
-def _result(out: Outgoing[Any], position: int, place: int, part: ToolResultPart) -> Any:
+def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResultPart) -> Any:
     """What a result says, as JSON's value."""
     if part.is_error and not has_error(part.result):
-        out.lose(position, place, Lost.is_error, "the format has no mark for a failed tool")
+        out.lose(position, part_index, Lost.is_error, "the format has no mark for a failed tool")
     if not part.is_content:
         return part.result
     texts: list[str] = []
@@ -211,14 +213,14 @@ def _result(out: Outgoing[Any], position: int, place: int, part: ToolResultPart)
         if text_of(piece) is None:
             out.lose(
                 position,
-                place,
+                part_index,
                 kind_of(piece),
                 "the format holds text only; a text names it",
                 label(piece),
             )
         texts.append(as_text(piece))
     if len(texts) > 1:
-        out.lose(position, place, Lost.texts, "the pieces of a result are one text")
+        out.lose(position, part_index, Lost.texts, "the pieces of a result are one text")
     return "".join(texts)
 
 
@@ -228,26 +230,29 @@ def _answer(
     """The model's content → who speaks, and the text; no text where nothing is left of it."""
     message = out.messages[position]
     form = OWN.form(message.native)
-    held = _held(out, position, pieces)
+    writable = _writable_parts(out, position, pieces)
     ids = {
         id(piece): piece.id
-        for place, piece in pieces
-        if isinstance(piece, ToolCallPart) and (position, place) in written
+        for part_index, piece in pieces
+        if isinstance(piece, ToolCallPart) and (position, part_index) in written
     }
     speaker = if_text(form.get("from")) or "gpt"
-    calls = [piece for _, piece in held if isinstance(piece, ToolCallPart)]
-    if "calls" in form and calls and len(calls) == len(held):
+    calls = [piece for _, piece in writable if isinstance(piece, ToolCallPart)]
+    if "calls" in form and calls and len(calls) == len(writable):
         return speaker, dump_function_call(calls, form["calls"], lambda call: ids.get(id(call)))
-    if pieces and not held:
+    if pieces and not writable:
         return speaker, None
-    value = dump_answer([piece for _, piece in held], lambda call: ids.get(id(call)))
-    suspect = [(place, piece) for place, piece in held if _has_tags(piece)]
-    if suspect and not _is_read_as(value, [piece for _, piece in held]):
-        for place, piece in [
-            (place, piece) for place, piece in pieces if _has_tags(piece)
+    value = dump_answer([piece for _, piece in writable], lambda call: ids.get(id(call)))
+    suspect = [(part_index, piece) for part_index, piece in writable if _has_tags(piece)]
+    if suspect and not _is_read_as(value, [piece for _, piece in writable]):
+        for part_index, piece in [
+            (part_index, piece) for part_index, piece in pieces if _has_tags(piece)
         ] or suspect:
             out.lose(
-                position, place, kind_of(piece), "it has tags in it that are read as something else"
+                position,
+                part_index,
+                kind_of(piece),
+                "it has tags in it that are read as something else",
             )
     return "gpt" if "calls" in form else speaker, value
 
@@ -256,73 +261,79 @@ def _has_tags(piece: Content) -> bool:
     return isinstance(piece, TextPart | ThinkingPart) and TAGS.search(piece.text) is not None
 
 
-def _is_read_as(value: str, held: Sequence[Held]) -> bool:
+def _is_read_as(value: str, parts: Sequence[Held]) -> bool:
     """Whether a text is read as these pieces."""
     read = load_answer(value)
-    return [type(piece) for piece in read] == [type(piece) for piece in held] and all(
-        isinstance(one, ToolCallPart) or one.text == getattr(other, "text", None)
-        for one, other in zip(read, held, strict=True)
+    return [type(piece) for piece in read] == [type(piece) for piece in parts] and all(
+        isinstance(part, ToolCallPart) or part.text == getattr(read_part, "text", None)
+        for part, read_part in zip(read, parts, strict=True)
     )
 
 
-def _held(
+def _writable_parts(
     out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]
 ) -> list[tuple[int, Held]]:
     """The pieces of an answer that the format holds, texts that stand beside each other as one."""
-    held: list[tuple[int, Held]] = []
+    writable: list[tuple[int, Held]] = []
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
-    for place, piece in pieces:
+    for part_index, piece in pieces:
         if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
-            _unsigned(out, position, place, piece)
+            _unsigned(out, position, part_index, piece)
             if piece.state == "cut":
                 out.lose(
                     position,
-                    place,
+                    part_index,
                     Lost.tool_call,
                     "it was cut, and is written as one that is not valid",
                 )
-            held.append((place, piece))
+            writable.append((part_index, piece))
         elif isinstance(piece, ThinkingPart):
-            held += [(place, piece)] if _holds_thinking(out, position, place, piece) else []
+            writable += (
+                [(part_index, piece)] if _holds_thinking(out, position, part_index, piece) else []
+            )
         elif isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart):
             out.lose(
-                position, place, kind_of(piece), "the format has no place for it", _which(piece)
+                position,
+                part_index,
+                kind_of(piece),
+                "the format has no place for it",
+                _which(piece),
             )
         else:
-            _unsigned(out, position, place, piece)
-            text = _as_text(out, position, place, piece)
-            before = held[-1][1] if held else None
+            _unsigned(out, position, part_index, piece)
+            text = _as_text(out, position, part_index, piece)
+            before = writable[-1][1] if writable else None
             if isinstance(before, TextPart):
-                out.lose(position, place, Lost.texts, "a turn is one text; they are joined")
-                held[-1] = (held[-1][0], replace(before, text=before.text + text))
+                out.lose(position, part_index, Lost.texts, "a turn is one text; they are joined")
+                writable[-1] = (writable[-1][0], replace(before, text=before.text + text))
             elif tagged and not text.strip():
                 out.lose(
                     position,
-                    place,
+                    part_index,
                     Lost.text,
                     "blank text beside tags is not told from what stands between them",
                 )
             else:
-                held.append((place, TextPart(text)))
-    return held
+                writable.append((part_index, TextPart(text)))
+    return writable
 
 
-def _holds_thinking(out: Outgoing[Any], position: int, place: int, part: ThinkingPart) -> bool:
+def _holds_thinking(out: Outgoing[Any], position: int, part_index: int, part: ThinkingPart) -> bool:
     if not part.text and not OWN.is_ours(part.native):
-        out.lose(position, place, Lost.thinking, "nothing of it can be read")
+        out.lose(position, part_index, Lost.thinking, "nothing of it can be read")
         return False
     if any(
         value
         for key, value in (part.native or {}).items()
         if not key.endswith(NOTES) and key != "sharegpt"
     ):
-        out.lose(position, place, Lost.signature, _UNSIGNED)
+        out.lose(position, part_index, Lost.signature, _UNSIGNED)
     return True
 
 
-def _unsigned(out: Outgoing[Any], position: int, place: int, piece: Content) -> None:
+def _unsigned(out: Outgoing[Any], position: int, part_index: int, piece: Content) -> None:
     if piece.native and signatures(piece.native):
-        out.lose(position, place, Lost.signature, _UNSIGNED)
+        out.lose(position, part_index, Lost.signature, _UNSIGNED)
 
 
 def _which(piece: Content) -> str:
@@ -333,25 +344,29 @@ def _which(piece: Content) -> str:
 def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]) -> str | None:
     """The content of a message that is not the model's → its text; `None`: nothing is left of it."""
     texts: list[str] = []
-    for place, piece in pieces:
+    for part_index, piece in pieces:
         if isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart | ThinkingPart):
             out.lose(
-                position, place, kind_of(piece), "the format has no place for it", _which(piece)
+                position,
+                part_index,
+                kind_of(piece),
+                "the format has no place for it",
+                _which(piece),
             )
         else:
             if texts:
-                out.lose(position, place, Lost.texts, "a turn is one text; they are joined")
-            texts.append(_as_text(out, position, place, piece))
+                out.lose(position, part_index, Lost.texts, "a turn is one text; they are joined")
+            texts.append(_as_text(out, position, part_index, piece))
     return "".join(texts) if texts or not pieces else None
 
 
-def _as_text(out: Outgoing[Any], position: int, place: int, piece: Any) -> str:
+def _as_text(out: Outgoing[Any], position: int, part_index: int, piece: Any) -> str:
     if isinstance(piece, TextPart):
         return piece.text
     if text_of(piece) is None:
         out.lose(
             position,
-            place,
+            part_index,
             kind_of(piece),
             "the format holds text only; a text names it",
             label(piece),

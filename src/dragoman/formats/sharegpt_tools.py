@@ -79,9 +79,9 @@ def dump_json(value: Any, *tags: str) -> str:
     return text.replace("<", "\\u003c") if any(tag in text for tag in tags) else text
 
 
-def same_json(one: Any, other: Any) -> bool:
+def same_json(value: Any, other: Any) -> bool:
     """Whether two values are the same as JSON, where `1` is not `true`."""
-    return json_bytes.encode(one) == json_bytes.encode(other)
+    return json_bytes.encode(value) == json_bytes.encode(other)
 
 
 def load_call(value: Any) -> ToolCallPart | None:
@@ -169,8 +169,8 @@ class Pairing:
     def find(self, call_id: str, name: str) -> Called | None:
         """The call that a result answers. `call_id`, `name`: empty where the result has none."""
         if call_id:
-            return next((each for each in self._open if each.id == call_id), None)
-        return next((each for each in self._open if name in ("", each.name)), None)
+            return next((called for called in self._open if called.id == call_id), None)
+        return next((called for called in self._open if name in ("", called.name)), None)
 
     def answer(self, called: Called) -> None:
         """That call is answered."""

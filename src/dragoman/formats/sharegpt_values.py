@@ -78,15 +78,15 @@ def _answer_tags(value: str) -> Iterator[_Tag]:
     last = {tag[2]: tag.start() for tag in tags if tag[1]}
     opened: re.Match[str] | None = None
     for tag in tags:
-        kind, inside = tag[2], opened[2] if opened is not None else None
+        tag_name, inside = tag[2], opened[2] if opened is not None else None
         if not tag[1]:
-            if (inside is None or inside == kind == "tool_call") and tag.start() < last.get(
-                kind, -1
+            if (inside is None or inside == tag_name == "tool_call") and tag.start() < last.get(
+                tag_name, -1
             ):
                 opened = tag
-        elif opened is not None and kind == inside:
+        elif opened is not None and tag_name == inside:
             inner = value[opened.end() : tag.start()]
-            piece = _load_thinking(inner) if kind == "think" else _load_call(inner)
+            piece = _load_thinking(inner) if tag_name == "think" else _load_call(inner)
             if piece is not None:
                 yield _Tag(opened.start(), tag.end(), piece)
             opened = None
@@ -138,9 +138,9 @@ def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | Non
 
 def load_function_call(value: str) -> list[ToolCallPart] | None:
     """The text of a turn `function_call`, an object or a list of them → the calls; `None`: it is no such."""
-    found = object_of(value)
-    objects = if_list(found) or [found]
-    calls = [call for each in objects if (call := load_call(each)) is not None]
+    value_found = object_of(value)
+    objects = if_list(value_found) or [value_found]
+    calls = [call for call_object in objects if (call := load_call(call_object)) is not None]
     if not calls or len(calls) < len(objects):
         return None
     return [
@@ -150,15 +150,16 @@ def load_function_call(value: str) -> list[ToolCallPart] | None:
 
 
 def dump_function_call(
-    calls: Sequence[ToolCallPart], given: Any, call_id: Callable[[ToolCallPart], str | None]
+    calls: Sequence[ToolCallPart], original: Any, call_id: Callable[[ToolCallPart], str | None]
 ) -> str:
-    """The inverse. `given`: the text that it was, where that was not the usual one."""
-    if isinstance(given, str):
-        read = load_function_call(given) or []
+    """The inverse. `original`: the text that it was, where that was not the usual one."""
+    if isinstance(original, str):
+        read = load_function_call(original) or []
         if len(read) == len(calls) and all(
-            _same_call(one, call, call_id(call)) for one, call in zip(read, calls, strict=True)
+            _same_call(read_call, call, call_id(call))
+            for read_call, call in zip(read, calls, strict=True)
         ):
-            return given
+            return original
     objects = [call_object(call, call_id(call)) for call in calls]
     return dump_json(objects[0] if len(objects) == 1 else objects)
 

@@ -13,7 +13,7 @@ from dragoman.history.exchanges import cuts, find_start
 from dragoman.history.plans import name_unwritable
 from dragoman.history.rows import Row, Rows
 from dragoman.message import Message, Role
-from dragoman.model.tokens import estimated_tokens
+from dragoman.model.tokens import estimate_tokens
 
 __all__ = [
     "Summary",
@@ -133,7 +133,7 @@ def trim_rows(
 
 
 def _estimate(message: Message) -> int:
-    return estimated_tokens((message,))
+    return estimate_tokens((message,))
 
 
 async def summarize_rows(

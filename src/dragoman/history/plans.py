@@ -17,7 +17,7 @@ from dragoman.history.fields import lost_fields
 from dragoman.history.target import Target, find_target
 from dragoman.loss import Loss, Lost
 from dragoman.message import MarkPart, Message, ToolCallPart, ToolResultPart
-from dragoman.model.tokens import estimated_tokens
+from dragoman.model.tokens import estimate_tokens
 from dragoman.providers import Provider
 from dragoman.repair import Source
 
@@ -187,7 +187,7 @@ def plan(messages: Iterable[Message], target: str | Provider | Format) -> Plan:
     target_found = find_target(target)
     written = write(conversation, target_found)
     with name_unwritable(conversation):
-        tokens = estimated_tokens(
+        tokens = estimate_tokens(
             conversation, provider=target_found.provider, model=target_found.model
         )
     return Plan(target_found.name, written.losses, written.repairs, tokens)

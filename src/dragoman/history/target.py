@@ -14,7 +14,7 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.model.strings import ModelString, resolve
 from dragoman.providers import REGISTRY, Provider
-from dragoman.providers.address import joined, written_base_url
+from dragoman.providers.address import find_written_url, join_url
 from dragoman.repair import Source, trace_repair
 from dragoman.request import ModelRequest
 from dragoman.transport.redaction import public_url
@@ -87,9 +87,9 @@ def find_target(target: str | Provider | Format) -> Target:
 def _model(provider: Provider, string: ModelString) -> Target:
     wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
-    url = written_base_url(provider) or provider.base_url or (model if provider.by_url else None)
+    url = find_written_url(provider) or provider.base_url or (model if provider.by_url else None)
     endpoint = (
-        public_url(url if provider.by_url else joined(url, "")) if isinstance(url, str) else None
+        public_url(url if provider.by_url else join_url(url, "")) if isinstance(url, str) else None
     )
     origin = Origin(provider.name, endpoint, model)
 

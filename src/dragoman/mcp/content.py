@@ -62,13 +62,10 @@ def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part 
 def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
     """Raises `ToolError` if the parts, with `beside` bytes more, are larger than `most`."""
     for part in parts:
-        beside += (
-            len(part.text)
-            if isinstance(part, TextPart)
-            else len(part.data)
-            if isinstance(part, DataPart)
-            else 0
-        )
+        if isinstance(part, TextPart):
+            beside += len(part.text)
+        elif isinstance(part, DataPart):
+            beside += len(part.data)
     if beside > most:
         raise ToolError(
             f"{server} gave {beside:,} bytes, and no more than {most:,} are taken; ask for less of it"

@@ -104,4 +104,6 @@ def _names(host: str) -> tuple[str, ...]:
     """Returns the names by which clients know the server."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - nobody here knows them
         return ("*",)
-    return LOOPBACK if is_loopback(host) else (f"[{host}]" if ":" in host else host,)
+    if is_loopback(host):
+        return LOOPBACK
+    return (f"[{host}]" if ":" in host else host,)

@@ -13,7 +13,7 @@ from dragoman.memory.settings import Window
 from dragoman.memory.store import MessageQuery, Store
 from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.message import Message, Role
-from dragoman.model.tokens import estimated_tokens
+from dragoman.model.tokens import estimate_tokens
 
 __all__ = ["Loaded", "ThreadReading", "newest", "tokens_of"]
 
@@ -120,7 +120,7 @@ async def newest(
 
 def tokens_of(*messages: Message) -> int:
     """Tokens of messages, about."""
-    return estimated_tokens(messages)
+    return estimate_tokens(messages)
 
 
 async def _counted(
@@ -148,7 +148,7 @@ def _steady(messages: Sequence[StoredMessage], starts: Sequence[int]) -> int:
 
 
 async def _exchange(reading: ThreadReading, loaded: list[StoredMessage]) -> list[StoredMessage]:
-    """The last exchange, whole. `found`: its end, where that is known."""
+    """The last exchange, whole. `loaded`: its end, where that is known."""
     more = 0
     while more < _MORE:
         page = await reading.before(loaded, _PAGE)

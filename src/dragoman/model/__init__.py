@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dragoman.model.chat_model import ChatModel
     from dragoman.model.embeddings_model import EmbeddingsModel
     from dragoman.model.fallbacks import fallback
-    from dragoman.model.file_fetching import fetched
+    from dragoman.model.file_fetching import fetch_files
     from dragoman.model.middleware import Middleware
     from dragoman.model.response_cache import cache
     from dragoman.model.strings import parse_model_string
@@ -27,7 +27,7 @@ __all__ = [
     "Throttle",
     "cache",
     "fallback",
-    "fetched",
+    "fetch_files",
     "parse_model_string",
 ]
 
@@ -40,7 +40,7 @@ _MODULES = {
     "Throttle": "throttle",
     "cache": "response_cache",
     "fallback": "fallbacks",
-    "fetched": "file_fetching",
+    "fetch_files": "file_fetching",
     "parse_model_string": "strings",
 }
 

@@ -19,7 +19,7 @@ import msgspec
 
 from dragoman import wires
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
-from dragoman.providers.address import find_base_url, joined, written_base_url
+from dragoman.providers.address import find_base_url, find_written_url, join_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant, Sign
 from dragoman.providers.keys import check_key, find_auth, request_headers
 from dragoman.providers.provider import Place, Provider
@@ -27,7 +27,7 @@ from dragoman.request import HttpRequest
 from dragoman.runtime import running_loop
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.exchange import request_body
-from dragoman.transport.redaction import hidden, is_secret, public_url, redacted, secrets
+from dragoman.transport.redaction import hide_secrets, is_secret, public_url, redact, secrets
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -43,7 +43,8 @@ _EMPTY = (204, 205)
 """Statuses of success that have no body."""
 _MARGIN = 225.0
 """Seconds before its end at which a grant is not used any more, as Google's own library has it."""
-_SHOWN = 200  # characters of where a redirection leads
+# characters of where a redirection leads
+_SHOWN = 200
 _REMEMBERED = 64
 """Requests whose keys are looked for in what is told of an error."""
 
@@ -59,7 +60,8 @@ class Route(msgspec.Struct, frozen=True):
     """For the first request on this route; `None`: there is none, or it has not been read yet."""
 
     def __repr__(self) -> str:
-        return f"Route({public_url(self.base_url)})"  # the key is a secret
+        # the key is a secret
+        return f"Route({public_url(self.base_url)})"
 
 
 class _Credentials(NamedTuple):
@@ -106,10 +108,10 @@ class Access:
         started do."""
         provider = self.provider
         url = (
-            written_base_url(provider, self._base_url, self._environment, self._system)
+            find_written_url(provider, self._base_url, self._environment, self._system)
             or provider.base_url
         )
-        return public_url(joined(url, "")) if isinstance(url, str) else ""
+        return public_url(join_url(url, "")) if isinstance(url, str) else ""
 
     def check_key(self) -> None:
         """Checks that requests would carry a key where the provider needs one. A function that gives keys is not called.
@@ -144,7 +146,8 @@ class Access:
                 environment=self._environment,
                 system=self._system,
             )
-        except DragomanError:  # the request itself will say so
+        # the request itself will say so
+        except DragomanError:
             headers = own_headers
         secret = {name: value for name, value in headers.items() if is_secret(name)}
         for name in self.provider.auth_names:
@@ -216,6 +219,7 @@ class Access:
             except BaseException:
                 await response.close()
                 raise
+            # The same credentials would be refused again.
             if again != carried:
                 await response.close()
                 carried = again
@@ -224,9 +228,9 @@ class Access:
             raise await self._refusal(carried, response)
         return response
 
-    def redacted(self, error: DragomanError) -> DragomanError:
+    def redact(self, error: DragomanError) -> DragomanError:
         """The error itself, without the keys of the latest requests, which a provider may repeat."""
-        return redacted(
+        return redact(
             error,
             {
                 secret
@@ -260,7 +264,7 @@ class Access:
             body = await _read_error(response)
         finally:
             await response.close()
-        body = hidden(body, request_secrets)
+        body = hide_secrets(body, request_secrets)
         if response.status >= 400:
             error = wires.get(self.provider.wire).load_error(
                 response.status, response.headers, body
@@ -271,7 +275,7 @@ class Access:
             error = ProviderError(
                 f"{self.provider.display_name} provider answered with HTTP {response.status} {what}: check the base URL"
             )
-        return redacted(
+        return redact(
             error.at(provider=self.provider.name, status=response.status, body=body),
             request_secrets,
         )
@@ -297,7 +301,7 @@ class Access:
         auth = self._auth(key)
         sign = None if auth is None else auth.sign
         if auth is not None and auth.flow is not None:
-            grant = await self._granted(auth.flow)
+            grant = await self._find_grant(auth.flow)
             headers = {**grant.headers, **headers}
             sign = grant.sign or sign
         headers = request_headers(
@@ -326,15 +330,15 @@ class Access:
             )
         return self._found
 
-    async def _granted(self, flow: Callable[[float], Flow]) -> Grant:
+    async def _find_grant(self, flow: Callable[[float], Flow]) -> Grant:
         failed = self._failed
         async with self._locks.setdefault(running_loop(), anyio.Lock()):
             now = self._clock()
             grant = self._grant
+            # One request asks for a grant; those that wait here meanwhile get it, or its error.
             if grant is None or (grant.expires_at is not None and grant.expires_at - _MARGIN < now):
-                if (
-                    self._failed is not None and self._failed is not failed
-                ):  # while this request waited for it
+                # while this request waited for it
+                if self._failed is not None and self._failed is not failed:
                     raise copy(self._failed)
                 try:
                     grant = self._grant = await self._run(flow(now))

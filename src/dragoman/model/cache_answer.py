@@ -26,7 +26,7 @@ from dragoman.message import FinishReason, MarkPart, Message, Origin, ToolCallPa
 from dragoman.model.middleware import Destination
 from dragoman.request import ModelRequest
 
-__all__ = ["StoredAnswer", "cache_key", "dump_answer", "is_whole", "load_answer", "replayed"]
+__all__ = ["StoredAnswer", "cache_key", "dump_answer", "is_whole", "load_answer", "replay"]
 
 _VERSION = 1
 """Of the stored form. What is of another one is not there."""
@@ -107,7 +107,7 @@ def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
     return StoredAnswer(stored.at, events) if is_whole(events, to) else None
 
 
-def replayed(
+def replay(
     answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime
 ) -> Iterator[list[Event]]:
     """The answer's events as a stream, its messages with ids of their own and made now. Ids of calls stay: they are the provider's."""

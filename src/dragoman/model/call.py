@@ -42,7 +42,7 @@ from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, Route, unsendable
 from dragoman.model.watch import Watch
-from dragoman.providers.address import joined
+from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
 from dragoman.repair import trace_repair
 from dragoman.request import HttpRequest, ModelRequest, RunInfo
@@ -51,7 +51,7 @@ from dragoman.transport.redaction import public_url
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
 
-__all__ = ["Caller", "unlinked"]
+__all__ = ["Caller", "without_link"]
 
 _LEAVING = 2.0
 """Seconds that a run which is left waits at most until an agent is told so."""
@@ -147,7 +147,7 @@ class Caller:
                 return await self._send(request, watch, losses)
             except DragomanError as error:
                 # The request without its link says so in its options, and is not sent a third time.
-                if (whole := unlinked(request, error)) is None:
+                if (whole := without_link(request, error)) is None:
                     raise
                 request = whole
 
@@ -175,7 +175,7 @@ class Caller:
             all_losses |= left_out
         if watch is not None:
             await watch.leave_out(tuple(left_out))
-        whole = _addressed(http, route, retries=request.retries)
+        whole = _with_url(http, route, retries=request.retries)
         send = partial(self.access.send, route=route)
         response = await (send(whole) if watch is None else watch.send(send, whole))
         origin = msgspec.structs.replace(target, prefix=prefix_sent)
@@ -206,7 +206,7 @@ class Caller:
         if turn is not None:
             http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
             http = msgspec.structs.replace(http, body=msgspec.json.encode(http.body))
-            return http, turn.prefix, _unrepaired(losses, request.messages)
+            return http, turn.prefix, _place_losses(losses, request.messages)
         mended, repairs, sources = trace_repair(request.messages)
         request = request.replace(messages=tuple(mended))
         before = ""
@@ -229,7 +229,7 @@ class Caller:
             return events
         events = self._complete_starts(events, opened.losses)
         if opened.names:
-            events = [_renamed(event, opened.names) for event in events]
+            events = [_rename_call(event, opened.names) for event in events]
         if isinstance(last := events[-1], RunError):
             error = self._explain(last.error, opened.response.headers, broken)
             events = [*events[:-1], RunError(error)]
@@ -252,7 +252,7 @@ class Caller:
             error.__cause__ = broken
         elif broken is not None:
             error = broken.at(partial=error.partial)
-        return self.access.redacted(
+        return self.access.redact(
             error.at(provider=self._provider.name, request_id=request_id(headers))
         )
 
@@ -264,11 +264,11 @@ class Caller:
         if http is None:
             return
         with anyio.move_on_after(_LEAVING, shield=True), suppress(DragomanError):
-            response = await self.access.send(_addressed(http, opened.route, retries=0))
+            response = await self.access.send(_with_url(http, opened.route, retries=0))
             await response.close()
 
 
-def unlinked(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
+def without_link(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
     """The request to send in place of one whose link to a stored response was refused; `None`: that is not what was refused.
 
     A wire may link a request to a response that its provider stores, and send only what follows it. The option says: go on
@@ -282,14 +282,14 @@ def unlinked(request: ModelRequest, error: DragomanError) -> ModelRequest | None
     return request.replace(options={**request.options, _LINK: None})
 
 
-def _addressed(http: HttpRequest, route: Route, *, retries: int | None) -> HttpRequest:
+def _with_url(http: HttpRequest, route: Route, *, retries: int | None) -> HttpRequest:
     """A wire's request with its whole URL, as JSON."""
-    url = joined(route.base_url, http.path) if http.path else route.base_url
+    url = join_url(route.base_url, http.path) if http.path else route.base_url
     headers = {"content-type": "application/json", **http.headers}
     return HttpRequest(url, headers, http.body, http.method, retries=retries)
 
 
-def _unrepaired(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
+def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
     """Losses of a conversation that was repaired on its way, where they stand in the messages: those of the repair come first, and have
     their places already."""
     _, repairs, sources = trace_repair(messages) if losses else ((), [], None)
@@ -300,7 +300,7 @@ def _unrepaired(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
     )
 
 
-def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
+def _rename_call(event: Event, own_names: Mapping[str, str]) -> Event:
     """A call by the name that its tool was sent under → by the tool's own name."""
     if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
         name = own_names.get(event.part.name)

@@ -108,7 +108,7 @@ class ChatModel:
         """What `send_stream` asks with, beside the conversation."""
         self.losses: dict[Loss, None] | None = None
         """Gets what each request has to leave out, once and in order, whatever becomes of the request."""
-        self.batches: Batches = self._wrapped()
+        self.batches: Batches = self._wrap()
         """`ModelRequest` → its events, one list per network read."""
 
     def can(self, capability: Capability) -> bool:
@@ -143,7 +143,7 @@ class ChatModel:
     def target(self, request: ModelRequest) -> Destination | None:
         """Whom a request goes to, by its model string; see `Target`."""
         try:
-            model = self._named(request.model)
+            model = self._find_model(request.model)
         except DragomanError:
             return None
         access = model._caller.access
@@ -188,18 +188,18 @@ class ChatModel:
     def _with(self, **changes: Any) -> ChatModel:
         model = object.__new__(type(self))
         model.__dict__.update(self.__dict__, **changes)
-        model.batches = model._wrapped()
+        model.batches = model._wrap()
         return model
 
-    def _wrapped(self) -> Batches:
+    def _wrap(self) -> Batches:
         return wrap(self._route, self._middleware, self.target) if self._middleware else self._route
 
     def _route(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         """Goes on with a request at the model that it names, with what that one's provider needs."""
         try:
-            model = self._named(request.model)
+            model = self._find_model(request.model)
         except DragomanError as error:
-            return _failed(error)
+            return _fail(error)
         if model is not self:
             model = model._with(losses=self.losses)
             wire = request.wire or self.wire.name
@@ -212,7 +212,7 @@ class ChatModel:
         hooks = request.run.hooks if request.run is not None else active(self._hooks)
         return self._caller.events(request, hooks, self.losses)
 
-    def _named(self, string: str) -> ChatModel:
+    def _find_model(self, string: str) -> ChatModel:
         """The model of a model string: itself, or another."""
         if string in ("", self.string):
             return self
@@ -227,7 +227,7 @@ class ChatModel:
         )
 
 
-async def _failed(error: DragomanError) -> AsyncGenerator[list[Event], None]:
+async def _fail(error: DragomanError) -> AsyncGenerator[list[Event], None]:
     yield [RunError(error)]
 
 
@@ -265,7 +265,8 @@ class _Chunks:
         """What one event adds; `None`: nothing that a chunk could hold."""
         self._builder.add(event)
         start = self._builder.start
-        if start is None:  # none yet, or it was dropped
+        # none yet, or it was dropped
+        if start is None:
             void = "".join([text for texts in self._texts.values() for text in texts])
             self._texts.clear()
             return ChatResult(Message.model(), retracted=void) if void else None

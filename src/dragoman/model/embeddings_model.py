@@ -20,7 +20,7 @@ from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, Set
 from dragoman.logs import logger
 from dragoman.message import Usage
 from dragoman.model.access import Access, Key, unsendable
-from dragoman.providers.address import joined
+from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult, EmbeddingsResult, Vector
@@ -188,9 +188,10 @@ class EmbeddingsModel:
                 for _ in range(min(workers, len(batches))):
                     group.start_soon(work)
         except BaseExceptionGroup as failed:
+            # The first failure stopped the other requests: it is what happened.
             error = failed.exceptions[0]
             raise error from error.__cause__
-        return _joined(results)
+        return _join(results)
 
     async def _send(self, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
         """One request → its vectors, as many as texts and as long as was asked."""
@@ -198,17 +199,17 @@ class EmbeddingsModel:
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
         headers_sent = {"content-type": "application/json", **http.headers}
         try:
-            url = joined(route.base_url, http.path)
+            url = join_url(route.base_url, http.path)
             headers, body = await self._access.fetch(
                 HttpRequest(url, headers_sent, http.body), route
             )
         except UnicodeEncodeError as error:
             raise unsendable(error).at(provider=self.provider.name) from None
         try:
-            return _checked(self.wire.load_response(body), request)
+            return _check(self.wire.load_response(body), request)
         except DragomanError as error:
             error.at(provider=self.provider.name, request_id=request_id(headers), body=body)
-            raise self._access.redacted(error) from error.__cause__
+            raise self._access.redact(error) from error.__cause__
 
 
 def _lacking(provider: Provider) -> str:
@@ -239,7 +240,7 @@ def _batches(texts: Iterable[str], size: int, characters: int | None) -> Iterato
         yield batch
 
 
-def _checked(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
+def _check(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
     """The result, if it is what was asked for, with a usage."""
     wanted = request.dimensions
     lengths = {len(vector) for vector in result.embeddings}
@@ -248,7 +249,8 @@ def _checked(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> Batch
             f"the provider gave {result.count} vectors for {len(request.texts)} texts, of {sorted(lengths)} numbers each"
         )
     if wanted is not None:
-        if result.dimensions not in (wanted, wanted / 8):  # packed bits are eight in a number
+        # packed bits are eight in a number
+        if result.dimensions not in (wanted, wanted / 8):
             raise InvalidRequestError(
                 f"{request.model} gives vectors of {result.dimensions} numbers and not of {wanted}: leave dimensions out"
             )
@@ -270,22 +272,21 @@ def _unit(vector: Vector) -> Vector:
     return [number / length for number in vector] if 0 < length < _NEARLY else vector
 
 
-def _joined(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
+def _join(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
     first = results[0]
     usages = [result.usage for result in results if result.usage is not None]
     metadata = [result.metadata for result in results]
-    while (
-        len(metadata) > 1
-    ):  # by halves: each list is copied as often as it is doubled, not once for every request
+    # by halves: each list is copied as often as it is doubled, not once for every request
+    while len(metadata) > 1:
         metadata = [
-            reduce(_together, metadata[start : start + 2]) for start in range(0, len(metadata), 2)
+            reduce(_merge, metadata[start : start + 2]) for start in range(0, len(metadata), 2)
         ]
     vectors = [vector for result in results for vector in result.embeddings]
     usage = reduce(add, usages) if usages else None
     return BatchEmbeddingsResult(vectors, usage, first.finish_reason, metadata[0], first.id)
 
 
-def _together(first: Any, second: Any) -> Any:
+def _merge(first: Any, second: Any) -> Any:
     """What two requests said, as one: objects by their keys, numbers added, lists joined, else what was said last."""
     match first, second:
         case dict(), dict():
@@ -297,7 +298,7 @@ def _together(first: Any, second: Any) -> Any:
                 **first_object,
                 **second_object,
                 **{
-                    key: _together(first_object[key], second_object[key])
+                    key: _merge(first_object[key], second_object[key])
                     for key in first_object.keys() & second_object.keys()
                 },
             }

@@ -36,10 +36,19 @@ from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest
 
-__all__ = ["Fallback", "ModelChoice", "On", "chosen", "fallback", "model_string", "provider_failed"]
+__all__ = [
+    "Fallback",
+    "ModelChoice",
+    "On",
+    "split_choice",
+    "fallback",
+    "model_string",
+    "provider_failed",
+]
 
 _LOG = logger("model.fallback")
-_SHOWN = 200  # characters of each earlier error in a message
+# characters of each earlier error in a message
+_SHOWN = 200
 
 On: TypeAlias = type[DragomanError] | Callable[[DragomanError], bool]
 """A class of errors, or a function that says of an error whether it is one."""
@@ -199,7 +208,7 @@ ModelChoice: TypeAlias = str | Provider | Fallback | Sequence[str | Provider]
 """A model string, a provider's record, or several of them: a fallback, or a list, which is one too."""
 
 
-def chosen(model: ModelChoice) -> tuple[str | Provider, Fallback | None]:
+def split_choice(model: ModelChoice) -> tuple[str | Provider, Fallback | None]:
     """The model to ask first, and what may be asked in its place.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Files by their URL become files by their bytes, where the provider cannot take the URL. See `fetched`."""
+"""Files by their URL become files by their bytes, where the provider cannot take the URL. See `fetch_files`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
 from dragoman.transport.address_policy import AddressPolicy
 
-__all__ = ["Fetched", "fetched"]
+__all__ = ["Fetched", "fetch_files"]
 
 _LOG = logger("model.file_fetching")
 
 
 class Fetched:
-    """Middleware made by `fetched`. Agents, threads and event loops may share it."""
+    """Middleware made by `fetch_files`. Agents, threads and event loops may share it."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Fetched:
         on_failure: OnLoss,
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        """See `fetched`."""
+        """See `fetch_files`."""
         self._policy, self._every, self._on_failure = policy, every, on_failure
         self._max_bytes, self._total_bytes = max_bytes, total_bytes
         self._most, self._at_once = most, at_once
@@ -60,7 +60,7 @@ class Fetched:
         self._files = LinkedFiles(kept_bytes, kept_seconds)
 
     def __repr__(self) -> str:
-        return f"fetched({self._policy})"
+        return f"fetch_files({self._policy})"
 
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
@@ -76,7 +76,7 @@ class Fetched:
         self, request: ModelRequest, following: Batches, places: Places, to: Destination
     ) -> AsyncGenerator[list[Event], None]:
         try:
-            request = await self._replaced(request, places, to)
+            request = await self._replace_links(request, places, to)
         except DragomanError as error:
             yield [RunError(error)]
             return
@@ -84,7 +84,7 @@ class Fetched:
             async for events in batches:
                 yield events
 
-    async def _replaced(
+    async def _replace_links(
         self, request: ModelRequest, places: Places, to: Destination
     ) -> ModelRequest:
         places = places if self._every else unsendable(request, places, to)
@@ -97,7 +97,7 @@ class Fetched:
         files_by_link = {
             key: kept_link.file for key in links if (kept_link := self._files.get(key)) is not None
         }
-        files_by_link |= await self._got(
+        files_by_link |= await self._fetch(
             {key: link for key, link in links.items() if key not in files_by_link}
         )
         files = {key: file for key, file in files_by_link.items() if file is not None}
@@ -121,7 +121,7 @@ class Fetched:
             return False
         return True
 
-    async def _got(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart | None]:
+    async def _fetch(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart | None]:
         """The files, and `None` for each that could not be fetched.
 
         Raises:
@@ -140,6 +140,7 @@ class Fetched:
             async with limiter:
                 if failed and self._on_failure == "error":
                     return
+                # Only about: files that come at the same time are not counted yet.
                 bytes_left = self._total_bytes - sum(
                     len(file.data) for file in got.values() if file is not None
                 )
@@ -183,7 +184,7 @@ def _keys(request: ModelRequest, places: Places) -> dict[tuple[int, str], LinkKe
     }
 
 
-def fetched(
+def fetch_files(
     policy: AddressPolicy,
     *,
     every: bool = False,
@@ -227,7 +228,7 @@ def fetched(
     expect_callable("sleep", sleep, "a function of seconds")
     if on_failure not in ("error", "tell"):
         raise SettingsError(
-            f'fetched(on_failure={on_failure!r}) is unknown; it is "error" or "tell"'
+            f'fetch_files(on_failure={on_failure!r}) is unknown; it is "error" or "tell"'
         )
     bounds = {
         "max_bytes": max_bytes,
@@ -241,10 +242,10 @@ def fetched(
         expect(name, number, int, *([float] if "seconds" in name else []))
     for name, bound in bounds.items():
         if bound <= 0:
-            raise SettingsError(f"fetched({name}={bound}) must be above 0")
+            raise SettingsError(f"fetch_files({name}={bound}) must be above 0")
     for name, count in counts.items():
         if count < 0:
-            raise SettingsError(f"fetched({name}={count}) must be 0 or more")
+            raise SettingsError(f"fetch_files({name}={count}) must be 0 or more")
     return Fetched(
         policy,
         every=every,

@@ -145,19 +145,19 @@ class LinkSource:
         """
         try:
             async with asyncio.timeout(self._seconds):
-                file = await self._tried(link.url, most)
+                file = await self._try(link.url, most)
         except TimeoutError:
             late = ProviderTimeoutError(
                 f"the file was not there within {self._seconds:g} s: try again later"
             )
-            raise _explained(link.url, late) from None
+            raise _explain(link.url, late) from None
         except ProviderError as error:
-            raise _explained(link.url, error) from error
+            raise _explain(link.url, error) from error
         if (link.mime_type or "").startswith("image/") and not file.mime_type.startswith("image/"):
-            raise _explained(link.url, InvalidRequestError(f"it is no image, but {file.mime_type}"))
+            raise _explain(link.url, InvalidRequestError(f"it is no image, but {file.mime_type}"))
         return file
 
-    async def _tried(self, url: str, most: int) -> DataPart:
+    async def _try(self, url: str, most: int) -> DataPart:
         for attempt in range(self._retries):
             try:
                 return await fetch(url, self._policy, max_bytes=most, seconds=self._seconds)
@@ -217,7 +217,7 @@ class LinkedFiles:
             self._size -= self._files.popitem(last=False)[1].size
 
 
-def _explained(url: str, error: ProviderError) -> InvalidRequestError:
+def _explain(url: str, error: ProviderError) -> InvalidRequestError:
     """The error for whoever sent the URL; without what stands behind its question mark."""
     explained = InvalidRequestError(
         f"{public_url(url.partition('?')[0])} cannot be fetched for the model: {error.message}"

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING
 from dragoman.errors import AuthenticationError, SettingsError
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import ChatModel
-from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
+from dragoman.model.fallbacks import Fallback, ModelChoice, split_choice
 from dragoman.model.middleware import Middleware
-from dragoman.model.strings import ModelString, default_model, needed, parse_model_string, resolve
+from dragoman.model.strings import (
+    ModelString,
+    default_model,
+    find_stand_ins,
+    parse_model_string,
+    resolve,
+)
 from dragoman.providers.provider import Provider
 from dragoman.transport.base import Transport
 
@@ -48,7 +54,7 @@ class Models:
         """
         self._system: Mapping[str, str] = {} if environment_only else os.environ
         choice = default_model(environment, self._system) if model is None or model == "" else model
-        first, layer = chosen(choice)
+        first, layer = split_choice(choice)
         self.string, self.provider = resolve(first)
         self._transport, self._environment = transport, environment
         self._middleware, self._new_id, self._clock = tuple(middleware), new_id, clock
@@ -82,8 +88,8 @@ class Models:
         """
         if model is None and self._own is not None:
             return self._own
-        first, layer = (None, None) if model is None else chosen(model)
-        first_model = self._one(first)
+        first, layer = (None, None) if model is None else split_choice(model)
+        first_model = self._make(first)
         if layer is None and not self._fallbacks:
             if model is None:
                 self._own = first_model
@@ -105,7 +111,7 @@ class Models:
         """The models of fallbacks, by model string, without the one that is asked anyway."""
         members = {first.string: first}
         for model in [model for layer in fallbacks for model in layer.models]:
-            member = self._one(model)
+            member = self._make(model)
             if members.setdefault(member.string, member).provider is not member.provider:
                 raise SettingsError(
                     f"two models of a fallback are called {member.string}: give one provider's record another name"
@@ -113,9 +119,9 @@ class Models:
         del members[first.string]
         return members
 
-    def _one(self, model: str | Provider | None) -> ChatModel:
+    def _make(self, model: str | Provider | None) -> ChatModel:
         """A model by itself."""
-        string, provider = self._resolved(model)
+        string, provider = self._resolve(model)
         name = string.chat or (self.string.chat if provider is self.provider else None)
         key = f"{provider.name}:{name}"
         model_made = self._chat.get(key)
@@ -126,8 +132,8 @@ class Models:
                 transport=self._transport,
                 access=self._access_to(provider),
                 middleware=self._middleware,
-                provider_middleware=needed(provider),
-                others=self._one,
+                provider_middleware=find_stand_ins(provider),
+                others=self._make,
                 new_id=self._new_id,
                 clock=self._clock,
             )
@@ -151,9 +157,9 @@ class Models:
         Raises:
             SettingsError: there is no such provider.
         """
-        return self._access_to(self._resolved(model)[1])
+        return self._access_to(self._resolve(model)[1])
 
-    def _resolved(self, model: str | Provider | None) -> tuple[ModelString, Provider]:
+    def _resolve(self, model: str | Provider | None) -> tuple[ModelString, Provider]:
         if model is None:
             return self.string, self.provider
         if (
@@ -199,6 +205,7 @@ def _key_error(access: Access) -> AuthenticationError | None:
         access.check_key()
     except AuthenticationError as error:
         return error
-    except SettingsError:  # other credentials cannot be used; a request says why
+    # other credentials cannot be used; a request says why
+    except SettingsError:
         return None
     return None

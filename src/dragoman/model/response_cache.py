@@ -18,7 +18,7 @@ from dragoman.model.cache_answer import (
     dump_answer,
     is_whole,
     load_answer,
-    replayed,
+    replay,
 )
 from dragoman.model.cache_store import CacheStore, open_store
 from dragoman.model.middleware import Batches, Destination, Target
@@ -57,12 +57,8 @@ class ResponseCache:
         """See `BatchMiddleware`."""
         to = target(request) if self._takes(request) else None
         key = None if to is None else cache_key(request, to, self._scope)
-        if (
-            to is not None
-            and key is not None
-            and (answer := await self._found(key, to)) is not None
-        ):
-            for events in replayed(answer, new_id=self._new_id, now=self._clock()):
+        if to is not None and key is not None and (answer := await self._find(key, to)) is not None:
+            for events in replay(answer, new_id=self._new_id, now=self._clock()):
                 yield events
             return
         recorded: list[Event] = []
@@ -96,11 +92,11 @@ class ResponseCache:
     def _takes(self, request: ModelRequest) -> bool:
         return self not in _off.get() and (self._when is None or self._when(request))
 
-    async def _found(self, key: str, to: Destination) -> StoredAnswer | None:
+    async def _find(self, key: str, to: Destination) -> StoredAnswer | None:
         try:
             data = await self.store.get(key)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
-            self._failed(error)
+            self._log_failure(error)
             return None
         answer = None if data is None else load_answer(data, to)
         if answer is None or (
@@ -116,9 +112,9 @@ class ResponseCache:
             await self.store.put(key, dump_answer(events, self._clock()))
             self._works = True
         except Exception as error:  # noqa: BLE001 - whatever a store raises, or what JSON cannot hold
-            self._failed(error)
+            self._log_failure(error)
 
-    def _failed(self, error: Exception) -> None:
+    def _log_failure(self, error: Exception) -> None:
         """Logs a failure, once until an answer is stored again."""
         if self._works:
             self._works = False

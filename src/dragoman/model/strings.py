@@ -23,7 +23,7 @@ __all__ = [
     "ModelString",
     "default_model",
     "default_transport",
-    "needed",
+    "find_stand_ins",
     "parse_model_string",
     "resolve",
 ]
@@ -117,7 +117,7 @@ def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
     return string, providers.get(string.provider)
 
 
-def needed(provider: Provider) -> tuple[Middleware, ...]:
+def find_stand_ins(provider: Provider) -> tuple[Middleware, ...]:
     """What a provider's record says must stand in for what it cannot do itself."""
     needed: list[Middleware] = []
     if (

@@ -28,7 +28,7 @@ from dragoman.providers.provider import TokenRates
 from dragoman.providers.registry import REGISTRY
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
 
-__all__ = ["USUAL", "FileSize", "estimated_tokens", "file_size", "request_tokens", "text_tokens"]
+__all__ = ["USUAL", "FileSize", "estimate_tokens", "file_size", "request_tokens", "text_tokens"]
 
 
 _FAMILIES: Mapping[str, str | TokenRates] = {
@@ -46,7 +46,7 @@ _FAMILIES: Mapping[str, str | TokenRates] = {
 _USUAL = TokenRates()
 
 
-def estimated_tokens(
+def estimate_tokens(
     messages: Iterable[Message],
     tools: Iterable[ToolSpec | ServerTool] = (),
     *,
@@ -59,7 +59,7 @@ def estimated_tokens(
     rates = _rates(provider, model)
     total, count = rates.request, 0
     for message in messages:
-        counts = _counted(message)
+        counts = _count_once(message)
         count += 1
         total += rates.text * counts.text + rates.call * counts.calls
         for size in counts.files:
@@ -88,7 +88,7 @@ def estimated_tokens(
 def request_tokens(request: ModelRequest, provider: str = "", model: str = "") -> int:
     """Tokens of a request's prompt, about."""
     schema = request.output_schema
-    return estimated_tokens(
+    return estimate_tokens(
         request.messages, request.tools, provider=provider, model=model, output_schema=schema
     )
 
@@ -160,7 +160,7 @@ _known: dict[int, tuple[ref[Message], _Counts]] = {}
 """Identity of a large message that is alive → itself, and its counts."""
 
 
-def _counted(message: Message) -> _Counts:
+def _count_once(message: Message) -> _Counts:
     key = id(message)
     memo = _known.get(key)
     if memo is not None and memo[0]() is message:
@@ -250,7 +250,8 @@ _IMAGES = {"tiles": _tiles, "flat": _flat, "area": _area}
 def _json(value: Any) -> str:
     try:
         return _encode(value).decode()
-    except UnicodeEncodeError:  # half a pair of surrogates
+    # half a pair of surrogates
+    except UnicodeEncodeError:
         return str(value)
 
 

@@ -65,15 +65,15 @@ def split(messages: Sequence[Message]) -> Exchange:
     """Finds the user's last words in a conversation, and tells everything as text."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
     spoken = [
-        i for i, message in enumerate(messages) if message.role is Role.USER and _spoken(message)
+        i for i, message in enumerate(messages) if message.role is Role.USER and _words_of(message)
     ]
     last = spoken[-1] if spoken else len(messages)
     since = messages[last:]
     return Exchange(
         before=tuple(_as_texts(messages[:last], calls)),
-        prompt=_spoken(since[0]) if since else (),
+        prompt=_words_of(since[0]) if since else (),
         since=tuple(_as_texts(since, calls)),
-        facts=_joined(piece for message in since for piece in _facts(message, calls)),
+        facts=_join_texts(piece for message in since for piece in _facts(message, calls)),
         rounds=sum(1 for message in since if message.tool_results),
         answered=frozenset(
             signature(call.name, call.arguments)
@@ -96,7 +96,7 @@ def ask_tool(exchange: Exchange, names: Iterable[str]) -> tuple[Message, ...]:
         *exchange.prompt,
         "\nWhich tool, or none?",
     )
-    return (*exchange.before, *_known(exchange), _user(*question))
+    return (*exchange.before, *_results_so_far(exchange), _user(*question))
 
 
 def ask_arguments(
@@ -112,7 +112,7 @@ def ask_arguments(
             Message.model(_json(values)),
         )
     ]
-    return (*exchange.before, *_known(exchange), *examples, _user(*exchange.prompt))
+    return (*exchange.before, *_results_so_far(exchange), *examples, _user(*exchange.prompt))
 
 
 def ask_answer(exchange: Exchange) -> tuple[Message, ...]:
@@ -129,7 +129,7 @@ def ask_answer(exchange: Exchange) -> tuple[Message, ...]:
     )
 
 
-def _known(exchange: Exchange) -> tuple[Message, ...]:
+def _results_so_far(exchange: Exchange) -> tuple[Message, ...]:
     """What the calls so far have brought, closed by a word of the model's, so that user and model still take turns."""
     return (*exchange.since, Message.model("Noted.")) if exchange.rounds else ()
 
@@ -138,19 +138,19 @@ def _as_texts(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) ->
     for message in messages:
         if message.tool_calls:
             text = ", ".join(
-                f"{call.name}({_named(call.arguments)})" for call in message.tool_calls
+                f"{call.name}({_name_values(call.arguments)})" for call in message.tool_calls
             )
             others_said = [
                 piece for piece in message.content if not isinstance(piece, ToolCallPart)
             ]
             yield message.replace(
-                content=_joined([*others_said, "\n" if others_said else "", f"Calls: {text}"])
+                content=_join_texts([*others_said, "\n" if others_said else "", f"Calls: {text}"])
             )
         elif message.tool_results:
             text = "\n".join(_line(result, calls) for result in message.tool_results)
-            spoken = _spoken(message)
+            spoken = _words_of(message)
             yield message.replace(
-                content=_joined(
+                content=_join_texts(
                     [f"Results:\n{text}", *_media(message), "\n" if spoken else "", *spoken]
                 )
             )
@@ -158,7 +158,7 @@ def _as_texts(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) ->
             yield message
 
 
-def _spoken(message: Message) -> tuple[Content, ...]:
+def _words_of(message: Message) -> tuple[Content, ...]:
     return tuple(piece for piece in message.content if not isinstance(piece, ToolResultPart))
 
 
@@ -202,13 +202,13 @@ def _flat(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return _named(cast("Mapping[str, Any]", value))
+        return _name_values(cast("Mapping[str, Any]", value))
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_flat, cast("Sequence[Any]", value)))
     return _json(value)
 
 
-def _named(values: Mapping[str, Any]) -> str:
+def _name_values(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {_flat(value)}" for name, value in values.items())
 
 
@@ -248,10 +248,10 @@ def _example(schema: Any, root: Mapping[str, Any], turn: int, depth: int = 0) ->
 
 
 def _user(*pieces: Content | str) -> Message:
-    return Message(Role.USER, _joined(pieces))
+    return Message(Role.USER, _join_texts(pieces))
 
 
-def _joined(pieces: Iterable[Content | str]) -> tuple[Content, ...]:
+def _join_texts(pieces: Iterable[Content | str]) -> tuple[Content, ...]:
     """Content in which texts that follow each other are one."""
     content: list[Content] = []
     for piece in pieces:
@@ -332,7 +332,8 @@ def lower(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, A
             if target is None:
                 return {}
             names[reference] = f"d{len(definitions)}"
-            definitions[names[reference]] = {}  # taken before it is walked: it may refer to itself
+            # taken before it is walked: it may refer to itself
+            definitions[names[reference]] = {}
             definitions[names[reference]].update(walk(target))
         return {"$ref": f"#/$defs/{names[reference]}"}
 

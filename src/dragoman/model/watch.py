@@ -66,7 +66,7 @@ class Watch:
         for hook in self._hooks:
             if (
                 hook.model_context is not None
-                and (context_entered := self._entered(hook)) is not None
+                and (context_entered := self._enter(hook)) is not None
             ):
                 entered.append(context_entered)
         raised: BaseException | None = None
@@ -79,9 +79,8 @@ class Watch:
             raised = error
             raise
         finally:
-            if not isinstance(
-                raised, GeneratorExit
-            ):  # with which a task is destroyed, in somebody else's context
+            # with which a task is destroyed, in somebody else's context
+            if not isinstance(raised, GeneratorExit):
                 RETRIED.reset(token)
             for hooks, context in reversed(entered):
                 try:
@@ -89,7 +88,7 @@ class Watch:
                 except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
                     log_failure(hooks.model_context, error)
 
-    def _entered(self, hooks: Hooks) -> tuple[Hooks, AbstractContextManager[Any]] | None:
+    def _enter(self, hooks: Hooks) -> tuple[Hooks, AbstractContextManager[Any]] | None:
         """A hook's context manager, entered; `None`: it has none, or it failed."""
         if hooks.model_context is None or self._start is None:
             return None
@@ -112,7 +111,7 @@ class Watch:
         start, self._start = self._start, None
         if start is None:
             return
-        finish, opened = _finish(self._reads), _opened(self._reads)
+        finish, opened = _find_end(self._reads), _find_start(self._reads)
         error = self._error()
         if error is not None:
             reason = FinishReason.error
@@ -155,7 +154,7 @@ class Watch:
             )
 
 
-def _opened(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:
+def _find_start(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:
     """The start of the answer."""
     for events in reads:
         for event in events:
@@ -164,7 +163,7 @@ def _opened(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:
     return None
 
 
-def _finish(reads: Sequence[Sequence[Event]]) -> MessageFinished | None:
+def _find_end(reads: Sequence[Sequence[Event]]) -> MessageFinished | None:
     """The end of the answer. It stands among the last events."""
     for events in reversed(reads):
         for event in reversed(events):

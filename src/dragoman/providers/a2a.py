@@ -13,7 +13,7 @@ from dragoman import json_bytes
 from dragoman.capability import Capability
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
-from dragoman.providers.address import joined
+from dragoman.providers.address import join_url
 from dragoman.providers.provider import Discovery, Place, Provider
 from dragoman.request import HttpRequest
 from dragoman.runtime import is_loopback
@@ -43,7 +43,7 @@ def discover(url: str) -> Discovery:
     for address in (
         [url]
         if url.partition("?")[0].endswith(".json")
-        else [joined(url, CARD_PATH), joined(url, _OLD_CARD_PATH)]
+        else [join_url(url, CARD_PATH), join_url(url, _OLD_CARD_PATH)]
     ):
         answer = yield HttpRequest(address, {"accept": "application/json"}, method="GET")
         if answer.status == 200 and (card := _card(answer.body)) is not None:

@@ -12,7 +12,7 @@ from dragoman.errors import SettingsError
 from dragoman.providers.provider import Provider
 from dragoman.transport.redaction import public_url
 
-__all__ = ["find_base_url", "joined", "written_base_url"]
+__all__ = ["find_base_url", "join_url", "find_written_url"]
 
 
 async def find_base_url(
@@ -32,7 +32,7 @@ async def find_base_url(
     Raises:
         SettingsError: there is none, or it is no HTTP URL; `place`, where that is what is left.
     """
-    url = written_base_url(provider, base_url, environment, system) or place or provider.base_url
+    url = find_written_url(provider, base_url, environment, system) or place or provider.base_url
     if isinstance(url, SettingsError):
         raise url.at(provider=provider.name)
     if callable(url):
@@ -51,20 +51,20 @@ async def find_base_url(
             "host, such as http://localhost:8000/v1",
             provider=provider.name,
         )
-    return url if provider.by_url else joined(url, "")
+    return url if provider.by_url else join_url(url, "")
 
 
-def written_base_url(
+def find_written_url(
     provider: Provider,
     base_url: str | None = None,
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str | None:
     """The base URL that the caller or the environment gives, as `find_base_url` takes it; `None`: neither gives one."""
-    return _completed(base_url, provider) or _from_environment(provider, environment or {}, system)
+    return _complete(base_url, provider) or _from_environment(provider, environment or {}, system)
 
 
-def joined(base_url: str, path: str) -> str:
+def join_url(base_url: str, path: str) -> str:
     """The URL of a path, which may have a query, below a base URL, whose own query stays at the end."""
     base, _, query = base_url.partition("?")
     url = base.rstrip("/") + path
@@ -80,13 +80,13 @@ def _is_http(url: str) -> bool:
         return False
 
 
-def _completed(base_url: str | None, provider: Provider) -> str | None:
+def _complete(base_url: str | None, provider: Provider) -> str | None:
     """A bare host gets what the values of the provider's variables lack too: Anthropic's own client takes one without `/v1`."""
     if not base_url:
         return None
     suffix = next((suffix for suffix in provider.base_url_names.values() if suffix), "")
     if suffix and _is_http(base_url) and not urlsplit(base_url).path.strip("/"):
-        return joined(base_url, suffix)
+        return join_url(base_url, suffix)
     return base_url
 
 

@@ -12,7 +12,7 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import AuthenticationError, ProviderError, RateLimitError, SettingsError
 from dragoman.request import HttpRequest
 
-__all__ = ["Answer", "Auth", "Flow", "Grant", "Sign", "form", "granted"]
+__all__ = ["Answer", "Auth", "Flow", "Grant", "Sign", "form", "load_grant"]
 
 Sign = Callable[[HttpRequest, float], Mapping[str, str]]
 """A whole request and the time, in seconds since 1970 → headers that sign it (AWS Signature Version 4). `path` is the
@@ -29,7 +29,8 @@ class Answer(msgspec.Struct, frozen=True):
     """All of it."""
 
     def __repr__(self) -> str:
-        return f"Answer(status={self.status})"  # the body may hold a token
+        # the body may hold a token
+        return f"Answer(status={self.status})"
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -74,7 +75,7 @@ def form(url: str, fields: Mapping[str, str]) -> HttpRequest:
     )
 
 
-def granted(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] = {}) -> Grant:
+def load_grant(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] = {}) -> Grant:
     """The access token in an OAuth 2.0 answer (RFC 6749, 5.1), as a grant.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.providers.auth import Auth, Flow, form, granted
+from dragoman.providers.auth import Auth, Flow, form, load_grant
 
 __all__ = ["NAMES", "entra_auth"]
 
@@ -30,6 +30,6 @@ def entra_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
                 "scope": _SCOPE,
             },
         )
-        return granted(answer, now, who=f"the application {client}")
+        return load_grant(answer, now, who=f"the application {client}")
 
     return Auth(flow)

@@ -18,7 +18,8 @@ F32: Final = 0
 
 _MAGIC = b"GGUF"
 _VERSION = 3
-_ALIGNMENT = 32  # bytes; what the format takes for granted where a file says nothing
+# bytes; what the format takes for granted where a file says nothing
+_ALIGNMENT = 32
 _UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 
 
@@ -48,15 +49,15 @@ def write_gguf(
         shape = struct.pack(f"<{len(tensor.shape)}Q", *reversed(tensor.shape))
         out.write(_string(tensor.name) + struct.pack("<I", len(tensor.shape)) + shape)
         out.write(struct.pack("<IQ", tensor.kind, offset))
-        offset += _padded(tensor.end - tensor.start)
-    out.write(bytes(_padded(out.tell()) - out.tell()))
+        offset += _pad(tensor.end - tensor.start)
+    out.write(bytes(_pad(out.tell()) - out.tell()))
     for tensor in tensors:
         data.seek(tensor.start)
         size = tensor.end - tensor.start
-        out.write(data.read(size) + bytes(_padded(size) - size))
+        out.write(data.read(size) + bytes(_pad(size) - size))
 
 
-def _padded(size: int) -> int:
+def _pad(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 

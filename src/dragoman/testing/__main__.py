@@ -127,7 +127,7 @@ def _checks(options: Namespace) -> list[BoundCheck]:
 
 
 def _subject(name: str) -> Any:
-    """A record or a wire by its name, or by where it stands.
+    """Returns a record or a wire by its name, or by `MODULE:NAME`.
 
     Raises:
         SettingsError: there is none.
@@ -149,7 +149,7 @@ def _subject(name: str) -> Any:
 
 
 def _choose(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:
-    """The checks of these names; without names all.
+    """Returns the checks of these names; all checks if no name is given.
 
     Raises:
         SettingsError: there is none of a name.

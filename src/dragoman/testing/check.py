@@ -101,7 +101,8 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
         return inspect.cleandoc(self.function.__doc__ or "")
 
     def __call__(self, subject: Any, **options: Any) -> None:
-        """Checks a wire or a provider. `how`: as for `checks`. Needs no event loop, and works inside one.
+        """Checks a wire or a provider. `options`: as for `checks`. Needs no event loop, and works
+        inside one.
 
         Raises:
             CheckFailed: the behaviour is not there.
@@ -235,7 +236,7 @@ def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The one exception in a task group's."""
+    """Returns the one exception in a task group's."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error

@@ -71,7 +71,7 @@ class Case(NamedTuple):
 
 
 def draw_case(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Sequence[Seed]]) -> Case:
-    """One seed, changed. `seeds`: by their doors."""
+    """Returns one seed, changed. `seeds`: by their doors."""
     door, fellow = chance.choices(list(seeds), [_WEIGHTS[door] for door in seeds], k=2)
     seed = chance.choice(seeds[door])
     fellows = [chance.choice(seeds[door]).sample, chance.choice(seeds[fellow]).sample]
@@ -126,7 +126,8 @@ _ODD_HEADERS = (
 
 
 def put_through(case: Case) -> bool:
-    """Puts a case through its door → whether it was accepted. What it raises is a fault."""
+    """Puts a case through its door and returns True if it was accepted. What it raises is a
+    fault."""
     try:
         DOORS[case.door](case)
     except DragomanError:
@@ -142,7 +143,7 @@ class _RaisedByDecoderError(AssertionError):
 
 
 def _value(case: Case) -> Any:
-    """The JSON of a case; bytes that are none are refused as a server would."""
+    """Returns the JSON of a case; bytes that hold none are refused as a server would."""
     if not isinstance(case.value, bytes):
         return case.value
     try:
@@ -196,7 +197,7 @@ def _stream(case: Case) -> None:
 
 
 def _tell(case: Case, events: list[Event]) -> None:
-    """What is done with the events of an answer."""
+    """Does all that is done with the events of an answer."""
     _keep(case, fold(events))
     _tell_on(case, events)
     for event in events[:: max(1, len(events) // 8)]:
@@ -216,7 +217,7 @@ def _tell_on(case: Case, events: list[Event]) -> None:
 
 
 def _keep(case: Case, messages: Sequence[Message]) -> None:
-    """What is done with messages: they are written on another wire, and stored."""
+    """Does all that is done with messages: writes them on another wire, and stores them."""
     with suppress(DragomanError):
         _encode(case.other.dump_messages(messages, losses=[]))
     for message in messages:

@@ -29,7 +29,7 @@ _KINDS = ("type", "role", "event")
 
 
 def own_seeds(wire: Wire) -> list[Seed]:
-    """What a wire writes of the kit's samples, as far as it has the operations."""
+    """Returns what a wire writes of the kit's samples, as far as it has the operations."""
     has = {
         group
         for group, names in OPERATIONS.items()
@@ -61,7 +61,7 @@ def own_seeds(wire: Wire) -> list[Seed]:
 
 
 def by_door(seeds: Iterable[Seed]) -> dict[str, list[Seed]]:
-    """The seeds by where they go in; of those that are of one shape the first."""
+    """Returns the seeds by where they go in; of those that are of one shape the first."""
     seeds_by_door: dict[str, dict[Any, Seed]] = {}
     for seed in seeds:
         seeds_by_door.setdefault(seed.door, {}).setdefault(
@@ -95,7 +95,7 @@ def _of_errors() -> list[Seed]:
 
 
 def requests(wire: Wire, body: Mapping[str, Any], path: str = "") -> list[Seed]:
-    """Seeds of a request's body: the request, its conversation, the messages as they are stored."""
+    """Returns the seeds of a request's body: the request, its conversation, the messages as they are stored."""
     try:
         loaded = wire.load_request(body, path=path)
         losses: list[Loss] = []
@@ -106,7 +106,7 @@ def requests(wire: Wire, body: Mapping[str, Any], path: str = "") -> list[Seed]:
 
 
 def answers(wire: Wire, body: bytes) -> list[Seed]:
-    """Seeds of a response, whole or streamed: itself, its message and its events as they are stored."""
+    """Returns the seeds of a response, whole or streamed: itself, its message and its events as they are stored."""
     if body.lstrip()[:1] == b"{" and _is_json(body):
         seeds = [seed("response", msgspec.json.decode(body))]
     else:
@@ -122,7 +122,7 @@ def answers(wire: Wire, body: bytes) -> list[Seed]:
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Seed:
-    """The seed of an error's response; its body as a text of JSON where it is none."""
+    """Returns the seed of an error's response; a body that is no JSON is a text of JSON."""
     waits = {
         name: value for name, value in headers.items() if "retry" in name or "ratelimit" in name
     }
@@ -154,12 +154,12 @@ def _events(messages: Sequence[Message]) -> list[Seed]:
 
 
 def seed(door: str, value: Any, **what: Any) -> Seed:
-    """The seed of a value, made small."""
+    """Returns the seed of a value, made small."""
     return Seed(door, Sample.of(small(msgspec.json.decode(write(value)))), **what)
 
 
 def small(value: Any) -> Any:
-    """A value of the same shape with less in it: texts are cut, and of neighbours in a list that are alike two are left."""
+    """Returns a value of the same shape with less in it: texts are cut, and of neighbours in a list that are alike two are left."""
     match value:
         case str():
             return value[:_LONGEST]

@@ -82,7 +82,8 @@ def _entries(value: object) -> list[tuple[Any, Any]]:
 
 
 def edit_at(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
-    """The value with what stands at `path` edited; as it is where there is no such place."""
+    """Returns the value with what stands at `path` edited; the value as it is if there is no
+    such place."""
     if not path:
         return edit(value)
     key, *further = path
@@ -98,7 +99,7 @@ def edit_at(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
 
 
 def mutate(chance: Random, sample: Sample, donors: Sequence[Sample] = ()) -> Any:
-    """The sample's value with one to three changes. `others`: of the same kind, to take pieces from."""
+    """Returns the sample's value with one to three changes. `donors`: samples of the same kind, to take pieces from."""
     value = sample.value
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         value = edit_at(value, chance.choice(sample.paths), lambda old: _edit(chance, old, donors))
@@ -204,7 +205,7 @@ _EDITS: dict[type, tuple[Callable[[Random, Any], Any], ...]] = {
 
 
 def mutate_bytes(chance: Random, data: bytes) -> bytes:
-    """The bytes with one to three changes: some lost, doubled, replaced, or cut off."""
+    """Returns the bytes with one to three changes: some lost, doubled, replaced, or cut off."""
     for _ in range(chance.choice((1, 1, 2, 3))):
         start, more = chance.randrange(len(data) + 1), chance.choice((0, 1, 1, 2, 7, 40))
         before, within, after = data[:start], data[start : start + more], data[start + more :]
@@ -228,13 +229,13 @@ _WRONG_BYTES = (
 
 
 def cut(chance: Random, data: bytes) -> list[bytes]:
-    """The same bytes in a few pieces."""
+    """Returns the same bytes in a few pieces."""
     cuts = sorted(chance.randrange(len(data) + 1) for _ in range(chance.randrange(5)))
     return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
 def write(value: Any) -> bytes:
-    """A value as JSON, however deep it is nested, and with halves of pairs of surrogates."""
+    """Returns a value as JSON, however deep it is nested, and with halves of surrogate pairs."""
     try:
         return json_bytes.encode(value)
     except RecursionError:
@@ -264,8 +265,8 @@ def _pieces(value: Any) -> list[bytes]:
 
 
 def frames_of(stream: bytes) -> tuple[str, list[Any]]:
-    """A streamed response → how it is framed (`sse`, `ndjson`) and its events as JSON: `{"event": …, "data": …}`, or
-    `{"raw": …}` where it holds no JSON."""
+    """Returns how a streamed response is framed (`sse`, `ndjson`) and its events as JSON: `{"event": …, "data": …}`, or `{"raw": …}`
+    where it holds no JSON."""
     framing = "ndjson" if stream.lstrip()[:1] == b"{" else "sse"
     blocks = stream.replace(b"\r\n", b"\n").split(b"\n" if framing == "ndjson" else b"\n\n")
     return framing, [_frame(framing, block) for block in blocks if block.strip()]
@@ -286,7 +287,8 @@ def _frame(framing: str, block: bytes) -> Any:
 
 
 def write_frames(framing: str, frames: Any) -> bytes:
-    """Events as `frames_of` gives them, or what became of them → the streamed response."""
+    """Returns the streamed response of events as `frames_of` gives them, or of what became of
+    them."""
     end = b"\n" if framing == "ndjson" else b"\n\n"
     frame_list = cast("list[Any]", frames) if isinstance(frames, list) else [frames]
     return b"".join([_block(framing, frame) + end for frame in frame_list])
@@ -300,11 +302,7 @@ def _block(framing: str, frame: Any) -> bytes:
     if framing == "ndjson":
         return data
     event = fields.get("event")
-    name = (
-        b""
-        if event is None
-        else b"event: "
-        + (event.encode(errors="replace") if isinstance(event, str) else write(event))
-        + b"\n"
-    )
-    return name + b"data: " + data
+    if event is None:
+        return b"data: " + data
+    name = event.encode(errors="replace") if isinstance(event, str) else write(event)
+    return b"event: " + name + b"\ndata: " + data

@@ -110,7 +110,7 @@ class Recordings:
         raise RequestRefusedError(self._explain_unanswered(request, wanted))
 
     def keep(self) -> bool:
-        """Puts what was recorded into the folder, without attempts that were made again → whether there was anything."""
+        """Puts what was recorded into the folder, without attempts that were made again. Returns False if there was nothing."""
         files = [] if self._made is None else sorted(self._made.glob("*.json"))
         if not files:
             return False
@@ -174,7 +174,7 @@ class Recordings:
 
 
 def folder_name(name: str) -> str:
-    """A test's name as the name of a folder, on every system; what has to be changed leaves a digest."""
+    """Returns a test's name as the name of a folder, on every system; what has to be changed leaves a digest."""
     fit = re.sub(r"[^\w.=\[\]-]+", "_", name)
     if fit == name and len(name) <= _LONGEST:
         return name
@@ -237,7 +237,8 @@ class Network:
         return await real(request)
 
     def _find_scripted(self, request: HttpRequest) -> ScriptedServer | None:
-        """What stands in the place where a request goes; of several the one with its wire and its model."""
+        """Returns the scripted server that a request goes to; of several the one with its wire
+        and its model."""
         candidates = [
             model for model in self.scripted if request.path.startswith(str(model.base_url))
         ]
@@ -263,7 +264,8 @@ class Network:
 
 
 def placeholder_keys(environment: Mapping[str, str]) -> dict[str, str]:
-    """A variable for each provider that has no key there: where nothing is sent, none is needed."""
+    """Returns a variable for each provider that has no key there: where nothing is sent, none is
+    needed."""
     return {
         provider.key_names[-1]: "no-key-is-needed"
         for provider in providers.REGISTRY.providers()

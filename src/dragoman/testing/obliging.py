@@ -31,8 +31,8 @@ _STRINGS: Mapping[str, str] = {
 
 
 def obliging(request: ModelRequest) -> Sequence[Content | str]:
-    """An answer to any request: calls of all tools at once, with arguments that fit their schemas; after their results a value that
-    fits the schema of the output, or a text. `ScriptedModel(obliging)` is a model that gives nothing else."""
+    """Returns an answer to any request: calls of all tools at once, with arguments that fit their schemas; after their results a
+    value that fits the schema of the output, or a text. `ScriptedModel(obliging)` is a model that gives nothing else."""
     schemas = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
     answered = bool(request.messages and request.messages[-1].tool_results)
     result = schemas.pop(RETURN_RESULT, None) if request.output_schema is None else None
@@ -46,8 +46,8 @@ def obliging(request: ModelRequest) -> Sequence[Content | str]:
 
 
 def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
-    """A value that fits a JSON Schema, always the same: of an object what is required, of a choice the first. Patterns of strings are
-    not followed, and a schema that holds itself ends in `None`."""
+    """Returns a value that fits a JSON Schema, always the same: of an object what is required, of a choice the first. Patterns of
+    strings are not followed, and a schema that holds itself ends in `None`."""
     root = schema if root is None else root
     rule = if_object(schema)
     if depth > _DEEP:
@@ -107,7 +107,7 @@ _MAKERS: Mapping[Any, Callable[[Mapping[str, Any], Any, int], Any]] = {
 
 
 def _number(rule: Mapping[str, Any], edge: float) -> Any:
-    """1, or the least that the bounds allow. `edge`: how far it keeps from a bound that is excluded."""
+    """Returns 1, or the least that the bounds allow. `edge`: how far it keeps from a bound that is excluded."""
     step = rule.get("multipleOf", 1)
     lowest = max(
         [
@@ -132,7 +132,7 @@ def _number(rule: Mapping[str, Any], edge: float) -> Any:
 
 
 def _at(root: Any, reference: str) -> Any:
-    """What a reference within the schema leads to; `True`, which takes anything, where that is nothing."""
+    """Returns what a reference within the schema leads to, or `True`, which takes anything, if that is nothing."""
     value: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")

@@ -33,7 +33,7 @@ Source: TypeAlias = ChatResult[Any] | ModelRequest | Message | Iterable[Message]
 
 
 def messages_of(source: Source) -> list[Message]:
-    """The messages of a result, of a request, of events, or those that are given."""
+    """Returns the messages of a result, of a request, of events, or those that are given."""
     if isinstance(source, Message):
         return [source]
     if isinstance(source, ChatResult | ModelRequest):
@@ -44,7 +44,7 @@ def messages_of(source: Source) -> list[Message]:
 
 
 def outline(source: Source) -> list[str]:
-    """What was said, line by line, to compare with a list in a test: without ids, times and counts.
+    """Returns what was said, line by line, to compare with a list in a test: without ids, times and counts.
 
     `user: How is it in Oslo?`, `model thinks: …`, `model calls get_weather {"city":"Oslo"}`, `get_weather gives "rain"`, `model: It rains.`
     """
@@ -58,7 +58,7 @@ def outline(source: Source) -> list[str]:
 
 
 def _lines(message: Message, piece: Content, names: dict[str, str]) -> Iterator[str]:
-    """What a piece says. `names`: id of a call → its tool, for results that a format gives without."""
+    """Yields what a piece says. `names`: id of a call → its tool, for results that a format gives without."""
     who = message.role.value
     match piece:
         case TextPart():
@@ -86,19 +86,18 @@ def _result(parts: Sequence[ResultPart]) -> str:
 
 
 def _media(part: DataPart | LinkPart | FilePart) -> str:
-    """A file, by what it is and not by its bytes."""
-    where = (
-        part.url
-        if isinstance(part, LinkPart)
-        else part.id
-        if isinstance(part, FilePart)
-        else f"{len(part.data)} bytes"
-    )
+    """Returns a file in words: by what it is and not by its bytes."""
+    if isinstance(part, LinkPart):
+        where = part.url
+    elif isinstance(part, FilePart):
+        where = part.id
+    else:
+        where = f"{len(part.data)} bytes"
     return f"[{part.mime_type or 'file'} {part.name or where}]"
 
 
 async def events_of(run: Run[Any]) -> list[Event]:
-    """All events of a run that is not yet begun: `await events_of(agent.run("Hi"))`. One that fails ends with a `RunError`."""
+    """Returns all events of a run that has not begun: `await events_of(agent.run("Hi"))`. One that fails ends with a `RunError`."""
     async with run:
         return [event async for event in run]
 

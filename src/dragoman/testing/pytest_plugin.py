@@ -48,7 +48,7 @@ _PASSED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the command line and of the configuration file."""
+    """Adds the options of the command line and of the configuration file."""
     text = "requests of tests that are marked with dragoman_record: none: replay; once: record where nothing is; all: record anew"
     parser.getgroup("dragoman").addoption(
         "--dragoman-record", choices=("none", "once", "all"), help=text
@@ -131,8 +131,8 @@ class ScriptedModels:
     def replace(
         self, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any
     ) -> ScriptedModel:
-        """A scripted model that answers all requests to a provider, whatever agent sends them: also one that stands in the code
-        under test. No key is needed.
+        """Makes a scripted model that answers all requests to a provider, whatever agent sends them, in the code under test too. No
+        key is needed.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.

@@ -51,7 +51,7 @@ def run(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding
 
 
 def _finding(check: BoundCheck) -> tuple[Finding, BaseException | None]:
-    """What comes of a check, and what made it fail."""
+    """Returns what comes of a check, and what made it fail."""
 
     def found(
         outcome: Literal["passed", "failed", "skipped", "doubtful"], details: str = ""
@@ -77,7 +77,7 @@ def _finding(check: BoundCheck) -> tuple[Finding, BaseException | None]:
 
 
 def _unseen(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """A failure for each capability whose checks are doubtful, all that ran."""
+    """Yields a failure for each capability of which all checks that ran are doubtful."""
     by_capability: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         for capability in finding.shows if finding.outcome != "skipped" else ():
@@ -97,7 +97,7 @@ def _unseen(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Findings as lines for a terminal, each as it comes; failures again, whole, at the end, and how many there are of each."""
+    """Yields findings as lines for a terminal, each as it comes; failures again, whole, at the end, and how many there are of each."""
     seen: list[Finding] = []
     for finding in findings:
         seen.append(finding)
@@ -115,7 +115,7 @@ def lines(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def table(checks: Iterable[Check[Any]]) -> str:
-    """Checks as a table in Markdown: what each demands, what it needs, and whether it also runs on a real server."""
+    """Returns checks as a table in Markdown: what each demands, what it needs, and whether it also runs on a real server."""
     rows = [
         f"| `{check.name}` | {' '.join(check.rule.split())} | {', '.join(check.needs) or '–'} | {'✓' if check.live else '–'} |"
         for check in checks

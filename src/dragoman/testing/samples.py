@@ -110,7 +110,7 @@ PARTS: tuple[Content, ...] = (
 
 
 def essence(part: Content) -> Any:
-    """What of a part must not be lost: its text, its bytes, its address."""
+    """Returns what of a part must not be lost: its text, its bytes, its address."""
     match part:
         case TextPart(text=text) | ThinkingPart(text=text):
             return text
@@ -129,7 +129,7 @@ def essence(part: Content) -> Any:
 
 
 def plain(result: Any) -> Any:
-    """A tool's result without the difference between a JSON value and its text, which most formats do not make."""
+    """Returns a tool's result without the difference between a JSON value and its text, which most formats do not make."""
     if isinstance(result, str):
         try:
             return msgspec.json.decode(result)
@@ -141,7 +141,7 @@ def plain(result: Any) -> Any:
 
 
 def comparable(messages: Iterable[Message]) -> list[Any]:
-    """What messages say, for a comparison: who, and the essence of each part; ids of calls as numbers in order."""
+    """Returns what messages say, for a comparison: who, and the essence of each part; ids of calls as numbers in order."""
     numbers: dict[str, int] = {}
     return [
         (

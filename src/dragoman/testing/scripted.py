@@ -74,7 +74,7 @@ class ScriptError(DragomanError, AssertionError):
 
 
 def first_prompt(request: ModelRequest) -> str:
-    """The text of a conversation's first user message."""
+    """Returns the text of a conversation's first user message."""
     return next((message.text for message in request.messages if message.role is Role.USER), "")
 
 
@@ -104,7 +104,7 @@ class Script:
         self._unanswered: list[ModelRequest] = []
 
     def __call__(self, request: ModelRequest) -> Any:
-        """The answer to a request, which may be a function still.
+        """Returns the answer to a request, which may still be a function.
 
         Raises:
             ScriptError: there is none.
@@ -147,10 +147,11 @@ class _Answers:
     def __init__(self, answers: Answers) -> None:
         self.given = 0
         self._function: Any = answers if callable(answers) else None
-        alone = isinstance(answers, _ONE)
-        every: Iterable[Any] = (
-            () if callable(answers) else (answers,) if alone else cast("Iterable[Any]", answers)
-        )
+        every: Iterable[Any] = ()
+        if isinstance(answers, _ONE):
+            every = (answers,)
+        elif not callable(answers):
+            every = cast("Iterable[Any]", answers)
         if not isinstance(cast(object, every), Iterable):
             raise wrong("answers", every, "an answer, a sequence of them, or a function")
         self._counted = isinstance(every, Sequence)
@@ -171,7 +172,7 @@ class _Answers:
         return self._next.pop(0) if self._function is None else self._function
 
     def left(self) -> list[Any]:
-        """Those that nobody asked for; of an iterator that cannot be known."""
+        """Returns the answers that nobody asked for; of an iterator they are not known."""
         if not self._counted or self._function is not None:
             return []
         self._next += self._rest
@@ -261,8 +262,8 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
     def like(
         cls, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any
     ) -> Self:
-        """A scripted model in the place of a real one: with its name, wire, capabilities and quirks. In the place of an agent that is asked by
-        a protocol stands a model that speaks Chat Completions.
+        """Makes a scripted model in place of a real one: with its name, wire, capabilities and quirks. In place of an agent that is
+        asked by a protocol it is a model that speaks Chat Completions.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -284,14 +285,14 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
 
     @classmethod
     def from_run(cls, run: Source, **fields: Any) -> Self:
-        """A scripted model that says again what the model said in a run: in its result, its events or its history. What was retracted
-        is left out, and what agents within its tools said: of events that is `fold(events, run_id=…)`."""
+        """Makes a scripted model that says again what the model said in a run: in its result, its events or its history. Left out is
+        what was retracted, and what agents within its tools said: of events that is `fold(events, run_id=…)`."""
         answers = [message for message in messages_of(run) if message.role is Role.MODEL]
         return cls([message.replace(id=None, origin=None) for message in answers], **fields)
 
     @classmethod
     async def from_log(cls, log: RunLog, run_id: str, **fields: Any) -> Self:
-        """The same of a run that a log holds, as far as it is stored.
+        """Makes a scripted model that says again what the model said in a run that a log holds, as far as it is stored.
 
         Raises:
             RunLogError: the store cannot be reached, or answers with an error.
@@ -337,5 +338,5 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
 
 
 def _vector(text: str) -> Vector:
-    """Eight numbers from -1 to 1."""
+    """Returns eight numbers from -1 to 1."""
     return [byte / 127.5 - 1 for byte in sha256(text.encode()).digest()[:8]]

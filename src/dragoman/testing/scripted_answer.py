@@ -116,7 +116,7 @@ Answering: TypeAlias = Callable[
 
 
 def as_answer(given: Answerable | AsyncIterator[Piece] | Iterator[Piece]) -> Answer:
-    """What a test wrote, as an answer. An `Exchange` is its status, headers and body."""
+    """Returns what a test wrote as an `Answer`. An `Exchange` is its status, headers and body."""
     if isinstance(given, Answer):
         return given
     if isinstance(given, bytes):
@@ -133,7 +133,7 @@ def check_answer(given: Any) -> None:
 
 
 def as_message(content: Any) -> Message | None:
-    """Texts and parts as a message of the model's; `None`: there are events among them.
+    """Returns texts and parts as a model's message, or None if there are events among them.
 
     Raises:
         TypeError: it is nothing that a model can say.
@@ -154,8 +154,8 @@ def as_message(content: Any) -> Message | None:
 
 
 def finish_message(message: Message, request: ModelRequest, number: int) -> Message:
-    """A message as the model ends it: with ids for calls that have none, a reason, and counts by the length of what was said.
-    `number`: which request it answers, from 1."""
+    """Returns a message as the model ends it: with ids for calls that have none, a reason, and counts by the length of what was
+    said. `number`: which request it answers, from 1."""
     calls = 0
     content: list[Content] = []
     for piece in message.content:
@@ -171,7 +171,7 @@ def finish_message(message: Message, request: ModelRequest, number: int) -> Mess
 
 
 def with_id(piece: Content, id: str) -> Content:  # noqa: A002
-    """A call that has no id, with this one; everything else as it is."""
+    """Returns a call that has no id with this one; everything else as it is."""
     return (
         msgspec.structs.replace(piece, id=id)
         if isinstance(piece, ToolCallPart) and not piece.id
@@ -180,7 +180,7 @@ def with_id(piece: Content, id: str) -> Content:  # noqa: A002
 
 
 def count_usage(request: ModelRequest, content: Sequence[Content]) -> Usage:
-    """Tokens of a request and its answer, four bytes each."""
+    """Returns the tokens of a request and its answer, four bytes each."""
     input_tokens = _tokens([message.content for message in request.messages]) + _tokens(
         request.tools
     )
@@ -191,12 +191,12 @@ def count_usage(request: ModelRequest, content: Sequence[Content]) -> Usage:
 
 
 def call(name: str, /, **arguments: Any) -> ToolCallPart:
-    """A call of a tool, whose id the scripted model makes: `call_2_1` is the first of its second answer."""
+    """Returns a call of a tool, whose id the scripted model makes: `call_2_1` is the first of its second answer."""
     return ToolCallPart("", name, arguments)
 
 
 def typed(value: Any) -> Callable[[ModelRequest], Message]:
-    """An answer to `send_for`: gives a value as the request wants it, by its schema or by a tool.
+    """Returns an answer to `send_for`: it gives a value as the request wants it, by its schema or by a tool.
 
     `value` is anything that pydantic can write as JSON: a number, a model, a dataclass, a list of these.
     """
@@ -264,7 +264,7 @@ class ScriptedResponse:
 
 
 async def deliver(answer: Answer, data: bytes, size: int) -> AsyncGenerator[bytes]:
-    """The bytes of an answer, so many at a time, as far as it lets them through.
+    """Yields the bytes of an answer, `size` at a time, as far as it lets them through.
 
     Raises:
         StreamCutError: the connection breaks.
@@ -286,7 +286,7 @@ async def deliver(answer: Answer, data: bytes, size: int) -> AsyncGenerator[byte
 
 
 def make_events(content: Any, request: ModelRequest, number: int) -> list[Event]:
-    """The events of an answer: those that were given, or those of the message that the texts and parts make."""
+    """Returns the events of an answer: those that were given, or those of the message that the texts and parts make."""
     message = as_message(content)
     return list(content) if message is None else events_of(finish_message(message, request, number))
 
@@ -294,8 +294,8 @@ def make_events(content: Any, request: ModelRequest, number: int) -> list[Event]
 async def live_events(
     pieces: AsyncIterator[Piece] | Iterator[Piece], request: ModelRequest, number: int
 ) -> AsyncGenerator[list[Event]]:
-    """The events of pieces that come one by one, each as soon as it is there; an error that stops them is the last event. Texts that
-    follow one another are one part.
+    """Yields the events of pieces that come one by one, each as soon as it is there; an error that stops them is the last event.
+    Texts that follow one another are one part.
 
     Raises:
         ProviderConnectionError: the pieces broke the connection off.
@@ -330,7 +330,7 @@ async def live_events(
 
 
 async def _each(pieces: AsyncIterator[Piece] | Iterator[Piece]) -> AsyncGenerator[Piece]:
-    """The pieces of an iterator of either kind, which is closed with it."""
+    """Yields the pieces of an iterator of either kind, which is closed with it."""
     if isinstance(pieces, AsyncIterator):
         try:
             async for piece in pieces:

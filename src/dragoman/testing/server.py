@@ -113,7 +113,7 @@ class ScriptedServer:
             ProviderConnectionError: the request goes to another base URL, or the answer is this error.
         """
         self.sent.append(request)
-        # lists may stand beside the API's version
+        # Lists of models may stand beside the path with the API's version.
         expected = _host(self._base_url) if request.method == "GET" else self._base_url
         if not request.path.startswith(expected):
             raise ProviderConnectionError(
@@ -151,7 +151,8 @@ class ScriptedServer:
         """Nothing is open."""
 
     async def _reply_to(self, wanted: ModelRequest) -> Any:
-        """The answer, whatever function gives it. A provider's error that one raises is the answer."""
+        """Returns the answer, whatever function gives it. A provider's error that one raises is
+        the answer."""
         reply: Any = self._reply
         try:
             while inspect.isawaitable(reply) or (callable(reply) and not isinstance(reply, type)):
@@ -167,7 +168,8 @@ class ScriptedServer:
         self._stored[_envelope(wanted, number)["id"]] = (*conversation, *fold(events))
 
     def is_chat(self, path: str) -> bool:
-        """Whether a path, or a URL, is one of those at which the API answers a chat: their last words tell."""
+        """True if a path, or a URL, is one of those at which the API answers a chat: their last
+        words tell."""
         chats = {
             _last_word(route.path)
             for route in getattr(self._wire, "routes", ())
@@ -236,7 +238,7 @@ class ScriptedServer:
         pieces: AsyncIterator[Any] | Iterator[Any],
         number: int,
     ) -> AsyncGenerator[bytes]:
-        """The bytes of an answer whose pieces come one by one."""
+        """Yields the bytes of an answer whose pieces come one by one."""
         all_events: list[Event] = []
         encoder = self._wire.encoder(**_envelope(wanted, number))
         async with aclosing(live_events(pieces, wanted, number)) as batches:
@@ -266,13 +268,13 @@ class ScriptedServer:
 
 
 def _link(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
-    """A request that goes on from a stored response, with the conversation up to there, as the provider has it."""
+    """Returns a request that goes on from a stored response, with the conversation up to there, as the provider has it."""
     instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
     return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
 
 def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> dict[str, Any]:
-    """Id and model of an answer: the model that the message says served it, else the one that was asked for."""
+    """Returns the id and model of an answer: the model that the message says served it, else the requested one."""
     origins = (
         event.origin
         for event in events
@@ -285,7 +287,7 @@ def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -
 
 
 def _last_word(path: str) -> str:
-    """What a path asks for: `completions`, `generateContent`."""
+    """Returns what a path asks for: `completions`, `generateContent`."""
     return path.partition("?")[0].rpartition("/")[2].rpartition(":")[2]
 
 

@@ -18,7 +18,7 @@ from dragoman.transport.hosts import (
     is_name,
     is_private,
     is_public,
-    judged,
+    judge_address,
     place_of,
 )
 
@@ -185,7 +185,7 @@ class AddressPolicy:
         )
 
     def _in_network(self, address: Address) -> bool:
-        judged_address = judged(address)
+        judged_address = judge_address(address)
         return judged_address is not None and any(
             judged_address in network for network in self._networks
         )
@@ -217,7 +217,7 @@ def _network(text: str) -> Network | None:
         raise SettingsError(
             f'AddressPolicy(allow=[{text!r}]) is too wide a network; "*" allows all public hosts'
         )
-    first = judged(network.network_address)
+    first = judge_address(network.network_address)
     if first is None or first.version != network.version:
         raise SettingsError(
             f"AddressPolicy(allow=[{text!r}]) is a network of addresses in disguise: write it as IPv4"

@@ -76,7 +76,8 @@ class Answer:
         self._complete = False
         self._refusal: ProviderError | None = None
         self._owner = (
-            owner  # keeps the transport, which closes connections when nobody refers to it
+            # keeps the transport, which closes connections when nobody refers to it
+            owner
         )
         self._waiting = False
         self._seen = self._idle = 0
@@ -89,7 +90,8 @@ class Answer:
         self._connection = response.connection
         if self._connection is not None and self._connection.protocol is not None:
             self._connection.protocol.read_timeout = None
-            self._connection.protocol.start_timeout()  # with none set, this ends the one that runs
+            # with none set, this ends the one that runs
+            self._connection.protocol.start_timeout()
             self._look_later()
 
     async def read(self) -> bytes:
@@ -100,31 +102,33 @@ class Answer:
         try:
             data = await self._content.readany()
         except FAILURES as error:
-            data = self._arrived()
+            data = self._take_arrived()
             if not data and not self._complete:
                 raise translate(error, self._url, self._timeouts) from None
         finally:
             self._waiting = False
         if not data:
             self._look_no_more()
-        return self._bounded(data) or self._last()
+        return self._take_within_bounds(data) or self._last()
 
     async def close(self) -> None:
         """See `Response.close`."""
         self._end()
 
     def __del__(self) -> None:
-        with suppress(RuntimeError):  # its event loop may be closed
+        # its event loop may be closed
+        with suppress(RuntimeError):
             self._end()
 
     def _end(self) -> None:
         self._look_no_more()
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
-            connection.transport.abort()  # a polite TLS close would go on reading until the server has agreed
+            # a polite TLS close would go on reading until the server has agreed
+            connection.transport.abort()
         self._response.close()
 
-    def _bounded(self, data: bytes) -> bytes:
+    def _take_within_bounds(self, data: bytes) -> bytes:
         """What is taken of the bytes that came; where that is not all, the next read is the last."""
         bounds = self._bounds
         self._size += len(data)
@@ -158,10 +162,11 @@ class Answer:
         """Ends a body for which there was enough time."""
         if not self._content.is_eof():
             self._complete = True
-            self._content.set_exception(aiohttp.SocketTimeoutError())  # wakes who waits for more
+            # wakes who waits for more
+            self._content.set_exception(aiohttp.SocketTimeoutError())
             self._end()
 
-    def _arrived(self) -> bytes:
+    def _take_arrived(self) -> bytes:
         """What came before the connection broke: aiohttp hides it as soon as there is an error."""
         error = self._content.exception()
         if error is None or self._response.closed:

@@ -28,7 +28,7 @@ from dragoman.transport.address_policy import AddressPolicy
 from dragoman.transport.failure import FAILURES
 from dragoman.transport.hosts import Place, unreadable
 
-__all__ = ["failed", "opened"]
+__all__ = ["explain_failure", "open_response"]
 
 _LOG = logger("transport.checked")
 _HEADERS = {"user-agent": "dragoman", "accept-encoding": "identity"}
@@ -37,7 +37,7 @@ _CLOSING_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def opened(
+async def open_response(
     policy: AddressPolicy,
     target: Place,
     method: str,
@@ -71,12 +71,13 @@ async def opened(
         except InvalidRequestError:
             raise
         except FAILURES as error:
-            raise failed(error, target) from None
+            raise explain_failure(error, target) from None
         yield response
     finally:
         if response is not None:
             if response.connection is not None and response.connection.transport is not None:
-                response.connection.transport.abort()  # a polite end would wait for the server
+                # a polite end would wait for the server
+                response.connection.transport.abort()
             response.close()
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
             await session.close()
@@ -94,7 +95,8 @@ def _connector(
         """The last word on where a connection goes: it is made to this address, whoever found it."""
         if not policy.takes(ip_address(address[4][0])):
             raise InvalidRequestError("an address that is not allowed was about to be used")
-        return socket.socket(*address[:3])  # family, type, protocol
+        # family, type, protocol
+        return socket.socket(*address[:3])
 
     return aiohttp.TCPConnector(
         ssl=certificates,
@@ -149,7 +151,7 @@ def _read_alike(target: Place) -> URL:
     return url
 
 
-def failed(error: Exception, target: Place) -> DragomanError:
+def explain_failure(error: Exception, target: Place) -> DragomanError:
     """One of `FAILURES` → what to raise. Its words hold no address: they may be for who wrote the URL."""
     _LOG.info("%s: %s: %s", target.host, type(error).__name__, error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):

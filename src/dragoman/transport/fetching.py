@@ -80,7 +80,7 @@ async def fetch(
         async with asyncio.timeout(seconds):
             target = policy.place(url)
             for _ in range(redirects + 1):
-                async with _requested(policy, target, "GET", {}) as response:
+                async with _request(policy, target, "GET", {}) as response:
                     if response.status not in _REDIRECTS:
                         return await _file(url, target, response, max_bytes)
                     target = _next(policy, target, response.headers.get("location", ""))
@@ -120,7 +120,7 @@ async def post(
     try:
         async with (
             asyncio.timeout(seconds),
-            _requested(
+            _request(
                 policy, policy.place(url), "POST", {**json_header, **(headers or {})}, data
             ) as response,
         ):
@@ -133,16 +133,16 @@ async def post(
 
 
 @asynccontextmanager
-async def _requested(
+async def _request(
     policy: AddressPolicy,
     target: Place,
     method: str,
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    from dragoman.transport.checked import opened
+    from dragoman.transport.checked import open_response
 
-    async with opened(policy, target, method, headers, body) as response:
+    async with open_response(policy, target, method, headers, body) as response:
         yield response
 
 
@@ -175,7 +175,7 @@ async def _file(url: str, target: Place, response: aiohttp.ClientResponse, most:
             f"there is no file at the URL: {target.host} answers with HTTP {status}"
         )
     if (response.content_length or 0) > most:
-        raise _too_large(most)
+        raise _size_error(most)
     encoding = ",".join(response.headers.getall("content-encoding", ()))
     data = await read_limited(_chunks(target, response), encoding, most)
     name = _file_name(url, {"content-disposition": response.headers.get("content-disposition", "")})
@@ -183,14 +183,14 @@ async def _file(url: str, target: Place, response: aiohttp.ClientResponse, most:
 
 
 async def _chunks(target: Place, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    from dragoman.transport.checked import failed
+    from dragoman.transport.checked import explain_failure
     from dragoman.transport.failure import FAILURES
 
     try:
         while chunk := await response.content.readany():
             yield chunk
     except FAILURES as error:
-        raise failed(error, target) from None
+        raise explain_failure(error, target) from None
 
 
 # what an answer says of its file
@@ -210,24 +210,24 @@ async def read_limited(chunks: AsyncIterator[bytes], encoding: str, most: int) -
         try:
             piece = chunk if unpack is None else unpack.decompress(chunk, most - size + 1)
         except zlib.error:
-            raise _damaged() from None
+            raise _damage_error() from None
         size += len(piece)
         if max(size, came) > most:
-            raise _too_large(most)
+            raise _size_error(most)
         pieces.append(piece)
         if unpack is not None and unpack.unused_data:
-            raise _damaged()
+            raise _damage_error()
     if unpack is not None and not unpack.eof:
-        raise _damaged()
+        raise _damage_error()
     return b"".join(pieces)
 
 
-def _too_large(most: int) -> InvalidRequestError:
+def _size_error(most: int) -> InvalidRequestError:
     """The error for a file beyond a bound."""
     return InvalidRequestError(f"the file has more than {most} bytes, the most that is taken here")
 
 
-def _damaged() -> InvalidRequestError:
+def _damage_error() -> InvalidRequestError:
     return InvalidRequestError("the file is compressed, and damaged")
 
 
@@ -237,7 +237,8 @@ def _unpacker(encoding: str) -> zlib._Decompress | None:  # pyright: ignore[repo
         return None
     if name not in ("gzip", "x-gzip", "deflate"):
         raise InvalidRequestError("the file is compressed in a way that was not asked for")
-    return zlib.decompressobj(zlib.MAX_WBITS | 32)  # either, by its first bytes
+    # either, by its first bytes
+    return zlib.decompressobj(zlib.MAX_WBITS | 32)
 
 
 def _media_type(declared: str, name: str | None, data: bytes) -> str:

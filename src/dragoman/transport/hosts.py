@@ -1,7 +1,7 @@
 """Hosts of URLs that somebody else wrote, and which addresses are public.
 
 A URL is read in one way only: what two readers could understand differently is refused (`place_of`). An address that is
-another way to write one of IPv4 is judged as that one (`judged`). The networks that are not public stand in tables of our
+another way to write one of IPv4 is judged as that one (`judge_address`). The networks that are not public stand in tables of our
 own, because those of the standard library differ between its releases.
 """
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from dragoman.errors import InvalidRequestError
 
 __all__ = [
-    "USUAL_PORTS", "Address", "Network", "Place", "is_name", "is_private", "is_public", "judged", "place_of", "unreadable",
+    "USUAL_PORTS", "Address", "Network", "Place", "is_name", "is_private", "is_public", "judge_address", "place_of", "unreadable",
 ]  # fmt: skip
 
 Address = IPv4Address | IPv6Address
@@ -80,7 +80,7 @@ def place_of(url: str) -> Place:
         )
     if "@" in netloc:
         raise InvalidRequestError("the URL holds a user or a password before its host: take it out")
-    host, port = _parted(netloc, bracketed=bracketed)
+    host, port = _split_port(netloc, bracketed=bracketed)
     address = _address(host)
     if port and (not _PORT.fullmatch(port) or not 0 < int(port) < 65536):
         raise InvalidRequestError("the URL has a port that is no number from 1 to 65535")
@@ -95,7 +95,7 @@ def unreadable() -> InvalidRequestError:
     return InvalidRequestError("the URL has a host that cannot be read")
 
 
-def _parted(netloc: str, *, bracketed: bool) -> tuple[str, str]:
+def _split_port(netloc: str, *, bracketed: bool) -> tuple[str, str]:
     """Host and port, the port as it is written."""
     if not bracketed:
         host, colon, port = netloc.partition(":")
@@ -176,7 +176,7 @@ _EMBEDDING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96"
 """Addresses of IPv6 that are another way to write one of IPv4; names have no such address."""
 
 
-def judged(address: Address) -> Address | None:
+def judge_address(address: Address) -> Address | None:
     """The address that counts: of one that leads to an address of IPv4 through a gateway, that. `None`: it is written in a way that hides
     where it leads, or names a link of this machine."""
     if isinstance(address, IPv4Address):
@@ -193,7 +193,7 @@ def judged(address: Address) -> Address | None:
 
 def is_public(address: Address) -> bool:
     """Whether anybody may have it, wherever he is."""
-    judged_address = judged(address)
+    judged_address = judge_address(address)
     if judged_address is None or (
         isinstance(judged_address, IPv6Address) and judged_address not in _GLOBAL
     ):
@@ -203,7 +203,7 @@ def is_public(address: Address) -> bool:
 
 def is_private(address: Address) -> bool:
     """Whether it is of an organisation's or a home's own network, and no machine's door to its cloud."""
-    judged_address = judged(address)
+    judged_address = judge_address(address)
     return (
         judged_address is not None
         and any(judged_address in network for network in _PRIVATE)

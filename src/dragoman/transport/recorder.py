@@ -13,7 +13,7 @@ from dragoman.errors import ProviderError
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.exchange import request_body
-from dragoman.transport.redaction import hidden, is_secret, public_body, public_url, secrets
+from dragoman.transport.redaction import hide_secrets, is_secret, public_body, public_url, secrets
 
 __all__ = ["Recorder"]
 
@@ -81,7 +81,7 @@ class Recorder:
             },
         }
         text = msgspec.json.format(msgspec.json.encode(record))
-        text = hidden(text, secrets(request.path, request.headers, request_json))
+        text = hide_secrets(text, secrets(request.path, request.headers, request_json))
         self._folder.mkdir(parents=True, exist_ok=True)
         _write_new(self._folder, text)
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, unquote_plus
 
 from dragoman.errors import DragomanError
 
-__all__ = ["hidden", "is_secret", "public_body", "public_url", "redacted", "secrets"]
+__all__ = ["hide_secrets", "is_secret", "public_body", "public_url", "redact", "secrets"]
 
 _NAME = re.compile(
     r"auth|cookie|secret|credential|signature|session|passw|passphrase|pwd|private|organi[sz]ation|project|"
@@ -76,8 +76,9 @@ def secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[
     return {secret for value in values for secret in value.split() if len(secret) >= _SHORTEST}
 
 
-def hidden(data: bytes, secrets: Iterable[str]) -> bytes:
+def hide_secrets(data: bytes, secrets: Iterable[str]) -> bytes:
     """The same, with `***` for each secret, also where it is escaped as JSON or a URL does it."""
+    # A secret may be the beginning of another: replaced first, it would leave the rest of that one.
     longest_first = sorted(secrets, key=len, reverse=True)
     if not longest_first:
         return data
@@ -85,14 +86,14 @@ def hidden(data: bytes, secrets: Iterable[str]) -> bytes:
     return re.sub(pattern, _HIDDEN.encode(), data)
 
 
-def redacted(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
+def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
     """The error itself, its message and body without these secrets."""
-    error.message = hidden(error.message.encode(errors="surrogatepass"), secrets).decode(
+    error.message = hide_secrets(error.message.encode(errors="surrogatepass"), secrets).decode(
         errors="surrogatepass"
     )
     error.args = (error.message, *error.args[1:])
     if error.body is not None:
-        error.body = hidden(error.body, secrets)
+        error.body = hide_secrets(error.body, secrets)
     return error
 
 

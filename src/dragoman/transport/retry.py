@@ -89,7 +89,7 @@ class Retry:
             try:
                 response = await self._transport.send(request)
                 if not _is_retried(response):
-                    return await _begun(response)
+                    return await _begin(response)
             except (ProviderConnectionError, ProviderTimeoutError) as raised:
                 error = raised
                 at_once = isinstance(raised, ConnectionLostError) and not lost
@@ -100,7 +100,8 @@ class Retry:
                 await _drain(response)
             if (failed := RETRIED.get()) is not None:
                 await failed(attempt + 1, 0.0 if at_once else wait, status, error)
-            error = None  # it holds this frame
+            # it holds this frame
+            error = None
             if at_once:
                 continue
             _LOG.warning("attempt %d of %d failed; next in %.1f s", attempt + 1, attempts, wait)
@@ -143,7 +144,7 @@ class _Begun:
         return first
 
 
-async def _begun(response: Response) -> Response:
+async def _begin(response: Response) -> Response:
     if not 200 <= response.status < 300:
         return response
     try:

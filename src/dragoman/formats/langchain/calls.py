@@ -24,16 +24,18 @@ _CUT = "the arguments were cut off"
 def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) -> list[Content]:
     """The content of a model's message, with the calls that its blocks do not have; the lists say what their arguments are."""
     pieces = list(content)
-    places = {piece.id: at for at, piece in enumerate(pieces) if isinstance(piece, ToolCallPart)}
+    call_indexes = {
+        piece.id: index for index, piece in enumerate(pieces) if isinstance(piece, ToolCallPart)
+    }
     whole = [
-        each
-        for each in if_list(data.get("tool_calls"))
-        if isinstance(if_object(each).get("args"), dict)
+        entry
+        for entry in if_list(data.get("tool_calls"))
+        if isinstance(if_object(entry).get("args"), dict)
     ]
     broken = [
-        each
-        for each in if_list(data.get("invalid_tool_calls"))
-        if isinstance(if_object(each).get("args"), str | None)
+        entry
+        for entry in if_list(data.get("invalid_tool_calls"))
+        if isinstance(if_object(entry).get("args"), str | None)
     ]
     cut = _cut(data.get("tool_call_chunks"))
     for number, entry in enumerate([*whole, *broken]):
@@ -42,30 +44,32 @@ def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) 
         form: dict[str, Any] = {}
         if not isinstance(id_, str):
             id_, form = f"{where}.tool_calls[{number}]", {"id": "absent"}
-        own = rest(fields, "name", "args", "id", "type")
+        extra_fields = rest(fields, "name", "args", "id", "type")
         arguments = fields.get("args")
         if isinstance(arguments, dict):
-            given: dict[str, Any] = {
+            changes: dict[str, Any] = {
                 "arguments": cast("dict[str, Any]", arguments),
                 "raw": None,
                 "state": "complete",
             }
         else:
-            given = {"arguments": {}, "raw": arguments or "", "state": "invalid"}
-            own = rest(own, *(("error",) if own.get("error") in (None, _CUT) else ()))
-            given["state"] = "cut" if fields.get("error") == _CUT else "invalid"
-        if id_ in cut:
-            given = {"arguments": {}, "raw": cut[id_], "state": "cut"}
-        if id_ in places:
-            at = places[id_]
-            before = cast("ToolCallPart", pieces[at])
-            same = (
-                before.state == given["state"] == "complete"
-                and before.arguments == given["arguments"]
+            changes = {"arguments": {}, "raw": arguments or "", "state": "invalid"}
+            extra_fields = rest(
+                extra_fields, *(("error",) if extra_fields.get("error") in (None, _CUT) else ())
             )
-            pieces[at] = before if same else msgspec.structs.replace(before, **given)
+            changes["state"] = "cut" if fields.get("error") == _CUT else "invalid"
+        if id_ in cut:
+            changes = {"arguments": {}, "raw": cut[id_], "state": "cut"}
+        if id_ in call_indexes:
+            index = call_indexes[id_]
+            before = cast("ToolCallPart", pieces[index])
+            same = (
+                before.state == changes["state"] == "complete"
+                and before.arguments == changes["arguments"]
+            )
+            pieces[index] = before if same else msgspec.structs.replace(before, **changes)
         else:
-            pieces.append(ToolCallPart(id_, name, **given, native=OWN.note(own, form)))
+            pieces.append(ToolCallPart(id_, name, **changes, native=OWN.note(extra_fields, form)))
     return pieces
 
 
@@ -73,10 +77,10 @@ def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[dict[str, Any]]]
     """Calls → the two lists, where they have any."""
     out: dict[str, list[dict[str, Any]]] = {}
     for call in calls:
-        own, form = OWN.fields(call.native), OWN.form(call.native)
-        own = {} if form.keys() & {"as", "wire"} else own
+        extra_fields, form = OWN.fields(call.native), OWN.form(call.native)
+        extra_fields = {} if form.keys() & {"as", "wire"} else extra_fields
         entry = {
-            **own,
+            **extra_fields,
             "name": call.name,
             "args": call.arguments,
             "id": None if "id" in form else call.id,
@@ -110,7 +114,7 @@ def dump_function_call(call: ToolCallPart) -> dict[str, Any]:
 
 def _cut(chunks: Any) -> dict[str, str]:
     """Ids of calls of a chunk whose arguments are not whole → their text."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for chunk in if_list(chunks):
         fields = if_object(chunk)
         id_, raw = fields.get("id"), fields.get("args")
@@ -118,5 +122,5 @@ def _cut(chunks: Any) -> dict[str, str]:
             try:
                 json_bytes.decode(raw)
             except ValueError:
-                found[id_] = raw
-    return found
+                texts[id_] = raw
+    return texts

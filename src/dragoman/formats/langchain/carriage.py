@@ -85,7 +85,9 @@ def provider(data: Mapping[str, Any]) -> str | None:
     if named := if_text(response.get("model_provider")):
         return _PROVIDERS.get(named, named)
     model = if_text(response.get("model_name")) or if_text(response.get("model"))
-    return next((found for begin, found in _MODELS.items() if model.startswith(begin)), None)
+    return next(
+        (provider_name for begin, provider_name in _MODELS.items() if model.startswith(begin)), None
+    )
 
 
 def load_response(
@@ -93,15 +95,15 @@ def load_response(
 ) -> tuple[Origin | None, FinishReason | None]:
     """The fields of a model's message → who answered and why it stopped. `origin`: where they do not say who; `signer`: who, by `provider`."""
     response = if_object(data.get("response_metadata"))
-    found = origin
-    if ours := if_object(if_object(response.get(OURS)).get("origin")):
+    answered_by = origin
+    if own_origin := if_object(if_object(response.get(OURS)).get("origin")):
         try:
-            found = msgspec.convert(ours, Origin)
+            answered_by = msgspec.convert(own_origin, Origin)
         except ValueError:  # half a character of UTF-16 is no ValidationError
-            ours = {}
-    if not ours and signer is not None:
+            own_origin = {}
+    if not own_origin and signer is not None:
         model = if_text(response.get("model_name")) or if_text(response.get("model"))
-        found = Origin(
+        answered_by = Origin(
             signer, served_model=model or None, response_id=if_text(response.get("id")) or None
         )
     reason = next(
@@ -112,7 +114,7 @@ def load_response(
         ),
         None,
     )
-    return found, _REASONS.get(if_text(reason).lower())
+    return answered_by, _REASONS.get(if_text(reason).lower())
 
 
 def dump_response(origin: Origin | None, reason: FinishReason | None) -> dict[str, Any]:
@@ -154,12 +156,12 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
 
 def foreign(native: Native) -> dict[str, dict[str, Any]]:
     """The fields of other formats in a `native`, where they say something."""
-    held = {
+    by_format = {
         key: filled(if_object(value))
         for key, value in (native or {}).items()
         if key != NAME and NOTES[0] not in key
     }
-    return {key: value for key, value in held.items() if value}
+    return {key: value for key, value in by_format.items() if value}
 
 
 def load_extra(extra: Any) -> Extra | None:
@@ -192,9 +194,9 @@ def load_usage(value: Any) -> tuple[Usage | None, dict[str, Any]]:
         if key not in written:
             more[key] = value
         elif isinstance(value, dict) and (
-            left := {k: v for k, v in if_object(value).items() if k not in written[key]}
+            extra_counts := {k: v for k, v in if_object(value).items() if k not in written[key]}
         ):
-            more[key] = left
+            more[key] = extra_counts
     return usage, more
 
 
@@ -218,9 +220,12 @@ def dump_usage(usage: Usage, more: Mapping[str, Any]) -> dict[str, Any]:
 _MISSING = object()
 
 
-def is_usual(it: Opened, role: Role) -> bool:
+def is_usual(opened_message: Opened, role: Role) -> bool:
     """Whether the fields of a message are known to come back as they are, but for `response_metadata`; any other is written to see."""
-    data, usual = it.data, defaults(it.type, it.form.get("wrap", "dict"))
+    data, usual = (
+        opened_message.data,
+        defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
+    )
     kwargs = data.get("additional_kwargs", {})
     if (
         not isinstance(data.get("content"), str)
@@ -232,7 +237,7 @@ def is_usual(it: Opened, role: Role) -> bool:
         return True
     calls, usage = data.get("tool_calls"), data.get("usage_metadata")
     return (
-        base_type(it.type) == "ai"
+        base_type(opened_message.type) == "ai"
         and isinstance(calls, list)
         and all(map(_is_usual_call, cast("list[Any]", calls)))
         and data.get("invalid_tool_calls") == []
@@ -247,12 +252,15 @@ def is_usual(it: Opened, role: Role) -> bool:
     )
 
 
-def is_usual_result(it: Opened) -> bool:
+def is_usual_result(opened_message: Opened) -> bool:
     """The same of a result."""
-    data, usual = it.data, defaults(it.type, it.form.get("wrap", "dict"))
+    data, usual = (
+        opened_message.data,
+        defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
+    )
     name, kwargs = data.get("name"), data.get("additional_kwargs", {})
     return (
-        base_type(it.type) == "tool"
+        base_type(opened_message.type) == "tool"
         and isinstance(data.get("content"), str)
         and isinstance(kwargs, dict)
         and _is_usual_extra(kwargs, "turn", "id")
@@ -263,13 +271,13 @@ def is_usual_result(it: Opened) -> bool:
     )
 
 
-def _is_usual_extra(kwargs: Any, *known: str) -> bool:
+def _is_usual_extra(kwargs: Any, *names: str) -> bool:
     """Whether what LangChain has no field for is nothing, or texts under these names."""
     if OURS not in kwargs:
         return True
-    ours = if_object(kwargs[OURS])
-    return bool(ours) and all(
-        key in known and isinstance(each, str) and each for key, each in ours.items()
+    own_fields = if_object(kwargs[OURS])
+    return bool(own_fields) and all(
+        key in names and isinstance(field, str) and field for key, field in own_fields.items()
     )
 
 
@@ -284,8 +292,8 @@ def _is_usual_call(call: Any) -> bool:
 
 
 def _is_usual_usage(usage: Any) -> bool:
-    found, more = load_usage(usage)
-    return found is not None and dump_usage(found, more) == usage
+    usage_read, more = load_usage(usage)
+    return usage_read is not None and dump_usage(usage_read, more) == usage
 
 
 def exactly(
@@ -296,7 +304,7 @@ def exactly(
 ) -> Native:
     """`native` with a note of the fields that neutral ones do not give back as they were. `again`: the message that they give."""
     inner = if_object(again.get("data")) or if_object(again.get("kwargs")) or again
-    differ = {key: each for key, each in data.items() if inner.get(key, _MISSING) != each}
+    differ = {key: field for key, field in data.items() if inner.get(key, _MISSING) != field}
     dropped = [key for key in inner if key not in data]
     return {
         **(native or {}),
@@ -321,7 +329,7 @@ def as_was(
 
 def _digest(value: Message | ToolResultPart) -> str:
     substance: Any = (
-        [each for each in value.content if not isinstance(each, MarkPart)]
+        [piece for piece in value.content if not isinstance(piece, MarkPart)]
         if isinstance(value, Message)
         else (value.id, value.result, value.is_error)
     )

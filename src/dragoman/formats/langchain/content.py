@@ -64,21 +64,21 @@ def load_content(
             f"{where}.content must be a string or a list of strings and content blocks"
         )
     blocks = cast("list[Any]", content)
-    for place, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if not isinstance(block, str | dict):
             raise HistoryError(
-                f"{where}.content[{place}] must be a string or an object, a content block"
+                f"{where}.content[{index}] must be a string or an object, a content block"
             )
     if not blocks or (len(blocks) == 1 and _is_plain(blocks[0])):
         form["content"] = "list"
     noise: dict[str, Any] = {}
-    clean = [_quiet(block, place, noise) for place, block in enumerate(blocks)]
+    clean = [_quiet(block, index, noise) for index, block in enumerate(blocks)]
     if noise:
         form["noise"] = noise
     pieces: list[Content] = []
     for wire, group in groupby(clean, lambda block: _family(block, role, signer)):
         if wire is not None and wire not in (ANTHROPIC, RESPONSES):
-            pieces += _exploded(list(cast("Iterable[Block]", group)), signer)
+            pieces += _load_exploded(list(cast("Iterable[Block]", group)), signer)
         elif wire is None or (wire == ANTHROPIC and signer == "google"):
             pieces += [_load(block, signer) for block in group]
         else:
@@ -91,7 +91,7 @@ def dump_content(
 ) -> Any:
     """Pieces, each with its place in the message → the field `content`. Losses have that place, and no message."""
     blocks: list[Any] = []
-    for wire, group in groupby(pieces, lambda each: _wire(each[1])):
+    for wire, group in groupby(pieces, lambda piece: _wire(piece[1])):
         run = list(group)
         if wire is None:
             blocks += [block for _, piece in run for block in _dump_all(piece)]
@@ -106,14 +106,14 @@ def dump_content(
         return [] if form.get("content") == "list" else ""
     if len(blocks) == 1 and _is_plain(blocks[0]) and form.get("content") != "list":
         return blocks[0]["text"]
-    for place, more in if_object(form.get("noise")).items():
-        at = int(place) if place.isdecimal() else len(blocks)
+    for index, more in if_object(form.get("noise")).items():
+        block_index = int(index) if index.isdecimal() else len(blocks)
         if (
-            at < len(blocks)
-            and isinstance(blocks[at], dict)
-            and blocks[at].get("type") == more.get("type")
+            block_index < len(blocks)
+            and isinstance(blocks[block_index], dict)
+            and blocks[block_index].get("type") == more.get("type")
         ):
-            blocks[at] = {**more, **blocks[at]}
+            blocks[block_index] = {**more, **blocks[block_index]}
     return blocks
 
 
@@ -124,7 +124,7 @@ def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
         return piece.run_by == "provider" or bool(stood)
     if piece.state != "complete":
         return _wire(piece) is not None
-    return _wire(piece) is not None or bool(_kept(piece.native))
+    return _wire(piece) is not None or bool(_foreign_fields(piece.native))
 
 
 def _family(block: Any, role: Role, signer: str | None) -> str | None:
@@ -142,19 +142,19 @@ def _family(block: Any, role: Role, signer: str | None) -> str | None:
     return family(fields, role)
 
 
-def _exploded(blocks: list[Block], signer: str | None) -> Sequence[Content]:
+def _load_exploded(blocks: list[Block], signer: str | None) -> Sequence[Content]:
     pieces = load_exploded(blocks)
     if len(pieces) != 1 or dump_exploded(pieces[0]) != blocks:
         return [_load(block, signer) for block in blocks]
-    return [_noted(pieces[0], **{"as": "exploded"})]
+    return [_note(pieces[0], **{"as": "exploded"})]
 
 
-def _wrapped(block: Block) -> Content | None:
+def _load_wrapped(block: Block) -> Content | None:
     """A provider's block inside a standard one that says no more than it."""
     value = if_object(block.get("value"))
     wire = family(value, Role.MODEL)
     pieces = () if wire is None else _of_wire(wire, [value], Role.MODEL)
-    return _noted(pieces[0], **{"as": "non_standard", "of": wire}) if len(pieces) == 1 else None
+    return _note(pieces[0], **{"as": "non_standard", "of": wire}) if len(pieces) == 1 else None
 
 
 def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
@@ -169,10 +169,10 @@ def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
         pieces and all(isinstance(piece, ThinkingPart) for piece in pieces)
     ):
         return (_whole(blocks[0]),)
-    return tuple([piece if _wire(piece) == wire else _noted(piece, wire=wire) for piece in pieces])
+    return tuple([piece if _wire(piece) == wire else _note(piece, wire=wire) for piece in pieces])
 
 
-def _noted(piece: Content, **form: Any) -> Content:
+def _note(piece: Content, **form: Any) -> Content:
     """The piece, with a note of the block that it was."""
     native = {**(piece.native or {}), **(OWN.with_form(piece.native, **form) or {})}
     return msgspec.structs.replace(piece, native=native)
@@ -191,7 +191,7 @@ def _wire(piece: Content) -> str | None:
         return None
     if isinstance(piece, ToolResultPart) and piece.is_content and piece.run_by == "provider":
         return None
-    if len(_kept(native)) > 1:  # a block of one wire has no place for what another signed
+    if len(_foreign_fields(native)) > 1:  # a block of one wire has no place for what another signed
         return None
     for wire in (ANTHROPIC, RESPONSES):
         if wire in native or wire + NOTES in native:
@@ -211,7 +211,7 @@ def _takes(wire: str, piece: Content) -> bool:
     return True
 
 
-def _quiet(block: Any, place: int, noise: dict[str, Any]) -> Any:
+def _quiet(block: Any, index: int, noise: dict[str, Any]) -> Any:
     """A block without the numbers by which a stream was put together and without fields that say nothing, which are noted."""
     if not isinstance(block, dict):
         return block
@@ -222,7 +222,7 @@ def _quiet(block: Any, place: int, noise: dict[str, Any]) -> Any:
         if key in ("type", "id") or not (key == "index" or value is None)
     }
     if len(quiet) < len(fields):
-        noise[str(place)] = {
+        noise[str(index)] = {
             key: fields[key] for key in fields if key not in quiet or key == "type"
         }
     if quiet.get("type") == "reasoning" and "summary" in quiet:
@@ -236,16 +236,16 @@ def _load(block: Any, signer: str | None) -> Content:
         return (
             TextPart(block, OWN.note(form={"as": "string"}, mark=True)) if block else _whole_text()
         )
-    kind = if_text(block.get("type"))
+    block_type = if_text(block.get("type"))
     piece: Content | None = None
-    if kind == "non_standard":
-        piece = _wrapped(block)
-    elif kind in MEDIA:
-        left, foreign = _extras(block)
-        if (piece := load_media(left)) is not None and foreign:
+    if block_type == "non_standard":
+        piece = _load_wrapped(block)
+    elif block_type in MEDIA:
+        standard, foreign = _extras(block)
+        if (piece := load_media(standard)) is not None and foreign:
             piece = msgspec.structs.replace(piece, native={**foreign, **(piece.native or {})})
-    elif kind in _LOADERS:
-        piece = _LOADERS[kind](block, signer)
+    elif block_type in _LOADERS:
+        piece = _LOADERS[block_type](block, signer)
     return piece if piece is not None and _dump(piece) == block else _whole(block)
 
 
@@ -254,10 +254,10 @@ def _whole_text() -> ProviderPart:
 
 
 def _whole(block: Block) -> ProviderPart:
-    kind = if_text(block.get("type")) or "block"
-    if kind == "non_standard" and (foreign := _foreign(if_object(block.get("value")))):
-        return ProviderPart(if_text(block["value"].get("type")) or kind, foreign)
-    return ProviderPart(kind, OWN.note(block, mark=True))
+    block_type = if_text(block.get("type")) or "block"
+    if block_type == "non_standard" and (foreign := _foreign(if_object(block.get("value")))):
+        return ProviderPart(if_text(block["value"].get("type")) or block_type, foreign)
+    return ProviderPart(block_type, OWN.note(block, mark=True))
 
 
 def _dump_all(piece: Content) -> list[Any]:
@@ -268,79 +268,88 @@ def _dump_all(piece: Content) -> list[Any]:
 
 def _dump(piece: Content) -> Any:
     """A piece → its text or block."""
-    own, form = OWN.fields(piece.native), OWN.form(piece.native)
+    block_fields, form = OWN.fields(piece.native), OWN.form(piece.native)
     if form.get("as") == "non_standard" and form.get("of") in (ANTHROPIC, RESPONSES):
         value = dump_blocks(form["of"], [piece], Role.MODEL, [])
         return {"type": "non_standard", "value": value[0] if value else {}}
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
-        return _with_extras(dump_media(piece), _kept(piece.native))
+        return _with_extras(dump_media(piece), _foreign_fields(piece.native))
     if isinstance(piece, TextPart):
         if form.get("as") == "string":
             return piece.text
-        return _with_extras({**own, "type": "text", "text": piece.text}, _kept(piece.native))
+        return _with_extras(
+            {**block_fields, "type": "text", "text": piece.text}, _foreign_fields(piece.native)
+        )
     if isinstance(piece, ProviderPart):
         if NAME in (piece.native or {}):
-            return own.get("text", "") if form.get("as") == "string" else own
-        return {"type": "non_standard", "value": {"type": piece.kind, OURS: _kept(piece.native)}}
-    return _DUMPERS[type(piece)](piece, own, form)
+            return block_fields.get("text", "") if form.get("as") == "string" else block_fields
+        return {
+            "type": "non_standard",
+            "value": {"type": piece.kind, OURS: _foreign_fields(piece.native)},
+        }
+    return _DUMPERS[type(piece)](piece, block_fields, form)
 
 
 def _load_text(block: Block, _: str | None) -> TextPart | None:
     text = block.get("text")
-    left, foreign = _extras(rest(block, "type", "text"))
-    return TextPart(text, _native(left, {}, foreign)) if isinstance(text, str) and text else None
+    extra_fields, foreign = _extras(rest(block, "type", "text"))
+    return (
+        TextPart(text, _native(extra_fields, {}, foreign))
+        if isinstance(text, str) and text
+        else None
+    )
 
 
 def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
     """The thinking of a standard block, or of Google's; the signature goes to the provider that signed it."""
-    kind = block["type"]
-    field = "reasoning" if kind == "reasoning" else "thinking"
+    block_type = block["type"]
+    field = "reasoning" if block_type == "reasoning" else "thinking"
     text = block.get(field, "")
     if not isinstance(text, str):
         return None
-    left, foreign = _extras(rest(block, "type", field))
-    form: dict[str, Any] = {"as": kind, **({} if field in block else {"text": "absent"})}
+    extra_fields, foreign = _extras(rest(block, "type", field))
+    form: dict[str, Any] = {"as": block_type, **({} if field in block else {"text": "absent"})}
     signature = (
-        if_object(left.get("extras")).get("signature")
-        if kind == "reasoning"
-        else left.get("signature")
+        if_object(extra_fields.get("extras")).get("signature")
+        if block_type == "reasoning"
+        else extra_fields.get("signature")
     )
     if signer in _SIGNED and isinstance(signature, str) and signer not in foreign:
         form["signer"] = signer
         foreign = {**foreign, signer: {_SIGNED[signer]: signature}}
-        if kind == "reasoning":
-            more = rest(left["extras"], "signature")
-            left = {**rest(left, "extras"), **({"extras": more} if more else {})}
+        if block_type == "reasoning":
+            more = rest(extra_fields["extras"], "signature")
+            extra_fields = {**rest(extra_fields, "extras"), **({"extras": more} if more else {})}
         else:
-            left = rest(left, "signature")
-    return ThinkingPart(text, _native(left, form, foreign))
+            extra_fields = rest(extra_fields, "signature")
+    return ThinkingPart(text, _native(extra_fields, form, foreign))
 
 
-def _dump_reasoning(piece: ThinkingPart, own: Block, form: Mapping[str, Any]) -> Block:
-    kind, signer = form.get("as", "reasoning"), form.get("signer")
-    field = "reasoning" if kind == "reasoning" else "thinking"
+def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: Mapping[str, Any]) -> Block:
+    block_type, signer = form.get("as", "reasoning"), form.get("signer")
+    field = "reasoning" if block_type == "reasoning" else "thinking"
     block = {
-        **own,
-        "type": kind,
+        **block_fields,
+        "type": block_type,
         **({} if form.get("text") == "absent" and not piece.text else {field: piece.text}),
     }
-    kept = _kept(piece.native)
+    foreign = _foreign_fields(piece.native)
     if signer in _SIGNED:
-        signature = if_object(kept.pop(signer, None)).get(_SIGNED[signer])
-        if signature is not None and kind == "reasoning":
-            block["extras"] = {**if_object(own.get("extras")), "signature": signature}
+        signature = if_object(foreign.pop(signer, None)).get(_SIGNED[signer])
+        if signature is not None and block_type == "reasoning":
+            block["extras"] = {**if_object(block_fields.get("extras")), "signature": signature}
         elif signature is not None:
             block["signature"] = signature
-    return _with_extras(block, kept)
+    return _with_extras(block, foreign)
 
 
 def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
     id_, name, arguments = block.get("id"), block.get("name"), block.get("args")
     if not isinstance(id_, str) or not isinstance(name, str) or not isinstance(arguments, dict):
         return None
-    left, foreign = _extras(rest(block, "type", "id", "name", "args"))
+    extra_fields, foreign = _extras(rest(block, "type", "id", "name", "args"))
     by_provider = block["type"] == "server_tool_call"
-    native = _native(left, {"as": block["type"]}, foreign)
+    native = _native(extra_fields, {"as": block["type"]}, foreign)
     return ToolCallPart(
         id_,
         name,
@@ -350,67 +359,79 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
     )
 
 
-def _dump_call(piece: ToolCallPart, own: Block, _: Mapping[str, Any]) -> Block:
-    kind = "server_tool_call" if piece.run_by == "provider" else "tool_call"
-    block = {**own, "type": kind, "id": piece.id, "name": piece.name, "args": piece.arguments}
+def _dump_call(piece: ToolCallPart, block_fields: Block, _: Mapping[str, Any]) -> Block:
+    block_type = "server_tool_call" if piece.run_by == "provider" else "tool_call"
+    block = {
+        **block_fields,
+        "type": block_type,
+        "id": piece.id,
+        "name": piece.name,
+        "args": piece.arguments,
+    }
     if piece.state != "complete":
-        block |= {"type": "invalid_tool_call", "args": piece.raw, "error": own.get("error")}
-    return _with_extras(block, _kept(piece.native))
+        block |= {
+            "type": "invalid_tool_call",
+            "args": piece.raw,
+            "error": block_fields.get("error"),
+        }
+    return _with_extras(block, _foreign_fields(piece.native))
 
 
 def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
     id_, status = block.get("tool_call_id"), block.get("status")
     if not isinstance(id_, str) or status not in ("success", "error"):
         return None
-    left, foreign = _extras(rest(block, "type", "tool_call_id", "status", "output"))
+    extra_fields, foreign = _extras(rest(block, "type", "tool_call_id", "status", "output"))
     form = {"as": "server_tool_result", **({} if "output" in block else {"output": "absent"})}
-    native = _native(left, form, foreign)
+    native = _native(extra_fields, form, foreign)
     return ToolResultPart(id_, "", block.get("output"), status == "error", "provider", native)
 
 
-def _dump_result(piece: ToolResultPart, own: Block, form: Mapping[str, Any]) -> Block:
-    block: Block = {**own, "type": "server_tool_result", "tool_call_id": piece.id}
+def _dump_result(piece: ToolResultPart, block_fields: Block, form: Mapping[str, Any]) -> Block:
+    block: Block = {**block_fields, "type": "server_tool_result", "tool_call_id": piece.id}
     block["status"] = "error" if piece.is_error else "success"
     if form.get("output") != "absent" or piece.result is not None:
         block["output"] = (
-            [_dump(each) for each in piece.result] if piece.is_content else piece.result
+            [_dump(part) for part in piece.result] if piece.is_content else piece.result
         )
-    return _with_extras(block, _kept(piece.native))
+    return _with_extras(block, _foreign_fields(piece.native))
 
 
-def _extras(left: Block) -> tuple[Block, dict[str, Any]]:
+def _extras(block_fields: Block) -> tuple[Block, dict[str, Any]]:
     """Fields of a block → those that are LangChain's, and the `native` of other formats that we wrote into its `extras`."""
-    extras = if_object(left.get("extras"))
+    extras = if_object(block_fields.get("extras"))
     if not (foreign := _foreign(extras)):
-        return left, {}
+        return block_fields, {}
     more = rest(extras, OURS)
-    return {**rest(left, "extras"), **({"extras": more} if more else {})}, foreign
+    return {**rest(block_fields, "extras"), **({"extras": more} if more else {})}, foreign
 
 
-def _foreign(held: Mapping[str, Any]) -> dict[str, Any]:
+def _foreign(fields_around: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of other formats, never their notes, which nobody else may write."""
-    fields = if_object(held.get(OURS))
+    fields = if_object(fields_around.get(OURS))
     fine = fields and all(
-        isinstance(each, dict) and NOTES[0] not in key for key, each in fields.items()
+        isinstance(value, dict) and NOTES[0] not in key for key, value in fields.items()
     )
     return fields if fine else {}
 
 
-def _kept(native: Native) -> dict[str, Any]:
+def _foreign_fields(native: Native) -> dict[str, Any]:
     """The fields of other formats of a piece."""
     return {
         key: value for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key
     }
 
 
-def _with_extras(block: Block, kept: Mapping[str, Any]) -> Block:
+def _with_extras(block: Block, foreign: Mapping[str, Any]) -> Block:
     return (
-        {**block, "extras": {**if_object(block.get("extras")), OURS: dict(kept)}} if kept else block
+        {**block, "extras": {**if_object(block.get("extras")), OURS: dict(foreign)}}
+        if foreign
+        else block
     )
 
 
-def _native(left: Block, form: dict[str, Any], foreign: Mapping[str, Any]) -> Native:
-    return {**foreign, **(OWN.note(left, form) or {})} or None
+def _native(extra_fields: Block, form: dict[str, Any], foreign: Mapping[str, Any]) -> Native:
+    return {**foreign, **(OWN.note(extra_fields, form) or {})} or None
 
 
 def _is_plain(block: Any) -> bool:

@@ -24,9 +24,9 @@ __all__ = [
     "TYPES",
     "Opened",
     "base_type",
-    "closed",
+    "close_message",
     "defaults",
-    "opened",
+    "open_message",
     "votes",
 ]
 
@@ -91,7 +91,7 @@ def base_type(type_: str) -> str:
     return _BASE.get(type_, type_)
 
 
-def opened(entry: Any, where: str) -> Opened:
+def open_message(entry: Any, where: str) -> Opened:
     """A message → its type and fields.
 
     Raises:
@@ -133,7 +133,7 @@ def opened(entry: Any, where: str) -> Opened:
     )
 
 
-def closed(
+def close_message(
     type_: str, fields: Mapping[str, Any], form: Mapping[str, Any], version: str | None
 ) -> dict[str, Any]:
     """Type and fields → the message. `version`: what stands around them in any case; `None`: what stood there."""

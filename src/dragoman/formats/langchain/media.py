@@ -34,14 +34,14 @@ _FORMATS = {mime_type: name for name, mime_type in _AUDIO.items()}
 
 def load_media(block: Mapping[str, Any]) -> Media | None:
     """A block → the part that it is; `None` where it is none."""
-    kind = if_text(block.get("type"))
-    if kind == "image_url":
+    block_type = if_text(block.get("type"))
+    if block_type == "image_url":
         return _load_url(block)
-    if kind == "input_audio":
+    if block_type == "input_audio":
         return _load_audio(block)
     if "file" in block:
         return _load_chat_file(block)
-    return _load_source(block) if "source_type" in block else _load_standard(block, kind)
+    return _load_source(block) if "source_type" in block else _load_standard(block, block_type)
 
 
 def dump_media(part: Media) -> Block:
@@ -55,80 +55,80 @@ def _name(extras: Any) -> str | None:
     return if_text(if_object(extras).get("filename")) or None
 
 
-def _load_standard(block: Mapping[str, Any], kind: str) -> Media | None:
+def _load_standard(block: Mapping[str, Any], block_type: str) -> Media | None:
     mime_type, name = if_text(block.get("mime_type")) or None, _name(block.get("extras"))
-    left = rest(block, "type", "mime_type", "base64", "url", "file_id")
+    extra_fields = rest(block, "type", "mime_type", "base64", "url", "file_id")
     if name is not None:
-        left = rest(left, "extras")
+        extra_fields = rest(extra_fields, "extras")
         if more := rest(block["extras"], "filename"):
-            left["extras"] = more
+            extra_fields["extras"] = more
     form: dict[str, Any] = {} if mime_type else {"mime_type": "absent"}
-    media_type = mime_type or _ANY[kind]
-    if kind == "text-plain" and isinstance(text := block.get("text"), str):
-        form["kind"] = kind
+    media_type = mime_type or _ANY[block_type]
+    if block_type == "text-plain" and isinstance(text := block.get("text"), str):
+        form["kind"] = block_type
         return DataPart(
-            _utf8(text), media_type or "", name, OWN.note(rest(left, "text"), form=form)
+            _utf8(text), media_type or "", name, OWN.note(rest(extra_fields, "text"), form=form)
         )
-    if kind != _kind(media_type):
-        form["kind"] = kind
+    if block_type != _kind(media_type):
+        form["kind"] = block_type
     if (data := decoded(block.get("base64"))) is not None and media_type is not None:
-        return DataPart(data, media_type, name, OWN.note(left, form=form))
+        return DataPart(data, media_type, name, OWN.note(extra_fields, form=form))
     if isinstance(url := block.get("url"), str):
-        return LinkPart(url, media_type, name, OWN.note(left, form=form))
+        return LinkPart(url, media_type, name, OWN.note(extra_fields, form=form))
     if isinstance(id_ := block.get("file_id"), str):
-        return FilePart(id_, media_type, name, OWN.note(left, mark=True, form=form))
+        return FilePart(id_, media_type, name, OWN.note(extra_fields, mark=True, form=form))
     return None
 
 
-def _standard(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
-    kind = form.get("kind") or _kind(part.mime_type)
-    block: Block = {**own, "type": kind}
+def _standard(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Block:
+    block_type = form.get("kind") or _kind(part.mime_type)
+    block: Block = {**block_fields, "type": block_type}
     if part.mime_type and form.get("mime_type") != "absent":
         block["mime_type"] = part.mime_type
     if isinstance(part, DataPart):
-        if kind == "text-plain":
+        if block_type == "text-plain":
             block["text"] = part.data.decode(errors="replace")
         else:
             block["base64"] = b64encode(part.data).decode()
     else:
         block |= {"url": part.url} if isinstance(part, LinkPart) else {"file_id": part.id}
     if part.name:
-        block["extras"] = {**if_object(own.get("extras")), "filename": part.name}
+        block["extras"] = {**if_object(block_fields.get("extras")), "filename": part.name}
     return block
 
 
 def _load_source(block: Mapping[str, Any]) -> Media | None:
     """The form before the standard one."""
-    kind, mime_type = if_text(block.get("type")), if_text(block.get("mime_type")) or None
-    media_type = mime_type or _ANY[kind]
-    left = rest(block, "type", "source_type", "mime_type", "data", "url", "id", "text")
+    block_type, mime_type = if_text(block.get("type")), if_text(block.get("mime_type")) or None
+    media_type = mime_type or _ANY[block_type]
+    extra_fields = rest(block, "type", "source_type", "mime_type", "data", "url", "id", "text")
     form: dict[str, Any] = {
         "as": "source",
-        "kind": kind,
+        "kind": block_type,
         **({} if mime_type else {"mime_type": "absent"}),
     }
     match block:
         case {"source_type": "base64", "data": text} if (
             data := decoded(text)
         ) is not None and media_type is not None:
-            return DataPart(data, media_type, None, OWN.note(left, form=form))
+            return DataPart(data, media_type, None, OWN.note(extra_fields, form=form))
         case {"source_type": "text", "text": str(text)}:
             return DataPart(
                 _utf8(text),
                 media_type or "text/plain",
                 None,
-                OWN.note(left, form={**form, "text": True}),
+                OWN.note(extra_fields, form={**form, "text": True}),
             )
         case {"source_type": "url", "url": str(url)}:
-            return LinkPart(url, media_type, None, OWN.note(left, form=form))
+            return LinkPart(url, media_type, None, OWN.note(extra_fields, form=form))
         case {"source_type": "id", "id": str(id_)}:
-            return FilePart(id_, media_type, None, OWN.note(left, mark=True, form=form))
+            return FilePart(id_, media_type, None, OWN.note(extra_fields, mark=True, form=form))
         case _:
             return None
 
 
-def _source(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
-    block = {**own, "type": form.get("kind") or _kind(part.mime_type)}
+def _source(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Block:
+    block = {**block_fields, "type": form.get("kind") or _kind(part.mime_type)}
     if part.mime_type and form.get("mime_type") != "absent":
         block["mime_type"] = part.mime_type
     if isinstance(part, LinkPart):
@@ -142,58 +142,58 @@ def _source(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
 
 def _load_url(block: Mapping[str, Any]) -> Media | None:
     """An image as Chat Completions has it, which may also be the URL alone."""
-    held, left = block.get("image_url"), rest(block, "type", "image_url")
+    image, extra_fields = block.get("image_url"), rest(block, "type", "image_url")
     form: dict[str, Any] = {"as": "image_url"}
-    url = held
-    if isinstance(held, dict):
-        url, inner = if_object(held).get("url"), rest(if_object(held), "url")
-        left = {**left, **({"image_url": inner} if inner else {})}
+    url = image
+    if isinstance(image, dict):
+        url, inner = if_object(image).get("url"), rest(if_object(image), "url")
+        extra_fields = {**extra_fields, **({"image_url": inner} if inner else {})}
     else:
         form["image_url"] = "string"
     if not isinstance(url, str):
         return None
     part = from_url(url)
     if isinstance(part, DataPart):
-        return DataPart(part.data, part.mime_type, None, OWN.note(left, form=form))
-    return LinkPart(url, "image/*", None, OWN.note(left, form=form))
+        return DataPart(part.data, part.mime_type, None, OWN.note(extra_fields, form=form))
+    return LinkPart(url, "image/*", None, OWN.note(extra_fields, form=form))
 
 
-def _image_url(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
+def _image_url(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Block:
     if isinstance(part, FilePart):
-        return _standard(part, own, {})
+        return _standard(part, block_fields, {})
     url = part.url if isinstance(part, LinkPart) else data_url(part)
-    inner = if_object(own.pop("image_url", None))
+    inner = if_object(block_fields.pop("image_url", None))
     return {
-        **own,
+        **block_fields,
         "type": "image_url",
         "image_url": url if "image_url" in form else {**inner, "url": url},
     }
 
 
 def _load_audio(block: Mapping[str, Any]) -> Media | None:
-    held = if_object(block.get("input_audio"))
-    data, name = decoded(held.get("data")), if_text(held.get("format"))
+    audio = if_object(block.get("input_audio"))
+    data, name = decoded(audio.get("data")), if_text(audio.get("format"))
     if data is None or not name:
         return None
     native = OWN.note(rest(block, "type", "input_audio"), form={"as": "input_audio"})
     return DataPart(data, _AUDIO.get(name, f"audio/{name}"), None, native)
 
 
-def _input_audio(part: Media, own: Block, _: Mapping[str, Any]) -> Block:
+def _input_audio(part: Media, block_fields: Block, _: Mapping[str, Any]) -> Block:
     if not isinstance(part, DataPart):
-        return _standard(part, own, {})
+        return _standard(part, block_fields, {})
     format_ = _FORMATS.get(part.mime_type, part.mime_type.rpartition("/")[2])
     data = b64encode(part.data).decode()
-    return {**own, "type": "input_audio", "input_audio": {"data": data, "format": format_}}
+    return {**block_fields, "type": "input_audio", "input_audio": {"data": data, "format": format_}}
 
 
 def _load_chat_file(block: Mapping[str, Any]) -> Media | None:
     """A file as Chat Completions has it."""
-    held, left = if_object(block.get("file")), rest(block, "type", "file")
-    native = OWN.note(left, form={"as": "file"}, mark="file_id" in held)
-    if isinstance(id_ := held.get("file_id"), str):
+    file, extra_fields = if_object(block.get("file")), rest(block, "type", "file")
+    native = OWN.note(extra_fields, form={"as": "file"}, mark="file_id" in file)
+    if isinstance(id_ := file.get("file_id"), str):
         return FilePart(id_, native=native)
-    part = from_url(if_text(held.get("file_data")), if_text(held.get("filename")) or None)
+    part = from_url(if_text(file.get("file_data")), if_text(file.get("filename")) or None)
     return (
         DataPart(part.data, part.mime_type, part.name, native)
         if isinstance(part, DataPart)
@@ -201,14 +201,14 @@ def _load_chat_file(block: Mapping[str, Any]) -> Media | None:
     )
 
 
-def _chat_file(part: Media, own: Block, _: Mapping[str, Any]) -> Block:
+def _chat_file(part: Media, block_fields: Block, _: Mapping[str, Any]) -> Block:
     if isinstance(part, LinkPart):
-        return _standard(part, own, {})
-    held = {"file_id": part.id} if isinstance(part, FilePart) else {"file_data": data_url(part)}
+        return _standard(part, block_fields, {})
+    file = {"file_id": part.id} if isinstance(part, FilePart) else {"file_data": data_url(part)}
     return {
-        **own,
+        **block_fields,
         "type": "file",
-        "file": {**held, **({"filename": part.name} if part.name else {})},
+        "file": {**file, **({"filename": part.name} if part.name else {})},
     }
 
 
@@ -221,8 +221,8 @@ _FORMS: Mapping[str, Callable[[Media, Block, Mapping[str, Any]], Block]] = {
 
 
 def _kind(mime_type: str | None) -> str:
-    kind = (mime_type or "").partition("/")[0]
-    return kind if kind in ("image", "audio", "video") else "file"
+    main_type = (mime_type or "").partition("/")[0]
+    return main_type if main_type in ("image", "audio", "video") else "file"
 
 
 def _utf8(text: str) -> bytes:

@@ -57,9 +57,9 @@ from dragoman.formats.langchain.envelope import (
     TYPES,
     Opened,
     base_type,
-    closed,
+    close_message,
     defaults,
-    opened,
+    open_message,
 )
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
@@ -74,13 +74,13 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
         message.created_at, message.own_metadata, message.turn, native=foreign(message.native)
     )
     results = [
-        at
-        for at, piece in enumerate(message.content)
+        index
+        for index, piece in enumerate(message.content)
         if isinstance(piece, ToolResultPart) and not in_content(piece)
     ]
-    for at, piece in enumerate(message.content):
-        if not isinstance(piece, MarkPart) and at not in results:
-            content.append((at, piece))
+    for index, piece in enumerate(message.content):
+        if not isinstance(piece, MarkPart) and index not in results:
+            content.append((index, piece))
     marks = [piece for piece in message.content if isinstance(piece, MarkPart)]
     out = [
         dump_remove(mark, version)
@@ -93,24 +93,26 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
         and (not out or "alone" in OWN.form(marks[0].native))
     )
     tools: list[dict[str, Any]] = []
-    for at in results:
-        if any(place < at for place, _ in content):
+    for index in results:
+        if any(part_index < index for part_index, _ in content):
             losses.append(
                 Loss(
                     None,
-                    at,
+                    index,
                     Lost.order,
                     "LangChain's results are messages of their own, before what follows",
                 )
             )
         about = (
             msgspec.structs.replace(extra, id=message.id, native={})
-            if not content and at == results[0]
+            if not content and index == results[0]
             else Extra()
         )
         lost: list[Loss] = []
-        tools.append(dump_result(cast("ToolResultPart", message.content[at]), about, lost, version))
-        losses += [msgspec.structs.replace(loss, part=at) for loss in lost]
+        tools.append(
+            dump_result(cast("ToolResultPart", message.content[index]), about, lost, version)
+        )
+        losses += [msgspec.structs.replace(loss, part=index) for loss in lost]
     if not content and (tools or alone):
         return [*tools, *out]
     main = _dump_main(message, content, extra, losses, version)
@@ -118,7 +120,7 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
 
 
 def dump_remove(mark: MarkPart, version: str | None) -> dict[str, Any]:
-    return closed(REMOVE, OWN.fields(mark.native), OWN.form(mark.native), version)
+    return close_message(REMOVE, OWN.fields(mark.native), OWN.form(mark.native), version)
 
 
 def _dump_main(
@@ -145,18 +147,18 @@ def _dump_main(
         ):
             fields["response_metadata"] = response
     else:
-        for at, piece in pieces:
+        for index, piece in pieces:
             if isinstance(piece, ToolCallPart):
                 losses.append(
-                    Loss(None, at, Lost.tool_call, "LangChain takes calls from the model alone")
+                    Loss(None, index, Lost.tool_call, "LangChain takes calls from the model alone")
                 )
-        pieces = [each for each in pieces if not isinstance(each[1], ToolCallPart)]
-    if ours := dump_extra(extra):
-        kwargs[OURS] = ours
+        pieces = [piece for piece in pieces if not isinstance(piece[1], ToolCallPart)]
+    if own_fields := dump_extra(extra):
+        kwargs[OURS] = own_fields
     if kwargs:
         fields["additional_kwargs"] = kwargs
     fields["content"] = dump_content(pieces, message.role, form, losses)
-    return closed(type_, as_was(message, fields, form), form, version)
+    return close_message(type_, as_was(message, fields, form), form, version)
 
 
 def _apart(
@@ -166,23 +168,27 @@ def _apart(
     calls: list[ToolCallPart] = []
     content: list[tuple[int, Content]] = []
     placed = [
-        at for at, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)
+        index for index, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)
     ]
     last = max(
         placed, default=-1
     )  # calls before it stand in the content too, or they would be read behind it
-    for at, piece in pieces:
-        how = OWN.form(piece.native).get("as")
-        if isinstance(piece, ThinkingPart) and how == THINKING and THINKING not in kwargs:
+    for index, piece in pieces:
+        form_name = OWN.form(piece.native).get("as")
+        if isinstance(piece, ThinkingPart) and form_name == THINKING and THINKING not in kwargs:
             kwargs[THINKING] = piece.text
-        elif isinstance(piece, ToolCallPart) and how == "function_call" and how not in kwargs:
+        elif (
+            isinstance(piece, ToolCallPart)
+            and form_name == "function_call"
+            and form_name not in kwargs
+        ):
             kwargs["function_call"] = dump_function_call(piece)
         elif isinstance(piece, ToolCallPart) and piece.run_by != "provider":
             calls.append(piece)
-            if in_content(piece) or (at < last and piece.state == "complete"):
-                content.append((at, piece))
+            if in_content(piece) or (index < last and piece.state == "complete"):
+                content.append((index, piece))
         else:
-            content.append((at, piece))
+            content.append((index, piece))
     return content, calls
 
 
@@ -198,10 +204,13 @@ def dump_result(
         fields["name"] = part.name
     if part.is_error:
         fields["status"] = "error"
-    if ours := dump_extra(
+    if own_fields := dump_extra(
         msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))
     ):
-        fields["additional_kwargs"] = {**if_object(fields.get("additional_kwargs")), OURS: ours}
+        fields["additional_kwargs"] = {
+            **if_object(fields.get("additional_kwargs")),
+            OURS: own_fields,
+        }
     if part.is_content:
         pieces = list(enumerate(cast("tuple[Content, ...]", part.result)))
         fields["content"] = dump_content(pieces, Role.USER, {**form, "content": "list"}, losses)
@@ -209,7 +218,7 @@ def dump_result(
         fields["content"] = cast("list[Any]", result)
     else:
         fields["content"] = text_or_json(part.result)
-    return closed(type_, as_was(part, fields, form), form, version)
+    return close_message(type_, as_was(part, fields, form), form, version)
 
 
 _CHAT_ROLES = {
@@ -280,9 +289,9 @@ class _Reader:
 
     def read(self, entry: Any, where: str) -> None:
         """A message."""
-        it = opened(entry, where)
-        if base_type(it.type) in ("tool", "function"):
-            part, extra = self._result(it, where)
+        opened_message = open_message(entry, where)
+        if base_type(opened_message.type) in ("tool", "function"):
+            part, extra = self._result(opened_message, where)
             about = (
                 None if extra is None else msgspec.structs.replace(extra, denied=False, native={})
             )
@@ -291,10 +300,10 @@ class _Reader:
                 self._about = about
             self._results.append(part)
             return
-        if base_type(it.type) == REMOVE:
-            self._remove(it)
+        if base_type(opened_message.type) == REMOVE:
+            self._remove(opened_message)
             return
-        message = _load(it, where, self._origin)
+        message = _load(opened_message, where, self._origin)
         self._end_results()
         self._out.append(message)
         for piece in message.content:
@@ -308,11 +317,11 @@ class _Reader:
         self._end_results()
         return self._out
 
-    def _remove(self, it: Opened) -> None:
+    def _remove(self, opened_message: Opened) -> None:
         """A message that says which one to remove: a mark behind the message before it."""
         self._end_results()
-        form, own = _own(it)
-        fields = {**own, "content": it.data.get("content", "")}
+        form, extra_fields = _own(opened_message)
+        fields = {**extra_fields, "content": opened_message.data.get("content", "")}
         if self._out:
             mark = MarkPart(REMOVE, OWN.note(fields, form))
             self._out[-1] = self._out[-1].replace(content=(*self._out[-1].content, mark))
@@ -320,25 +329,25 @@ class _Reader:
             mark = MarkPart(REMOVE, OWN.note(fields, {**form, "alone": True}))
             self._out.append(Message(Role.USER, (mark,)))
 
-    def _result(self, it: Opened, where: str) -> tuple[ToolResultPart, Extra | None]:
-        form, own = _own(it)
-        name = own.pop("name", None)
-        if base_type(it.type) == "function":
+    def _result(self, opened_message: Opened, where: str) -> tuple[ToolResultPart, Extra | None]:
+        form, extra_fields = _own(opened_message)
+        name = extra_fields.pop("name", None)
+        if base_type(opened_message.type) == "function":
             id_ = self._functions.get(if_text(name), "")
         else:
-            id_ = own.pop("tool_call_id", None)
+            id_ = extra_fields.pop("tool_call_id", None)
         if not isinstance(id_, str):
             raise _NoCall(
                 f"{where}.tool_call_id must be a string, the id of the call that was answered"
             )
         if not isinstance(name, str) or not name:
             if name is not None:
-                own["name"] = name
+                extra_fields["name"] = name
             name, form["name"] = self._names.get(id_, ""), "absent"
-        if is_error := own.get("status") == "error":
-            del own["status"]
-        extra = _pop_extra(own)
-        content = it.data.get("content", "")
+        if is_error := extra_fields.get("status") == "error":
+            del extra_fields["status"]
+        extra = _pop_extra(extra_fields)
+        content = opened_message.data.get("content", "")
         result: Any = content
         if isinstance(content, list):
             parts = load_content(cast("Any", content), Role.USER, None, form, where)
@@ -352,17 +361,19 @@ class _Reader:
             )
         if isinstance(result, list):
             form["content"] = "raw"
-        native = OWN.note(own, form)
+        native = OWN.note(extra_fields, form)
         native = {**({} if extra is None else extra.native), **(native or {})} or None
         part = ToolResultPart(
             id_, name, result, is_error, native=native, denied=extra is not None and extra.denied
         )
-        if is_usual_result(it):
+        if is_usual_result(opened_message):
             return part, extra
         again = dump_result(part, extra or Extra(), [], None)
-        entry = _entry(it, form)
+        entry = _entry(opened_message, form)
         if again != entry:
-            part = msgspec.structs.replace(part, native=exactly(part, native, again, it.data))
+            part = msgspec.structs.replace(
+                part, native=exactly(part, native, again, opened_message.data)
+            )
         return part, extra
 
     def _end_results(self) -> None:
@@ -383,71 +394,82 @@ def _fault(error: HistoryError) -> str | None:
     return field.partition("[")[0] if dot else None
 
 
-def _own(it: Opened) -> tuple[dict[str, Any], dict[str, Any]]:
+def _own(opened_message: Opened) -> tuple[dict[str, Any], dict[str, Any]]:
     """The form of a message, and its fields that say something, without its content."""
-    form, usual = dict(it.form), defaults(it.type, it.form.get("wrap", "dict"))
-    if it.type not in ROLES and it.type != "tool":
-        form["type"] = it.type
-    if absent := [key for key in usual if key not in it.data]:
+    form, usual = (
+        dict(opened_message.form),
+        defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
+    )
+    if opened_message.type not in ROLES and opened_message.type != "tool":
+        form["type"] = opened_message.type
+    if absent := [key for key in usual if key not in opened_message.data]:
         form["absent"] = absent
-    own = {
+    extra_fields = {
         key: value
-        for key, value in it.data.items()
+        for key, value in opened_message.data.items()
         if usual.get(key, _MISSING) != value and key != "content"
     }
-    return form, own
+    return form, extra_fields
 
 
-def _entry(it: Opened, form: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(opened_message: Opened, form: Mapping[str, Any]) -> dict[str, Any]:
     """The message as it came."""
-    fields = closed(
-        it.type, {}, {**form, "absent": list(defaults(it.type, form.get("wrap", "dict")))}, None
+    fields = close_message(
+        opened_message.type,
+        {},
+        {**form, "absent": list(defaults(opened_message.type, form.get("wrap", "dict")))},
+        None,
     )
     if form.get("wrap") == "plain":
-        return {**fields, **it.data}
-    return {**fields, "kwargs" if form.get("wrap") == "constructor" else "data": it.data}
+        return {**fields, **opened_message.data}
+    return {
+        **fields,
+        "kwargs" if form.get("wrap") == "constructor" else "data": opened_message.data,
+    }
 
 
-def _load(it: Opened, where: str, origin: Origin | None) -> Message:
+def _load(opened_message: Opened, where: str, origin: Origin | None) -> Message:
     """A message that is no result."""
-    type_ = base_type(it.type)
-    form, own = _own(it)
-    id_ = own.pop("id") if if_text(own.get("id")) else None
-    role = ROLES.get(type_) or _CHAT_ROLES.get(if_text(own.get("role")).lower(), Role.USER)
-    extra = _pop_extra(own)
+    type_ = base_type(opened_message.type)
+    form, extra_fields = _own(opened_message)
+    id_ = extra_fields.pop("id") if if_text(extra_fields.get("id")) else None
+    role = ROLES.get(type_) or _CHAT_ROLES.get(if_text(extra_fields.get("role")).lower(), Role.USER)
+    extra = _pop_extra(extra_fields)
     about: dict[str, Any] = {} if extra is None else msgspec.structs.asdict(extra)
-    held = about.pop("native", {})
+    foreign = about.pop("native", {})
     about = rest(about, "id", "denied")
-    usual = is_usual(it, role)
-    signer = provider(it.data) if role is Role.MODEL else None
-    content = load_content(it.data.get("content", ""), role, signer, form, where)
+    usual = is_usual(opened_message, role)
+    signer = provider(opened_message.data) if role is Role.MODEL else None
+    content = load_content(opened_message.data.get("content", ""), role, signer, form, where)
     if role is Role.MODEL:
-        content = _load_kwargs(own, load_calls(it.data, content, where), where)
-        own = rest(own, "tool_calls", "invalid_tool_calls")
-        found, reason = load_response(it.data, origin, signer)
-        about |= {"origin": found, "finish_reason": reason}
-        usage, more = load_usage(own.get("usage_metadata"))
+        content = _load_kwargs(extra_fields, load_calls(opened_message.data, content, where), where)
+        extra_fields = rest(extra_fields, "tool_calls", "invalid_tool_calls")
+        answered_by, reason = load_response(opened_message.data, origin, signer)
+        about |= {"origin": answered_by, "finish_reason": reason}
+        usage, more = load_usage(extra_fields.get("usage_metadata"))
         if usage is not None:
             about["usage"] = usage
-            own = rest(own, "usage_metadata")
+            extra_fields = rest(extra_fields, "usage_metadata")
             if more:
                 form["usage"] = more
-        response = dump_response(found, reason)
-        if response == own.get("response_metadata", {}):
-            own.pop("response_metadata", None)
-        elif "response_metadata" not in own:
+        response = dump_response(answered_by, reason)
+        if response == extra_fields.get("response_metadata", {}):
+            extra_fields.pop("response_metadata", None)
+        elif "response_metadata" not in extra_fields:
             usual = False
-    native = {**held, **(OWN.note(own, form) or {})} or None
-    message = Message(role, _named(content), id_, native=native, **about)
+    native = {**foreign, **(OWN.note(extra_fields, form) or {})} or None
+    message = Message(role, _name_results(content), id_, native=native, **about)
     if usual:
         return message
-    again, entry = dump_message(message, [], None), _entry(it, form)
+    again, entry = dump_message(message, [], None), _entry(opened_message, form)
     if again == [entry]:
         return message
-    return message.replace(native=exactly(message, native, again[0] if again else {}, it.data))
+    return message.replace(
+        native=exactly(message, native, again[0] if again else {}, opened_message.data)
+    )
 
 
-def _named(content: Sequence[Content]) -> tuple[Content, ...]:
+def _name_results(content: Sequence[Content]) -> tuple[Content, ...]:
     """The content, in which results of tools that the provider ran have the names of their calls; their blocks have none."""
     names = {piece.id: piece.name for piece in content if isinstance(piece, ToolCallPart)}
     return tuple(
@@ -460,9 +482,9 @@ def _named(content: Sequence[Content]) -> tuple[Content, ...]:
     )
 
 
-def _load_kwargs(own: dict[str, Any], content: list[Content], where: str) -> list[Content]:
-    """The content with what `additional_kwargs` has of it, which is taken out of `own`."""
-    extra = if_object(own.get("additional_kwargs"))
+def _load_kwargs(extra_fields: dict[str, Any], content: list[Content], where: str) -> list[Content]:
+    """The content with what `additional_kwargs` has of it, which is taken out of `extra_fields`."""
+    extra = if_object(extra_fields.get("additional_kwargs"))
     thinking = extra.get(THINKING)
     if (
         isinstance(thinking, str)
@@ -474,23 +496,23 @@ def _load_kwargs(own: dict[str, Any], content: list[Content], where: str) -> lis
     if (call := load_function_call(extra.get("function_call"), where)) is not None:
         content = [*content, call]
         extra = rest(extra, "function_call")
-    _set_kwargs(own, extra)
+    _set_kwargs(extra_fields, extra)
     return content
 
 
-def _pop_extra(own: dict[str, Any]) -> Extra | None:
-    extra = if_object(own.get("additional_kwargs"))
-    found = load_extra(extra.get(OURS)) if OURS in extra else None
-    if found is not None:
-        _set_kwargs(own, rest(extra, OURS))
-    return found
+def _pop_extra(extra_fields: dict[str, Any]) -> Extra | None:
+    extra = if_object(extra_fields.get("additional_kwargs"))
+    extra_read = load_extra(extra.get(OURS)) if OURS in extra else None
+    if extra_read is not None:
+        _set_kwargs(extra_fields, rest(extra, OURS))
+    return extra_read
 
 
-def _set_kwargs(own: dict[str, Any], extra: dict[str, Any]) -> None:
+def _set_kwargs(extra_fields: dict[str, Any], extra: dict[str, Any]) -> None:
     if extra:
-        own["additional_kwargs"] = extra
-    elif isinstance(own.get("additional_kwargs"), dict):
-        del own["additional_kwargs"]
+        extra_fields["additional_kwargs"] = extra
+    elif isinstance(extra_fields.get("additional_kwargs"), dict):
+        del extra_fields["additional_kwargs"]
 
 
 def _is_result(part: Content) -> bool:

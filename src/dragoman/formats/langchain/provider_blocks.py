@@ -41,8 +41,8 @@ _OF_ITEM = ("id", "phase")
 
 def family(block: Mapping[str, Any], role: Role) -> str | None:
     """The wire whose block it is; `None`: LangChain's own, or nobody's."""
-    kind = if_text(block.get("type"))
-    if kind in (
+    block_type = if_text(block.get("type"))
+    if block_type in (
         "thinking",
         "redacted_thinking",
         "tool_use",
@@ -51,35 +51,35 @@ def family(block: Mapping[str, Any], role: Role) -> str | None:
         "document",
     ):
         return ANTHROPIC
-    if kind == "compaction":
+    if block_type == "compaction":
         return ANTHROPIC if "content" in block else RESPONSES
-    if kind in (
+    if block_type in (
         "container_upload",
         "search_result",
         "tool_addition",
         "tool_removal",
-    ) or kind.endswith("tool_result"):
-        return None if kind == "server_tool_result" else ANTHROPIC
-    if kind == "image":
+    ) or block_type.endswith("tool_result"):
+        return None if block_type == "server_tool_result" else ANTHROPIC
+    if block_type == "image":
         return ANTHROPIC if isinstance(block.get("source"), dict) else None
-    if kind == "text" and ("citations" in block or "cache_control" in block):
+    if block_type == "text" and ("citations" in block or "cache_control" in block):
         return ANTHROPIC
     if role is not Role.MODEL:
-        return RESPONSES if kind in ("input_text", "input_image", "input_file") else None
-    if kind in _TEXTS:
+        return RESPONSES if block_type in ("input_text", "input_image", "input_file") else None
+    if block_type in _TEXTS:
         return (
             RESPONSES
             if if_text(block.get("id"))
-            and set(block) <= {"type", kind, "annotations", "logprobs", *_OF_ITEM}
+            and set(block) <= {"type", block_type, "annotations", "logprobs", *_OF_ITEM}
             else None
         )
-    if kind == "reasoning":
+    if block_type == "reasoning":
         return (
             RESPONSES
             if "summary" in block or ("content" in block and "reasoning" not in block)
             else None
         )
-    return RESPONSES if kind in _ITEMS else None
+    return RESPONSES if block_type in _ITEMS else None
 
 
 def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content, ...]:
@@ -148,28 +148,30 @@ def dump_exploded(piece: Content) -> list[Block]:
     texts = [piece.get("text", "") for piece in if_objects(item.get("summary"))]
     if not texts:
         return [{**common, **({"extras": more} if more else {})}]
-    return [{**common, **({} if at else more), "reasoning": text} for at, text in enumerate(texts)]
+    return [
+        {**common, **({} if index else more), "reasoning": text} for index, text in enumerate(texts)
+    ]
 
 
 def _items(blocks: Sequence[Block]) -> list[Block]:
     items: list[Block] = []
     for block in blocks:
-        kind = if_text(block.get("type"))
-        if kind not in _TEXTS:
+        block_type = if_text(block.get("type"))
+        if block_type not in _TEXTS:
             items.append(block)
             continue
         about = {key: block[key] for key in _OF_ITEM if key in block}
-        held = {**rest(block, *_OF_ITEM), "type": _TEXTS[kind]}
+        item_block = {**rest(block, *_OF_ITEM), "type": _TEXTS[block_type]}
         before = items[-1] if items else {}
         if before.get("type") == "message" and "id" in about and before.get("id") == about["id"]:
-            before["content"].append(held)
+            before["content"].append(item_block)
             continue
         item = {
             "type": "message",
             "role": "assistant",
             "status": "completed",
             **about,
-            "content": [held],
+            "content": [item_block],
         }
         items.append(item)
     return items

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.codec.json_values import if_object, if_text, text_or_json
 from dragoman.codec.media import ELSEWHERE, Media, as_text, guessed, label, text_of
 from dragoman.codec.replay import kind_of
-from dragoman.formats.pydantic_ai.own import NAME, OWN, applied, as_read
+from dragoman.formats.pydantic_ai.own import NAME, OWN, apply_notes, note_as_read
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -30,7 +30,7 @@ __all__ = [
     "dump_binary",
     "dump_item",
     "holder",
-    "kept",
+    "keep_whole",
     "load_binary",
     "load_file",
     "load_item",
@@ -52,29 +52,29 @@ _STANDARD = "standard"
 def load_item(item: Any) -> Content:
     """An item of a user's content → its piece. What is not known is kept whole."""
     if isinstance(item, str):
-        return TextPart(item) if item else kept(MarkPart("text"), item)
+        return TextPart(item) if item else keep_whole(MarkPart("text"), item)
     fields = if_object(item)
-    kind = if_text(fields.get("kind"))
-    if kind in ("text-content", "structured-content"):
+    item_kind = if_text(fields.get("kind"))
+    if item_kind in ("text-content", "structured-content"):
         text = if_text(fields.get("content")) or (
             "value" in fields and text_or_json(fields["value"])
         )
         return (
-            _read(TextPart(text, OWN.note(form={"kind": kind})), fields)
+            _read(TextPart(text, OWN.note(form={"kind": item_kind})), fields)
             if text
-            else kept(MarkPart(kind), item)
+            else keep_whole(MarkPart(item_kind), item)
         )
-    if kind == "cache-point":
-        return kept(MarkPart(kind), item)
-    return load_file(fields) or kept(ProviderPart(kind or "content"), item)
+    if item_kind == "cache-point":
+        return keep_whole(MarkPart(item_kind), item)
+    return load_file(fields) or keep_whole(ProviderPart(item_kind or "content"), item)
 
 
 def load_file(fields: Mapping[str, Any]) -> DataPart | LinkPart | FilePart | None:
     """An item that is a file → its part; `None` where it is none, or not of the documented shape."""
-    kind = if_text(fields.get("kind"))
-    if kind in _LINKS and isinstance(fields.get("url"), str):
+    item_kind = if_text(fields.get("kind"))
+    if item_kind in _LINKS and isinstance(fields.get("url"), str):
         return _read(LinkPart(fields["url"], if_text(fields.get("media_type")) or None), fields)
-    if kind == "uploaded-file" and isinstance(fields.get("file_id"), str):
+    if item_kind == "uploaded-file" and isinstance(fields.get("file_id"), str):
         wire = _HOLDERS.get(if_text(fields.get("provider_name")))
         native: Native = {wire: {}} if wire else None
         return _read(
@@ -104,44 +104,50 @@ def load_binary(fields: Mapping[str, Any]) -> DataPart | None:
 def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
     """A piece → the item of a content; `None`: a file that none of the library's providers holds."""
     if isinstance(piece, TextPart):
-        kind = OWN.form(piece.native).get("kind")
-        return applied(piece.native, {"content": piece.text, "kind": kind}) if kind else piece.text
+        item_kind = OWN.form(piece.native).get("kind")
+        return (
+            apply_notes(piece.native, {"content": piece.text, "kind": item_kind})
+            if item_kind
+            else piece.text
+        )
     if isinstance(piece, DataPart):
         return dump_binary(piece)
     if isinstance(piece, LinkPart):
         mime_type = piece.mime_type or guessed(piece.url) or ""
-        kind = next(kind for kind, begins in _LINKS.items() if mime_type.startswith(begins))
-        return applied(
-            piece.native, {"url": piece.url, "media_type": piece.mime_type, "kind": kind}
+        item_kind = next(
+            item_kind for item_kind, begins in _LINKS.items() if mime_type.startswith(begins)
+        )
+        return apply_notes(
+            piece.native, {"url": piece.url, "media_type": piece.mime_type, "kind": item_kind}
         )
     if (holding := holder(piece)) is None:
         return None
     media_type = {"media_type": piece.mime_type} if piece.mime_type else {}
-    made = {"file_id": piece.id, "provider_name": holding, **media_type, "kind": "uploaded-file"}
-    return applied(piece.native, made)
+    written = {"file_id": piece.id, "provider_name": holding, **media_type, "kind": "uploaded-file"}
+    return apply_notes(piece.native, written)
 
 
 def dump_binary(piece: DataPart) -> dict[str, Any]:
     """A file by its bytes → its object."""
     encode = b64encode if OWN.form(piece.native).get("base64") == _STANDARD else urlsafe_b64encode
-    made = {"data": encode(piece.data).decode(), "media_type": piece.mime_type, "kind": "binary"}
-    return applied(piece.native, made)
+    written = {"data": encode(piece.data).decode(), "media_type": piece.mime_type, "kind": "binary"}
+    return apply_notes(piece.native, written)
 
 
 def holder(piece: FilePart) -> str | None:
     """The provider that holds a file; `None`: it is not one that the library knows."""
     named = OWN.fields(piece.native).get("provider_name")
-    known = (name for name, wire in _HOLDERS.items() if wire in (piece.native or {}))
-    return next(known, named if isinstance(named, str) else None)
+    holders = (name for name, wire in _HOLDERS.items() if wire in (piece.native or {}))
+    return next(holders, named if isinstance(named, str) else None)
 
 
-def kept(piece: Any, item: Any) -> Any:
+def keep_whole(piece: Any, item: Any) -> Any:
     """A piece that keeps all that it was read from."""
     return type(piece)(piece.kind, {f"{NAME}:notes": {"whole": [item]}})
 
 
 def _read(piece: Any, fields: Mapping[str, Any]) -> Any:
-    return as_read(piece, fields, if_object(dump_item(piece)))
+    return note_as_read(piece, fields, if_object(dump_item(piece)))
 
 
 def _decoded(text: str) -> tuple[bytes | None, dict[str, str]]:
@@ -171,25 +177,27 @@ class Sent(msgspec.Struct, frozen=True):
     names: Mapping[str, str]
     """Id of a call → its tool, for results that do not name it."""
 
-    def lose(self, place: int | None, what: Lost, why: str, which: str = "") -> None:
+    def lose(self, part_index: int | None, what: Lost, why: str, which: str = "") -> None:
         """Notes something that is left out or changed; see `Loss`."""
-        self.losses.append(Loss(self.position, place, what, why, which))
+        self.losses.append(Loss(self.position, part_index, what, why, which))
 
-    def misplaced(self, place: int, piece: Content, why: str) -> None:
+    def misplaced(self, part_index: int, piece: Content, why: str) -> None:
         """Notes a piece that has no place in its message."""
-        self.lose(place, kind_of(piece), why)
+        self.lose(part_index, kind_of(piece), why)
 
-    def item(self, place: int, piece: TextPart | Media) -> Any:
+    def item(self, part_index: int, piece: TextPart | Media) -> Any:
         """A text or a file → the item of a content; a text that stands for it where it cannot be held."""
         item = dump_item(piece)
         if item is None:
-            return self.stand_in(place, piece, ELSEWHERE)
+            return self.stand_in(part_index, piece, ELSEWHERE)
         if not isinstance(piece, TextPart) and piece.name and not isinstance(item, str):
-            self.lose(place, Lost.file_name, f"the format knows no name of a file, {piece.name}")
+            self.lose(
+                part_index, Lost.file_name, f"the format knows no name of a file, {piece.name}"
+            )
         return item
 
-    def stand_in(self, place: int, piece: Any, why: str) -> str:
+    def stand_in(self, part_index: int, piece: Any, why: str) -> str:
         """The text that stands for a file that cannot be held."""
         if isinstance(piece, FilePart) or text_of(piece) is None:
-            self.lose(place, kind_of(piece), why, label(piece))
+            self.lose(part_index, kind_of(piece), why, label(piece))
         return as_text(piece)

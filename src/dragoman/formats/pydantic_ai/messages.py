@@ -83,7 +83,7 @@ def dump_messages(
             group.clear()
 
     for position, message in enumerate(messages):
-        sent = Sent(message, position, losses, names)
+        outgoing = Sent(message, position, losses, names)
         if message.role is Role.MODEL:
             close()
             names.update(
@@ -93,11 +93,11 @@ def dump_messages(
                     if isinstance(piece, ToolCallPart)
                 }
             )
-            entries.append(dump_response(sent))
+            entries.append(dump_response(outgoing))
             continue
-        if is_begun(message, [each.message for each in group]):
+        if is_begun(message, [message.message for message in group]):
             close()
-        group.append(sent)
+        group.append(outgoing)
     close()
     return entries
 

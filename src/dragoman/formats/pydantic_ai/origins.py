@@ -75,9 +75,9 @@ _TOLD = ("input_tokens", "output_tokens")
 
 
 def load_origin(
-    response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], given: Origin | None
+    response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], origin: Origin | None
 ) -> Origin | None:
-    """Where a response came from; `given` where it does not name its provider."""
+    """Where a response came from; `origin` where it does not name its provider."""
     name, served = (
         if_text(response.get("provider_name")),
         if_text(response.get("model_name")) or None,
@@ -91,7 +91,7 @@ def load_origin(
         names = [if_text(part.get("provider_name")) for part in parts]
         name = next(filter(None, names), "")
     if not name:
-        return given or (
+        return origin or (
             Origin("", model=model, served_model=served, response_id=id_) if served or id_ else None
         )
     provider = _PROVIDERS.get(name, name)
@@ -151,11 +151,11 @@ def load_usage(value: Any) -> Usage | None:
     """What a response used; `None` where all counts are 0, as they are where nothing was told."""
     fields = if_object(value)
     counts = {
-        ours: count
-        for ours, theirs in _COUNTS.items()
+        field: count
+        for field, theirs in _COUNTS.items()
         if type(count := fields.get(theirs)) is int
         and 0 <= count < 2**63
-        and (count or ours in _TOLD)
+        and (count or field in _TOLD)
     }
     return Usage(**counts) if any(counts.values()) else None
 
@@ -164,7 +164,7 @@ def dump_usage(usage: Usage | None) -> dict[str, Any]:
     """The inverse."""
     if usage is None:
         return {}
-    counts = {theirs: getattr(usage, ours) for ours, theirs in _COUNTS.items()}
+    counts = {theirs: getattr(usage, field) for field, theirs in _COUNTS.items()}
     return {key: count for key, count in counts.items() if count is not None}
 
 

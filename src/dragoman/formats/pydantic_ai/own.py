@@ -19,10 +19,10 @@ from dragoman.message import NOTES, Content, Native, TextPart, ToolCallPart, Too
 __all__ = [
     "NAME",
     "OWN",
-    "applied",
-    "as_read",
-    "formed",
-    "noted_as",
+    "apply_notes",
+    "note_as_read",
+    "with_form",
+    "note_difference",
     "read_time",
     "usual_part",
     "usual_result",
@@ -40,51 +40,55 @@ P = TypeVar("P", bound=Content)
 _MISSING = object()
 
 
-def as_read(piece: P, read: Mapping[str, Any], made: Mapping[str, Any], **form: Any) -> P:
-    """The piece with a note of how the object that it was read from differs from `made`, which would be written for it."""
-    return msgspec.structs.replace(piece, native=noted_as(piece.native, read, made, **form))
+def note_as_read(piece: P, read: Mapping[str, Any], written: Mapping[str, Any], **form: Any) -> P:
+    """The piece with a note of how the object that it was read from differs from `written`, which would be written for it."""
+    return msgspec.structs.replace(
+        piece, native=note_difference(piece.native, read, written, **form)
+    )
 
 
-def noted_as(
-    native: Native, read: Mapping[str, Any], made: Mapping[str, Any], **form: Any
+def note_difference(
+    native: Native, read: Mapping[str, Any], written: Mapping[str, Any], **form: Any
 ) -> Native:
     """The same of a native mapping, to which it is added."""
-    own, absent = dict(read), list[str]()
-    for key, was in made.items():
-        value = own.get(key, _MISSING)
+    fields, absent = dict(read), list[str]()
+    for key, was in written.items():
+        value = fields.get(key, _MISSING)
         if value is was or (type(value) is type(was) and value == was):
-            del own[key]
+            del fields[key]
         elif value is _MISSING:
             absent.append(key)
     if absent:
         form["absent"] = absent
     if native is None:
-        return OWN.note(own, form) if form else {NAME: own} if own else None
-    if own:
-        native = {**(native or {}), NAME: own}
-    return formed(native, **form) if form else native
+        return OWN.note(fields, form) if form else {NAME: fields} if fields else None
+    if fields:
+        native = {**(native or {}), NAME: fields}
+    return with_form(native, **form) if form else native
 
 
-def formed(native: Native, **form: Any) -> Native:
+def with_form(native: Native, **form: Any) -> Native:
     """A native mapping with more noted of the form."""
     if native is None:
         return OWN.note(form=form)
     return {**native, **(OWN.with_form(native, **form) or {})}
 
 
-def applied(native: Native, made: Mapping[str, Any]) -> dict[str, Any]:
+def apply_notes(native: Native, written: Mapping[str, Any]) -> dict[str, Any]:
     """The inverse: what would be written for a piece alone → the object as it was read."""
     if not native:
-        return dict(made)
+        return dict(written)
     absent = if_list(OWN.form(native).get("absent"))
-    kept = {key: value for key, value in made.items() if key not in absent} if absent else made
-    return {**kept, **OWN.fields(native)}
+    remaining = (
+        {key: value for key, value in written.items() if key not in absent} if absent else written
+    )
+    return {**remaining, **OWN.fields(native)}
 
 
 def whole(native: Native) -> Any:
     """The JSON value that a piece was read from, where all of it is kept; `None`: it is not."""
-    kept = if_list(OWN.notes(native).get("whole"))
-    return kept[0] if kept else None
+    values = if_list(OWN.notes(native).get("whole"))
+    return values[0] if values else None
 
 
 def read_time(text: Any) -> datetime | None:
@@ -116,14 +120,14 @@ _FORM = NAME + NOTES
 def usual_part(piece: Content, part: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields that are written for a text or a call of the model's that nobody signed, as the part has them that it was read from. Empty:
     it is another piece."""
-    kind = part["part_kind"]
+    part_kind = part["part_kind"]
     if (
         isinstance(piece, ToolCallPart)
-        and kind == "tool-call"
+        and part_kind == "tool-call"
         and all(key == _FORM for key in piece.native or ())
     ):
         return _OF_CALLS
-    if isinstance(piece, TextPart) and kind == "text" and piece.native is None:
+    if isinstance(piece, TextPart) and part_kind == "text" and piece.native is None:
         return _OF_TEXTS
     return ()
 

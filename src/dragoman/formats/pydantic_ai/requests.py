@@ -10,19 +10,19 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest, text_or_json
 from dragoman.codec.replay import kind_of
-from dragoman.formats.pydantic_ai.media import Sent, kept, load_item
+from dragoman.formats.pydantic_ai.media import Sent, keep_whole, load_item
 from dragoman.formats.pydantic_ai.own import (
     OWN,
-    applied,
-    as_read,
-    formed,
-    noted_as,
+    apply_notes,
+    note_as_read,
+    note_difference,
     read_time,
     usual_result,
     whole,
+    with_form,
     written_time,
 )
-from dragoman.formats.pydantic_ai.tools import RETURNS, applied_result, dump_result, load_result
+from dragoman.formats.pydantic_ai.tools import RETURNS, apply_result_notes, dump_result, load_result
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -80,30 +80,30 @@ def load_request(
     is_same = bool(instructions) and instructions == before
     natives: list[Native] = [None] * len(sides)
     if instructions and not is_same:
-        place = int(bool(sides) and sides[0][0] is Role.SYSTEM)
-        sides.insert(place, (Role.SYSTEM, [TextPart(instructions)]))
-        natives.insert(place, OWN.note(form={"place": INSTRUCTIONS}))
+        index = int(bool(sides) and sides[0][0] is Role.SYSTEM)
+        sides.insert(index, (Role.SYSTEM, [TextPart(instructions)]))
+        natives.insert(index, OWN.note(form={"place": INSTRUCTIONS}))
     if not parts:
         sides.append((Role.USER, []))
         natives.append(None)
     metadata = {
         key: value for key, value in if_object(entry.get("metadata")).items() if key != "thinking"
     }
-    made = _made(created, metadata, instructions or None)
+    written = _request_fields(created, metadata, instructions or None)
     last = len(sides) - 1
     form = {"request": _JOINS if last else "begins", **({INSTRUCTIONS: _SAME} if is_same else {})}
-    natives[last] = noted_as(natives[last], entry, {"parts": parts, **made}, **form)
+    natives[last] = note_difference(natives[last], entry, {"parts": parts, **written}, **form)
     return [
         Message(
             role,
             tuple(content),
             created_at=created,
-            metadata=metadata if at == last else {},
-            native=natives[at]
-            if at == last
-            else formed(natives[at], request=_JOINS if at else "begins"),
+            metadata=metadata if index_of_side == last else {},
+            native=natives[index_of_side]
+            if index_of_side == last
+            else with_form(natives[index_of_side], request=_JOINS if index_of_side else "begins"),
         )
-        for at, (role, content) in enumerate(sides)
+        for index_of_side, (role, content) in enumerate(sides)
     ]
 
 
@@ -111,45 +111,49 @@ def is_begun(message: Message, group: Sequence[Message]) -> bool:
     """Whether a message begins a request, and is none of that which `group` began."""
     if not group:
         return True
-    place = OWN.form(message.native).get("request")
-    if place is not None:
-        return place != _JOINS
-    return not all(each.role is Role.SYSTEM and not OWN.is_ours(each.native) for each in group)
+    request_form = OWN.form(message.native).get("request")
+    if request_form is not None:
+        return request_form != _JOINS
+    return not all(
+        member.role is Role.SYSTEM and not OWN.is_ours(member.native) for member in group
+    )
 
 
 def dump_request(group: Sequence[Sent], before: str | None) -> dict[str, Any]:
     """The messages of a request → the request. `before`: the instructions of the one before it."""
     parts: list[dict[str, Any]] = []
     instructions: str | None = None
-    for sent in group:
-        message = sent.message
+    for outgoing in group:
+        message = outgoing.message
         if (
             instructions is None
             and OWN.form(message.native).get("place") == INSTRUCTIONS
             and message.text
         ):
             instructions = message.text
-            for place, piece in enumerate(message.content):
+            for part_index, piece in enumerate(message.content):
                 if not isinstance(piece, (TextPart, MarkPart)):
-                    sent.misplaced(place, piece, "instructions are a text")
+                    outgoing.misplaced(part_index, piece, "instructions are a text")
             continue
         if not message.content and len(group) > 1:
-            sent.lose(
+            outgoing.lose(
                 None,
                 Lost.message,
                 "it says nothing, and is of one request with what stands beside it",
             )
-        parts += _dump(sent)
+        parts += _dump(outgoing)
     last = group[-1].message
     if instructions is None and OWN.form(last.native).get(INSTRUCTIONS) == _SAME:
         instructions = before
     return {
         "parts": parts,
-        **applied(last.native, _made(last.created_at, last.own_metadata, instructions)),
+        **apply_notes(
+            last.native, _request_fields(last.created_at, last.own_metadata, instructions)
+        ),
     }
 
 
-def _made(
+def _request_fields(
     created: datetime | None, metadata: dict[str, Any], instructions: str | None
 ) -> dict[str, Any]:
     """What is written for a request beside its parts."""
@@ -163,15 +167,15 @@ def _made(
 
 def _load(part: Mapping[str, Any], created: Any) -> list[Content]:
     """A part → its pieces, one at least."""
-    kind = part["part_kind"]
-    if kind == "user-prompt" and (pieces := _load_prompt(part, created)) is not None:
+    part_kind = part["part_kind"]
+    if part_kind == "user-prompt" and (pieces := _load_prompt(part, created)) is not None:
         return pieces
-    if RETURNS.get(kind) == "agent" and (result := load_result(part)) is not None:
-        made = usual_result(result, part) or dump_result(
+    if RETURNS.get(part_kind) == "agent" and (result := load_result(part)) is not None:
+        written = usual_result(result, part) or dump_result(
             result, Sent(Message(Role.USER), 0, [], {}), 0
         )
-        return [as_read(result, part, {**made, **_time(created)})]
-    field = "content" if kind in _SYSTEM else _TEXTS.get(kind)
+        return [note_as_read(result, part, {**written, **_time(created)})]
+    field = "content" if part_kind in _SYSTEM else _TEXTS.get(part_kind)
     if field is not None:
         value = part.get(field)
         text = (
@@ -183,15 +187,19 @@ def _load(part: Mapping[str, Any], created: Any) -> list[Content]:
         )
         if text:
             return [
-                as_read(
-                    TextPart(text, OWN.note(form={"kind": kind})),
+                note_as_read(
+                    TextPart(text, OWN.note(form={"kind": part_kind})),
                     part,
-                    _text_part(text, kind, created),
+                    _text_part(text, part_kind, created),
                 )
             ]
         if value in (None, ""):
-            return [kept(MarkPart(kind), part)]
-    return [kept(MarkPart(kind) if kind in _FRAMEWORK else ProviderPart(kind), part)]
+            return [keep_whole(MarkPart(part_kind), part)]
+    return [
+        keep_whole(
+            MarkPart(part_kind) if part_kind in _FRAMEWORK else ProviderPart(part_kind), part
+        )
+    ]
 
 
 def _load_prompt(part: Mapping[str, Any], created: Any) -> list[Content] | None:
@@ -200,23 +208,26 @@ def _load_prompt(part: Mapping[str, Any], created: Any) -> list[Content] | None:
     if not isinstance(content, (str, list)):
         return None
     if not content:
-        return [kept(MarkPart("user-prompt"), part)]
+        return [keep_whole(MarkPart("user-prompt"), part)]
     pieces = [
         load_item(item)
         for item in (cast("list[Any]", content) if isinstance(content, list) else [content])
     ]
-    own = (
-        noted_as(None, rest(part, "content"), {**_time(created), "part_kind": "user-prompt"}) or {}
+    part_fields = (
+        note_difference(None, rest(part, "content"), {**_time(created), "part_kind": "user-prompt"})
+        or {}
     )
-    form: dict[str, Any] = {"part": own}
+    form: dict[str, Any] = {"part": part_fields}
     if isinstance(content, list) and len(pieces) == 1:
         form["content"] = "list"
-    first = msgspec.structs.replace(cast("Any", pieces[0]), native=formed(pieces[0].native, **form))
+    first = msgspec.structs.replace(
+        cast("Any", pieces[0]), native=with_form(pieces[0].native, **form)
+    )
     return [
         first,
         *[
-            msgspec.structs.replace(cast("Any", each), native=formed(each.native, part=_JOINS))
-            for each in pieces[1:]
+            msgspec.structs.replace(cast("Any", piece), native=with_form(piece.native, part=_JOINS))
+            for piece in pieces[1:]
         ],
     ]
 
@@ -225,31 +236,31 @@ def _time(created: Any) -> dict[str, Any]:
     return {} if created is None else {"timestamp": written_time(created)}
 
 
-def _text_part(text: str, kind: str, created: Any) -> dict[str, Any]:
-    times = {} if kind in ("instruction-delta", "compaction", "speech") else _time(created)
-    return {_TEXTS.get(kind, "content"): text, **times, "part_kind": kind}
+def _text_part(text: str, part_kind: str, created: Any) -> dict[str, Any]:
+    times = {} if part_kind in ("instruction-delta", "compaction", "speech") else _time(created)
+    return {_TEXTS.get(part_kind, "content"): text, **times, "part_kind": part_kind}
 
 
-def _dump(sent: Sent) -> list[dict[str, Any]]:
+def _dump(outgoing: Sent) -> list[dict[str, Any]]:
     """The parts of a message."""
     parts: list[dict[str, Any]] = []
     open_prompt: list[tuple[int, Content]] = []
-    for place, piece in enumerate(sent.message.content):
-        if _is_prompt(piece) and sent.message.role is Role.USER:
+    for part_index, piece in enumerate(outgoing.message.content):
+        if _is_prompt(piece) and outgoing.message.role is Role.USER:
             begins = OWN.form(piece.native).get("part")
             if open_prompt and begins is not None and begins != _JOINS:
-                parts.append(_prompt(open_prompt, sent))
+                parts.append(_prompt(open_prompt, outgoing))
                 open_prompt = []
-            open_prompt.append((place, piece))
+            open_prompt.append((part_index, piece))
             continue
-        part = _part(piece, sent, place)
+        part = _part(piece, outgoing, part_index)
         if part is None:
             continue
         if open_prompt:
-            parts.append(_prompt(open_prompt, sent))
+            parts.append(_prompt(open_prompt, outgoing))
             open_prompt = []
         parts.append(part)
-    return [*parts, _prompt(open_prompt, sent)] if open_prompt else parts
+    return [*parts, _prompt(open_prompt, outgoing)] if open_prompt else parts
 
 
 def _is_prompt(piece: Content) -> bool:
@@ -262,28 +273,31 @@ def _is_prompt(piece: Content) -> bool:
     )
 
 
-def _prompt(pieces: Sequence[tuple[int, Content]], sent: Sent) -> dict[str, Any]:
+def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> dict[str, Any]:
     """Pieces that follow each other → the part that says them."""
     items: list[Any] = []
-    for place, piece in pieces:
+    for part_index, piece in pieces:
         kept_item = if_list(OWN.notes(piece.native).get("whole"))
-        items.append(kept_item[0] if kept_item else sent.item(place, cast("Any", piece)))
+        items.append(kept_item[0] if kept_item else outgoing.item(part_index, cast("Any", piece)))
     form = OWN.form(pieces[0][1].native)
     single = len(items) == 1 and isinstance(items[0], str) and form.get("content") != "list"
-    made = {**_time(sent.message.created_at), "part_kind": "user-prompt"}
-    return {"content": items[0] if single else items, **applied(if_object(form.get("part")), made)}
+    written = {**_time(outgoing.message.created_at), "part_kind": "user-prompt"}
+    return {
+        "content": items[0] if single else items,
+        **apply_notes(if_object(form.get("part")), written),
+    }
 
 
-def _part(piece: Content, sent: Sent, place: int) -> dict[str, Any] | None:
+def _part(piece: Content, outgoing: Sent, part_index: int) -> dict[str, Any] | None:
     """A piece that is a part by itself → the part; `None`: it cannot be held."""
     if (all_of_it := whole(piece.native)) is not None:
         return all_of_it
-    created = sent.message.created_at
+    created = outgoing.message.created_at
     if isinstance(piece, TextPart):
-        kind = OWN.form(piece.native).get("kind")
-        usual = "system-prompt" if sent.message.role is Role.SYSTEM else "user-prompt"
-        kind = kind if kind in (*_SYSTEM, *_TEXTS) else usual
-        part = applied(piece.native, _text_part(piece.text, kind, created))
+        part_kind = OWN.form(piece.native).get("kind")
+        usual = "system-prompt" if outgoing.message.role is Role.SYSTEM else "user-prompt"
+        part_kind = part_kind if part_kind in (*_SYSTEM, *_TEXTS) else usual
+        part = apply_notes(piece.native, _text_part(piece.text, part_kind, created))
         listed = part.get("content")
         return (
             {**part, "content": piece.text}
@@ -293,15 +307,17 @@ def _part(piece: Content, sent: Sent, place: int) -> dict[str, Any] | None:
     if (
         isinstance(piece, ToolResultPart)
         and piece.run_by != "provider"
-        and sent.message.role is Role.USER
+        and outgoing.message.role is Role.USER
     ):
-        return applied_result(piece, {**dump_result(piece, sent, place), **_time(created)})
+        return apply_result_notes(
+            piece, {**dump_result(piece, outgoing, part_index), **_time(created)}
+        )
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
-        text = sent.stand_in(place, piece, "a system prompt is a text")
+        text = outgoing.stand_in(part_index, piece, "a system prompt is a text")
         return _text_part(text, "system-prompt", created)
     if not isinstance(piece, MarkPart):
-        sent.lose(
-            place,
+        outgoing.lose(
+            part_index,
             kind_of(piece),
             "a request holds what the system and the user say, and results",
             piece.kind if isinstance(piece, ProviderPart) else "",

@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.codec.native import signatures
-from dragoman.formats.pydantic_ai.media import Sent, dump_binary, kept, load_binary
+from dragoman.formats.pydantic_ai.media import Sent, dump_binary, keep_whole, load_binary
 from dragoman.formats.pydantic_ai.origins import (
     dump_finish,
     dump_origin,
@@ -24,9 +24,9 @@ from dragoman.formats.pydantic_ai.origins import (
 from dragoman.formats.pydantic_ai.own import (
     NAME,
     OWN,
-    applied,
-    as_read,
-    noted_as,
+    apply_notes,
+    note_as_read,
+    note_difference,
     read_time,
     usual_part,
     usual_text,
@@ -44,7 +44,7 @@ from dragoman.formats.pydantic_ai.signatures import (
 )
 from dragoman.formats.pydantic_ai.tools import (
     CALLS,
-    applied_result,
+    apply_result_notes,
     dump_call,
     dump_result,
     load_call,
@@ -91,11 +91,11 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
         item = if_text(group[0].get("id")) if isinstance(content[-1], TextPart) else None
     metadata = if_object(entry.get("metadata"))
     usage = load_usage(entry.get("usage"))
-    native, made = None, {"parts": parts}
+    native, written = None, {"parts": parts}
     if isinstance(entry.get("usage"), dict):
-        native = OWN.note(usage=noted_as(None, entry["usage"], dump_usage(usage)))
+        native = OWN.note(usage=note_difference(None, entry["usage"], dump_usage(usage)))
         if native or usage:
-            made["usage"] = entry["usage"]  # as it will be written, with that note
+            written["usage"] = entry["usage"]  # as it will be written, with that note
     message = Message(
         Role.MODEL,
         tuple(content),
@@ -107,23 +107,27 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
         finish_reason=load_finish(entry),
         usage=usage,
     )
-    force_setattr(message, "native", noted_as(native, entry, made | _made(message)))
+    force_setattr(
+        message, "native", note_difference(native, entry, written | _response_fields(message))
+    )
     return message
 
 
-def dump_response(sent: Sent) -> dict[str, Any]:
+def dump_response(outgoing: Sent) -> dict[str, Any]:
     """The message → a response."""
-    message = sent.message
+    message = outgoing.message
     parts = [
-        part for place, piece in enumerate(message.content) for part in _dump(piece, sent, place)
+        part
+        for part_index, piece in enumerate(message.content)
+        for part in _dump(piece, outgoing, part_index)
     ]
     usage = dump_usage(message.usage)
     used = if_object(OWN.notes(message.native).get("usage"))
-    made = {"usage": applied(used, usage)} if used or usage else {}
-    return {"parts": parts, **applied(message.native, made | _made(message))}
+    written = {"usage": apply_notes(used, usage)} if used or usage else {}
+    return {"parts": parts, **apply_notes(message.native, written | _response_fields(message))}
 
 
-def _made(message: Message) -> dict[str, Any]:
+def _response_fields(message: Message) -> dict[str, Any]:
     """What is written for a message beside its parts and what it used."""
     fields: dict[str, Any] = {}
     for piece in message.content:
@@ -160,7 +164,9 @@ def _joins(group: Sequence[_Part], part: _Part, id_: str) -> bool:
     return (
         same
         and plain
-        and all(isinstance(each.get("content"), str) and each["content"] for each in (first, part))
+        and all(
+            isinstance(member.get("content"), str) and member["content"] for member in (first, part)
+        )
     )
 
 
@@ -171,36 +177,39 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
     load = _LOADERS.get(part["part_kind"])
     piece = load(group, read, item) if load else None
     if piece is None:
-        return [kept(ProviderPart(part["part_kind"]), part)]
+        return [keep_whole(ProviderPart(part["part_kind"]), part)]
     if isinstance(piece, MarkPart):
         return [piece]
     if len(group) == 1 and (usual := usual_part(piece, part)):
-        own = rest(part, *usual)
+        part_fields = rest(part, *usual)
         return (
-            [msgspec.structs.replace(piece, native={**(piece.native or {}), NAME: own})]
-            if own
+            [msgspec.structs.replace(piece, native={**(piece.native or {}), NAME: part_fields})]
+            if part_fields
             else [piece]
         )
-    made = _parts(piece, read.origin)
-    signed = if_object(made[0].get("provider_details"))
+    written = _parts(piece, read.origin)
+    signed = if_object(written[0].get("provider_details"))
     if signed and (extra := rest(if_object(part.get("provider_details")), *signed)):
-        piece = _noted(piece, details=extra)
-        made = _parts(piece, read.origin)
-    if len(group) != len(made):
-        return [each for one in group for each in _load([one], read, None)]
+        piece = _note(piece, details=extra)
+        written = _parts(piece, read.origin)
+    if len(group) != len(written):
+        return [loaded for member in group for loaded in _load([member], read, None)]
     if isinstance(piece, DataPart):
-        return [_noted(piece, part=noted_as(None, part, made[0]) or {})]
+        return [_note(piece, part=note_difference(None, part, written[0]) or {})]
     if len(group) == 1:
-        return [as_read(piece, part, made[0])]
+        return [note_as_read(piece, part, written[0])]
     return [
-        _noted(
+        _note(
             piece,
-            parts=[noted_as(None, each, one) or {} for each, one in zip(group, made, strict=True)],
+            parts=[
+                note_difference(None, loaded, member) or {}
+                for loaded, member in zip(group, written, strict=True)
+            ],
         )
     ]
 
 
-def _noted(piece: Any, **notes: Any) -> Any:
+def _note(piece: Any, **notes: Any) -> Any:
     native: dict[str, Any] = {
         **(piece.native or {}),
         **(OWN.with_notes(piece.native, **notes) or {}),
@@ -211,34 +220,34 @@ def _noted(piece: Any, **notes: Any) -> Any:
 def _parts(piece: Any, origin: Origin | None) -> list[dict[str, Any]]:
     """A piece → its parts, without what they have beside it."""
     if isinstance(piece, ThinkingPart):
-        made = _readable(dump_thinking(piece), piece, origin)
+        parts = _readable(dump_thinking(piece), piece, origin)
     elif isinstance(piece, TextPart):
-        made = [_text_part(piece)]
+        parts = [_text_part(piece)]
     elif isinstance(piece, DataPart):
-        made = [{"content": dump_binary(piece), **dump_signed(piece.native), "part_kind": "file"}]
+        parts = [{"content": dump_binary(piece), **dump_signed(piece.native), "part_kind": "file"}]
     elif isinstance(piece, ToolCallPart):
-        made = [dump_call(piece)]
+        parts = [dump_call(piece)]
     elif isinstance(piece, ToolResultPart):
-        made = [dump_result(piece, Sent(Message(Role.MODEL), 0, [], {}), 0)]
+        parts = [dump_result(piece, Sent(Message(Role.MODEL), 0, [], {}), 0)]
     else:
         content = if_object(if_object(piece.native).get("anthropic")).get("content")
-        made = [{"content": content, "provider_name": "anthropic", "part_kind": "compaction"}]
-    for part in made:
+        parts = [{"content": content, "provider_name": "anthropic", "part_kind": "compaction"}]
+    for part in parts:
         if "provider_name" in part and (name := dump_origin(origin).get("provider_name")):
             part["provider_name"] = name
-    return made
+    return parts
 
 
 def _readable(
-    made: list[dict[str, Any]], piece: ThinkingPart, origin: Origin | None
+    parts: list[dict[str, Any]], piece: ThinkingPart, origin: Origin | None
 ) -> list[dict[str, Any]]:
     """The parts of thinking; one with all of its text where nobody who reads the response takes raw reasoning from its details."""
-    details = if_object(made[0].get("provider_details"))
+    details = if_object(parts[0].get("provider_details"))
     if "raw_content" not in details or reader_of(origin) in (None, "openai_responses"):
-        return made
-    left = rest(details, "raw_content")
-    part = {**rest(made[0], "provider_details"), "content": piece.text}
-    return [{**part, "provider_details": left} if left else part]
+        return parts
+    details_left = rest(details, "raw_content")
+    part = {**rest(parts[0], "provider_details"), "content": piece.text}
+    return [{**part, "provider_details": details_left} if details_left else part]
 
 
 def _text_part(piece: TextPart) -> dict[str, Any]:
@@ -260,7 +269,7 @@ def _load_text(group: Sequence[_Part], read: _Read, item: str | None) -> Content
         return TextPart(text, load_text(part, read.wire, item))
     if read.wire == "google" and (signed := load_signed(part)):
         return ThinkingPart("", {**signed, **UNTOLD})
-    return kept(MarkPart("text"), part)
+    return keep_whole(MarkPart("text"), part)
 
 
 def _load_file(group: Sequence[_Part], read: _Read, _: str | None) -> Content | None:
@@ -296,7 +305,7 @@ _LOADERS: Mapping[str, Callable[[Sequence[_Part], _Read, str | None], Content | 
 """Kind of a part → what reads it; `None` from one: it is not of the documented shape."""
 
 
-def _dump(piece: Content, sent: Sent, place: int) -> list[dict[str, Any]]:
+def _dump(piece: Content, outgoing: Sent, part_index: int) -> list[dict[str, Any]]:
     """A piece → its parts. What cannot be held is a loss."""
     if (text := usual_text(piece)) is not None:
         return [text]
@@ -305,57 +314,63 @@ def _dump(piece: Content, sent: Sent, place: int) -> list[dict[str, Any]]:
     if isinstance(piece, MarkPart):
         return []
     if isinstance(piece, ProviderPart) and piece.kind != "compaction":
-        sent.lose(
-            place,
+        outgoing.lose(
+            part_index,
             Lost.provider,
             "it is another format's",
             f"a block of the provider's, {piece.kind}",
         )
         return []
     if isinstance(piece, ProviderPart) and "anthropic" not in (piece.native or {}):
-        sent.lose(place, Lost.provider, "it is another format's", "a compaction")
+        outgoing.lose(part_index, Lost.provider, "it is another format's", "a compaction")
         return []
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
-        sent.misplaced(place, piece, "results stand in requests")
+        outgoing.misplaced(part_index, piece, "results stand in requests")
         return []
     if isinstance(piece, (LinkPart, FilePart)):
         return [
             {
-                "content": sent.stand_in(
-                    place, piece, "a response holds files by their bytes alone"
+                "content": outgoing.stand_in(
+                    part_index, piece, "a response holds files by their bytes alone"
                 ),
                 "part_kind": "text",
             }
         ]
     if isinstance(piece, DataPart) and piece.name:
-        sent.lose(place, Lost.file_name, f"the format knows no name of a file, {piece.name}")
-    made = _parts(piece, sent.message.origin)
+        outgoing.lose(
+            part_index, Lost.file_name, f"the format knows no name of a file, {piece.name}"
+        )
+    parts = _parts(piece, outgoing.message.origin)
     if isinstance(piece, ToolResultPart):
-        made = [{**made[0], **dump_result(piece, sent, place)}]
+        parts = [{**parts[0], **dump_result(piece, outgoing, part_index)}]
     if (
         piece.native
         and not isinstance(piece, ProviderPart)
-        and _loses_signature(piece, made[0], sent.message.origin)
+        and _loses_signature(piece, parts[0], outgoing.message.origin)
     ):
-        sent.lose(place, Lost.signature, "the format has no place for what this provider signed")
+        outgoing.lose(
+            part_index, Lost.signature, "the format has no place for what this provider signed"
+        )
     several = if_list(OWN.notes(piece.native).get("parts"))
-    if len(several) == len(made) > 1:
-        return [applied(if_object(each), one) for each, one in zip(several, made, strict=True)]
+    if len(several) == len(parts) > 1:
+        return [
+            apply_notes(if_object(note), part) for note, part in zip(several, parts, strict=True)
+        ]
     if isinstance(piece, ThinkingPart) and not (
-        piece.text or _is_signed(made[0]) or OWN.is_ours(piece.native)
+        piece.text or _is_signed(parts[0]) or OWN.is_ours(piece.native)
     ):
-        sent.lose(
-            place, Lost.thinking, "nothing of it can be held: it is signed for another format"
+        outgoing.lose(
+            part_index, Lost.thinking, "nothing of it can be held: it is signed for another format"
         )
         return []
     if isinstance(piece, ToolResultPart):
-        return [applied_result(piece, made[0])]
-    own = (
+        return [apply_result_notes(piece, parts[0])]
+    native = (
         if_object(OWN.notes(piece.native).get("part"))
         if isinstance(piece, DataPart)
         else piece.native
     )
-    return [applied(own, made[0])] if len(made) == 1 else made
+    return [apply_notes(native, parts[0])] if len(parts) == 1 else parts
 
 
 def _is_signed(part: _Part) -> bool:

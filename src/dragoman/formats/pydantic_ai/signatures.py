@@ -42,14 +42,14 @@ def load_thinking(parts: Sequence[Mapping[str, Any]], wire: str | None) -> Think
         return ThinkingPart(text, {wire: {"signature": signature}})
     if wire == "openai_responses" and (id_ := if_text(first.get("id"))):
         raw = [
-            each
-            for each in if_list(if_object(first.get("provider_details")).get("raw_content"))
-            if isinstance(each, str)
+            text_part
+            for text_part in if_list(if_object(first.get("provider_details")).get("raw_content"))
+            if isinstance(text_part, str)
         ]
         summaries = [if_text(part.get("content")) for part in parts if part.get("content")]
         pieces = {
-            "summary": [len(each) for each in summaries],
-            **({"content": [len(each) for each in raw]} if raw else {}),
+            "summary": [len(text_part) for text_part in summaries],
+            **({"content": [len(text_part) for text_part in raw]} if raw else {}),
         }
         usual = pieces == {"summary": [len(text)] if text else []}
         fields = {"id": id_, **({"encrypted_content": signature} if signature else {})}
@@ -142,8 +142,8 @@ def dump_signed(native: Native) -> dict[str, Any]:
     return {"provider_name": "google", **_details(native, {"thought_signature": signature})}
 
 
-def _details(native: Native, own: Mapping[str, Any]) -> dict[str, Any]:
-    details = {**own, **if_object(OWN.notes(native).get("details"))}
+def _details(native: Native, fields: Mapping[str, Any]) -> dict[str, Any]:
+    details = {**fields, **if_object(OWN.notes(native).get("details"))}
     return {"provider_details": details} if details else {}
 
 
@@ -157,12 +157,12 @@ def _reasoning(piece: ThinkingPart, fields: Mapping[str, Any]) -> list[dict[str,
         for key in ("summary", "content")
     )
     texts = split_joined(piece.text, [*summary, *content])
-    shown, raw = (
+    summaries, raw = (
         (texts[: len(summary)], texts[len(summary) :]) if texts is not None else ([piece.text], [])
     )
     parts: list[dict[str, Any]] = [
         {"content": text, "id": fields["id"], "provider_name": "openai", "part_kind": "thinking"}
-        for text in shown or [""]
+        for text in summaries or [""]
     ]
     signature = fields.get("encrypted_content")
     parts[0] |= {"signature": signature} if isinstance(signature, str) else {}

@@ -11,7 +11,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.fold import arguments_text, parse_call
 from dragoman.formats.pydantic_ai.media import Sent, load_file
-from dragoman.formats.pydantic_ai.own import OWN, applied, formed
+from dragoman.formats.pydantic_ai.own import OWN, apply_notes, with_form
 from dragoman.formats.pydantic_ai.signatures import dump_call as dump_signed_call
 from dragoman.formats.pydantic_ai.signatures import load_call as load_signed_call
 from dragoman.loss import Lost
@@ -20,7 +20,7 @@ from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 __all__ = [
     "CALLS",
     "RETURNS",
-    "applied_result",
+    "apply_result_notes",
     "dump_call",
     "dump_result",
     "load_call",
@@ -37,43 +37,43 @@ _ERRORS = ("failed", "retried", "interrupted", "denied")
 
 def load_call(part: Mapping[str, Any], wire: str | None, *, cut: bool) -> ToolCallPart | None:
     """A part that is a call; `None` where it is not of the documented shape. `cut`: the response was."""
-    id_, name, given = part.get("tool_call_id"), part.get("tool_name"), part.get("args")
+    id_, name, arguments = part.get("tool_call_id"), part.get("tool_name"), part.get("args")
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
     who = cast("Any", CALLS[part["part_kind"]])
     native = load_signed_call(part, wire) if who == "agent" else None
-    if isinstance(given, dict):
-        return ToolCallPart(id_, name, cast("dict[str, Any]", given), run_by=who, native=native)
-    if not isinstance(given, str | None):
+    if isinstance(arguments, dict):
+        return ToolCallPart(id_, name, cast("dict[str, Any]", arguments), run_by=who, native=native)
+    if not isinstance(arguments, str | None):
         return None
-    form = "text" if given is not None else "null" if "args" in part else "absent"
-    call = ToolCallPart(id_, name, run_by=who, native=formed(native, args=form))
-    if given is None:
+    form = "text" if arguments is not None else "null" if "args" in part else "absent"
+    call = ToolCallPart(id_, name, run_by=who, native=with_form(native, args=form))
+    if arguments is None:
         return call
-    call = parse_call(call, given)
+    call = parse_call(call, arguments)
     return msgspec.structs.replace(call, state="cut") if call.state == "invalid" and cut else call
 
 
 def dump_call(call: ToolCallPart) -> dict[str, Any]:
     """The inverse."""
     provider = call.run_by == "provider"
-    kind = "builtin-tool-call" if provider else "tool-call"
-    made = {
+    part_kind = "builtin-tool-call" if provider else "tool-call"
+    written = {
         "tool_name": call.name,
         "tool_call_id": call.id,
-        "part_kind": kind,
+        "part_kind": part_kind,
         **({} if provider else dump_signed_call(call)),
     }
     form = OWN.form(call.native).get("args")
     if call.state != "complete":
-        made["args"] = call.raw or ""
+        written["args"] = call.raw or ""
     elif form == "text" or call.raw is not None:
-        made["args"] = arguments_text(call)
+        written["args"] = arguments_text(call)
     elif call.arguments or form not in ("null", "absent"):
-        made["args"] = call.arguments
+        written["args"] = call.arguments
     elif form == "null":
-        made["args"] = None
-    return made
+        written["args"] = None
+    return written
 
 
 def load_result(part: Mapping[str, Any]) -> ToolResultPart | None:
@@ -93,30 +93,30 @@ def load_result(part: Mapping[str, Any]) -> ToolResultPart | None:
     )
 
 
-def dump_result(part: ToolResultPart, sent: Sent, place: int) -> dict[str, Any]:
+def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> dict[str, Any]:
     """The inverse."""
-    kind = "builtin-tool-return" if part.run_by == "provider" else "tool-return"
+    part_kind = "builtin-tool-return" if part.run_by == "provider" else "tool-return"
     outcome = "denied" if part.denied else "failed" if part.is_error else None
     named = part.name or OWN.form(part.native).get("name") == _UNNAMED
-    name = part.name if named else sent.names.get(part.id, "")
-    made = {
+    name = part.name if named else outgoing.names.get(part.id, "")
+    written = {
         "tool_name": name,
         "tool_call_id": part.id,
-        "content": _content(part, sent, place),
-        "part_kind": kind,
+        "content": _content(part, outgoing, part_index),
+        "part_kind": part_kind,
     }
-    return {**made, **({"outcome": outcome} if outcome else {})}
+    return {**written, **({"outcome": outcome} if outcome else {})}
 
 
-def applied_result(part: ToolResultPart, made: Mapping[str, Any]) -> dict[str, Any]:
+def apply_result_notes(part: ToolResultPart, written: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a result as it was read, without an outcome that is not its own any more."""
-    fields = applied(part.native, made)
+    fields = apply_notes(part.native, written)
     outcome = fields.get("outcome")
     is_retry = fields["part_kind"] == "retry-prompt"
     if not is_retry and (
         (outcome in _ERRORS) != part.is_error or (outcome == "denied") != part.denied
     ):
-        fields["outcome"] = made.get("outcome", "success")
+        fields["outcome"] = written.get("outcome", "success")
     return fields
 
 
@@ -145,25 +145,25 @@ def _file(item: Any) -> Any:
     return load_file(fields) if fields else None
 
 
-def _content(part: ToolResultPart, sent: Sent, place: int) -> Any:
+def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
     if not part.is_content:
         return part.result
     pieces: tuple[Any, ...] = part.result
     if all(isinstance(piece, TextPart) for piece in pieces):
-        sent.lose(
-            place,
+        outgoing.lose(
+            part_index,
             Lost.texts,
             "the format takes a list of texts for data of the tool's; they are one text",
         )
         return "\n".join(piece.text for piece in pieces)
-    items = [_item(piece, sent, place) for piece in pieces]
+    items = [_item(piece, outgoing, part_index) for piece in pieces]
     return items[0] if len(items) == 1 and OWN.form(part.native).get("content") == "one" else items
 
 
-def _item(piece: Any, sent: Sent, place: int) -> Any:
-    kept = OWN.notes(piece.native).get("whole")
-    if isinstance(piece, TextPart) and isinstance(kept, list) and kept:
-        return cast("list[Any]", kept)[0]
-    item = sent.item(place, piece)
+def _item(piece: Any, outgoing: Sent, part_index: int) -> Any:
+    values = OWN.notes(piece.native).get("whole")
+    if isinstance(piece, TextPart) and isinstance(values, list) and values:
+        return cast("list[Any]", values)[0]
+    item = outgoing.item(part_index, piece)
     fields = if_object(item)
     return {"media_type": None, **fields} if fields and not isinstance(piece, TextPart) else item

@@ -69,8 +69,8 @@ async def show_model(call: Call) -> None:
         call.body.get("model") or call.body.get("name") or ""
     )
     find_backend(call, name)
-    known = {model.name: model for model in await call.service.models(call.caller)}
-    model = known.get(name) or ModelInfo(name, "dragoman")
+    models = {model.name: model for model in await call.service.models(call.caller)}
+    model = models.get(name) or ModelInfo(name, "dragoman")
     await call.respond(call.served.dump_model(model, now=call.now))
 
 

@@ -110,50 +110,54 @@ class ResponsesApi(Api):
 
 
 async def show_response(call: Call) -> None:
-    """An answer that is kept, whole or streamed again."""
-    answered = await _found(call)
+    """Shows an answer that is kept, whole or streamed again."""
+    answered = await _find_answer(call)
     if call.query.get("stream", "").lower() in _YES:
         await _stream_again(call, answered)
     else:
-        await call.respond(dumped(call, await settled(call, answered)))
+        await call.respond(_dump_answer(await settle(call, answered)))
 
 
 async def list_input_items(call: Call) -> None:
-    """What a kept answer answers, a page at a time."""
-    answered, query = await _found(call), call.query
+    """Lists the input of a kept answer, a page at a time."""
+    answered, query = await _find_answer(call), call.query
     most = call.service.limits.conversation_bytes
     chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
     messages: list[Message] = [
-        message for one in chain[:-1] for message in (*one.lasting, *one.messages)
+        message for earlier in chain[:-1] for message in (*earlier.lasting, *earlier.messages)
     ]
     items = wire.dump_input_items([*messages, *answered.request.messages])
     if query.get("order", "desc") != "asc":
         items.reverse()
-    limit = query.get("limit", str(_ITEMS))
-    if not (
-        limit.isascii()
-        and limit.isdigit()
-        and len(limit) <= _DIGITS
-        and 0 < int(limit) <= _MOST_ITEMS
-    ):
-        raise InvalidRequestError(
-            f"limit must be a number from 1 to {_MOST_ITEMS}, not {limit!r:.20}"
-        )
+    limit = _read_limit(query.get("limit", str(_ITEMS)))
     if (after := query.get("after")) is not None:
         ids = [item["id"] for item in items]
         items = items[ids.index(after) + 1 :] if after in ids else []
-    page = items[: int(limit)]
-    ends = (
-        {"first_id": page[0]["id"], "last_id": page[-1]["id"]}
-        if page
-        else {"first_id": None, "last_id": None}
+    page = items[:limit]
+    first_id, last_id = (page[0]["id"], page[-1]["id"]) if page else (None, None)
+    await call.respond(
+        {
+            "object": "list",
+            "data": page,
+            "first_id": first_id,
+            "last_id": last_id,
+            "has_more": len(page) < len(items),
+        }
     )
-    await call.respond({"object": "list", "data": page, **ends, "has_more": len(page) < len(items)})
+
+
+def _read_limit(text: str) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    if not is_number or not 0 < int(text) <= _MOST_ITEMS:
+        raise InvalidRequestError(
+            f"limit must be a number from 1 to {_MOST_ITEMS}, not {text!r:.20}"
+        )
+    return int(text)
 
 
 async def delete_response(call: Call) -> None:
     """Forgets an answer."""
-    answered = await _found(call)
+    answered = await _find_answer(call)
     await end_answer(call, answered)
     await call.service.answers.delete(call.caller.id, answered.id)
     await call.respond(wire.dump_deleted(answered.id))
@@ -161,15 +165,15 @@ async def delete_response(call: Call) -> None:
 
 async def cancel_response(call: Call) -> None:
     """Ends an answer that is being made in the background."""
-    answered = await settled(call, await _found(call))
+    answered = await settle(call, await _find_answer(call))
     if answered.state == "in_progress":
         await end_answer(call, answered)
-        answered = await settled(call, await _found(call))
+        answered = await settle(call, await _find_answer(call))
     elif answered.state != "cancelled":
         raise InvalidRequestError(
             "the response is not being made in the background, so that it cannot be cancelled"
         )
-    await call.respond(dumped(call, answered))
+    await call.respond(_dump_answer(answered))
 
 
 async def _stream_again(call: Call, answered: Answered) -> None:
@@ -178,7 +182,7 @@ async def _stream_again(call: Call, answered: Answered) -> None:
     Raises:
         InvalidRequestError: it is not made so, or its stream is not kept any more.
     """
-    skip = _number(call, "starting_after", -1) + 1
+    skip = _read_number(call, "starting_after", -1) + 1
     status = await status_of(call, answered)
     if status is None:
         raise InvalidRequestError(
@@ -191,67 +195,71 @@ async def _stream_again(call: Call, answered: Answered) -> None:
         await stream(call, encoder, pages, public_events)
 
 
-def dumped(call: Call, answered: Answered) -> dict[str, Any]:
-    """A kept answer, as the wire has a whole response."""
-    envelope = call.wire.envelope(answered.request, id=answered.id, now=answered.created_at)
-    body = call.wire.dump_response(unfold(answered.visible or answered.output), **envelope)
-    return (
-        body
-        if answered.state == "completed"
-        else wire.with_state(body, answered.state, answered.error)
-    )
+def _dump_answer(answered: Answered) -> dict[str, Any]:
+    """Returns a kept answer as a whole response."""
+    body = _dump_completed(answered)
+    if answered.state == "completed":
+        return body
+    return wire.with_state(body, answered.state, answered.error)
 
 
-def _number(call: Call, name: str, default: int) -> int:
-    given = call.query.get(name)
-    if given is None:
+def _dump_completed(answered: Answered) -> dict[str, Any]:
+    envelope = wire.envelope(answered.request, id=answered.id, now=answered.created_at)
+    return wire.dump_response(unfold(answered.visible or answered.output), **envelope)
+
+
+def _read_number(call: Call, name: str, default: int) -> int:
+    text = call.query.get(name)
+    if text is None:
         return default
-    if not (given.isascii() and given.isdigit() and len(given) <= _LONGEST_NUMBER):
-        raise InvalidRequestError(f"{name} must be a number from 0 on, not {given!r:.20}")
-    return int(given)
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER):
+        raise InvalidRequestError(f"{name} must be a number from 0 on, not {text!r:.20}")
+    return int(text)
 
 
-async def _found(call: Call) -> Answered:
-    """The answer of the id in the path.
+async def _find_answer(call: Call) -> Answered:
+    """Returns the answer of the id in the path.
 
     Raises:
         ModelNotFoundError: there is none that the caller may see.
     """
-    found = await call.service.answers.get(call.caller.id, wire.call_id(call.parameters["id"]))
-    if found is None or not found.shared or found.wire != call.wire.name:
-        raise ModelNotFoundError(f"there is no response {call.parameters['id']!r:.100} here")
-    return found
+    response_id = call.parameters["id"]
+    answered = await call.service.answers.get(call.caller.id, wire.call_id(response_id))
+    if answered is None or not answered.shared or answered.wire != call.wire.name:
+        raise ModelNotFoundError(f"there is no response {response_id!r:.100} here")
+    return answered
 
 
 # how far an answer is that is made in the background
 
 
-async def settled(call: Call, answered: Answered) -> Answered:
-    """An answer as far as it is by now. One whose process is gone has failed, with what there was of it."""
+async def settle(call: Call, answered: Answered) -> Answered:
+    """Returns an answer as far as it is by now. One whose process is gone has failed, with what there was
+    of it."""
     if answered.state != "in_progress":
         return answered
     status = await status_of(call, answered)
     if status is None:
-        return (
-            msgspec.structs.replace(answered, state="failed")
-            if _is_old(call, answered)
-            else answered
-        )
+        if _is_old(call, answered):
+            return msgspec.structs.replace(answered, state="failed")
+        return answered
     if not status.is_over and status.driven:
         return answered
     # who made it may have kept it just now
-    kept = await call.service.answers.get(answered.owner, answered.id)
-    if kept is not None and kept.state != "in_progress":
-        return kept
-    found = await _from_log(call, answered, status)
+    latest = await call.service.answers.get(answered.owner, answered.id)
+    if latest is not None and latest.state != "in_progress":
+        return latest
+    logged = await _load_from_log(call, answered, status)
     # nobody else will keep it
     if status.state in ("running", "interrupted"):
-        await keep_answer(call.service.answers, found, [], seconds=call.service.limits.keep_seconds)
-    return found
+        seconds = call.service.limits.keep_seconds
+        await keep_answer(call.service.answers, logged, [], seconds=seconds)
+    return logged
 
 
 async def status_of(call: Call, answered: Answered) -> RunStatus | None:
-    """How far the run is that makes an answer; `None`: no run does, or the log has it no more."""
+    """Returns the status of the run that makes an answer; None if no run does, or if the log has
+    forgotten it."""
     if answered.run_id is None:
         return None
     try:
@@ -273,7 +281,8 @@ async def end_answer(call: Call, answered: Answered) -> None:
                 pass
 
 
-async def _from_log(call: Call, answered: Answered, status: RunStatus) -> Answered:
+async def _load_from_log(call: Call, answered: Answered, status: RunStatus) -> Answered:
+    """Returns an answer as the log has it."""
     events: list[Event] = []
     async with aclosing(call.service.runs.stored(status)) as pages:
         async for page in pages:
@@ -295,12 +304,10 @@ async def _from_log(call: Call, answered: Answered, status: RunStatus) -> Answer
 
 
 def _is_old(call: Call, answered: Answered) -> bool:
-    """Whether no process can be making the answer any more."""
-    most = call.service.limits.run_seconds
-    return (
-        most is not None
-        and (call.now - answered.created_at).total_seconds() > most + _GRACE_SECONDS
-    )
+    """True if no process can be making the answer any more."""
+    limit = call.service.limits.run_seconds
+    age = (call.now - answered.created_at).total_seconds()
+    return limit is not None and age > limit + _GRACE_SECONDS
 
 
 # what a request names of answers
@@ -321,38 +328,41 @@ def _links_of(request: ModelRequest) -> Links:
     if after is not None and conversation is not None:
         both = "previous_response_id and conversation exclude each other; leave one out"
         raise InvalidRequestError(both).at(field="previous_response_id")
-    left = {
+    remaining = {
         name: value
         for name, value in options.items()
         if name not in wire.LINKS or (name, value) == ("store", False)
     }
-    without = request.replace(options=left, wire=request.wire if left else None)
-    stored, background = options.get("store") is not False, options.get("background") is True
     return Links(
-        without, None if after is None else wire.call_id(after), conversation, stored, background
+        request.replace(options=remaining, wire=request.wire if remaining else None),
+        after=None if after is None else wire.call_id(after),
+        conversation=conversation,
+        stored=options.get("store") is not False,
+        background=options.get("background") is True,
     )
 
 
 async def _with_references(call: Call, *, passes_on: bool) -> Call:
-    """The call with the items that its body names. `passes_on`: those that are not kept are left to the provider.
+    """Returns the call with the items that its body names. `passes_on`: those that are not kept are left
+    to the provider.
 
     Raises:
         InvalidRequestError: one is not kept, or is another's, or is named twice.
         ContextLengthError: together they are larger than may be.
     """
-    named = wire.item_references(call.body)
-    if not named:
+    references = wire.item_references(call.body)
+    if not references:
         return call
-    known: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, Mapping[str, Any]] = {}
     items: dict[int, Mapping[str, Any]] = {}
     taken: set[int] = set()
-    for place, name in named:
-        if name not in known:
+    for place, name in references:
+        if name not in found:
             answered = await call.service.answers.find(call.caller.id, [_item_key(name)])
             if answered is not None and answered.shared and answered.wire == call.wire.name:
                 # a later answer's, where ids come again
-                known |= _items_of(answered)
-        if (item := known.get(name)) is None:
+                found |= _items_of(answered)
+        if (item := found.get(name)) is None:
             if passes_on:
                 continue
             raise InvalidRequestError(
@@ -375,9 +385,7 @@ async def _with_references(call: Call, *, passes_on: bool) -> Call:
 
 def _items_of(answered: Answered) -> dict[str, dict[str, Any]]:
     """Returns the items of an answer by their ids."""
-    envelope = wire.envelope(answered.request, id=answered.id, now=answered.created_at)
-    events = unfold(answered.visible or answered.output)
-    return wire.items_by_id(wire.dump_response(events, **envelope))
+    return wire.items_by_id(_dump_completed(answered))
 
 
 def _item_key(name: str) -> str:

@@ -53,22 +53,22 @@ async def run(call: Call) -> None:
 
 async def attach(call: Call) -> None:
     """Streams a run that was begun before, from where its client lost it."""
-    found = await _find_run(call)
-    if found is None or found.run_id is None:
+    answered = await _find_run(call)
+    if answered is None or answered.run_id is None:
         raise _unknown_run(call)
     skip = _offset_of(call)
     wire = _wire_of(call)
-    request = await _request_of(call, found, goes_on=bool(skip))
-    encoder = wire.encoder(**wire.envelope(request, id=found.run_id, now=call.now))
-    await _stream_run(call, found.run_id, encoder, skip=skip)
+    request = await _request_of(call, answered, goes_on=bool(skip))
+    encoder = wire.encoder(**wire.envelope(request, id=answered.run_id, now=call.now))
+    await _stream_run(call, answered.run_id, encoder, skip=skip)
 
 
 async def cancel_run(call: Call) -> None:
     """Ends a run."""
-    found = await _find_run(call)
-    if found is None or found.run_id is None:
+    answered = await _find_run(call)
+    if answered is None or answered.run_id is None:
         raise _unknown_run(call)
-    await call.service.runs.cancel(found.run_id)
+    await call.service.runs.cancel(answered.run_id)
     await call.connection.respond(204, {}, b"")
 
 
@@ -102,16 +102,16 @@ class AiSdkApi(Api):
         return ai_sdk.regenerated(request)
 
     async def _attach(self, call: Call) -> None:
-        found = await _find_run(call)
-        if found is None or found.run_id is None:
+        answered = await _find_run(call)
+        if answered is None or answered.run_id is None:
             await call.connection.respond(ai_sdk.nothing_runs, {}, b"")
             return
         if _offset_of(call):
             await attach(call)
             return
-        request = await _request_of(call, found, goes_on=True)
-        envelope = ai_sdk.envelope_again(request, id=found.run_id, now=call.now)
-        await _stream_run(call, found.run_id, ai_sdk.encoder(**envelope))
+        request = await _request_of(call, answered, goes_on=True)
+        envelope = ai_sdk.envelope_again(request, id=answered.run_id, now=call.now)
+        await _stream_run(call, answered.run_id, ai_sdk.encoder(**envelope))
 
 
 async def begin_run(
@@ -290,16 +290,18 @@ async def _stream_run(
         )
 
 
-async def _request_of(call: Call, found: Answered, *, goes_on: bool) -> RunRequest:
+async def _request_of(call: Call, answered: Answered, *, goes_on: bool) -> RunRequest:
     """Returns what a run was asked, with the conversation before it, of which nothing that a
     provider signed is shown. `goes_on`: a client that goes on has its own question too."""
-    request = found.asked or RunRequest(thread_id=call.parameters.get("id"), run_id=found.run_id)
+    request = answered.asked or RunRequest(
+        thread_id=call.parameters.get("id"), run_id=answered.run_id
+    )
     chain: Sequence[Answered] = ()
-    if found.parent is not None:
-        chain = await call.service.answers.chain(call.caller.id, found.parent)
+    if answered.parent is not None:
+        chain = await call.service.answers.chain(call.caller.id, answered.parent)
     before = [message for answered in chain for message in answered.messages]
     if goes_on:
-        before += [message for message in found.request.messages if message.role is Role.USER]
+        before += [message for message in answered.request.messages if message.role is Role.USER]
     return request.replace(messages=tuple(map(_without_native, before)))
 
 
@@ -331,15 +333,17 @@ async def _find_run(call: Call) -> Answered | None:
     store, owner, name = call.service.answers, call.caller.id, call.parameters.get("id", "")
     thread = thread_id(resource_of(call), name)
     keys = [f"run:{name}", latest_key(thread), f"thread:{thread}"]
-    found = await store.get(owner, name) or await store.find(owner, keys)
-    return found if found is not None and await is_logged(call, found.run_id) else None
+    answered = await store.get(owner, name) or await store.find(owner, keys)
+    if answered is None or not await is_logged(call, answered.run_id):
+        return None
+    return answered
 
 
 def _offset_of(call: Call) -> int:
-    given = call.headers.get("last-event-id") or call.query.get("from") or "0"
-    if not (given.isascii() and given.isdigit() and len(given) < 12):
-        raise InvalidRequestError(f"the offset must be a number of events, not {given!r:.20}")
-    return int(given)
+    text = call.headers.get("last-event-id") or call.query.get("from") or "0"
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
+        raise InvalidRequestError(f"the offset must be a number of events, not {text!r:.20}")
+    return int(text)
 
 
 def _unknown_run(call: Call) -> ModelNotFoundError:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from operator import is_
 from types import NoneType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,11 +19,11 @@ from dragoman.errors import (
     SettingsError,
 )
 from dragoman.event import Event, RunError, RunFinished
+from dragoman.message import Content, Message, ToolResultPart
 from dragoman.orchestration.state import Claim
-from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest
+from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.serve.core.cache_marks import without_cache_marks
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.policy import AgentPolicy, apply_policy, blame_client, client_tools
 from dragoman.serve.core.record import Record, find_waiting_task
@@ -34,6 +35,9 @@ from dragoman.serve.http.observed import offered_name
 __all__ = ["AgentBackend", "Served", "served_agent"]
 
 _LONGEST = 200  # characters of a name
+_MARK = "cache_control"
+Bearer = TypeVar("Bearer", bound=Message | Content | ToolSpec | ServerTool)
+"""What may have a cache mark."""
 
 
 class AgentBackend:
@@ -52,10 +56,10 @@ class AgentBackend:
         SettingsError: there is no agent, or a name is none.
         TypeError: something is no agent, or no policy.
         """
-        for each in agents.values() if isinstance(agents, Mapping) else [agents]:
+        for agent in agents.values() if isinstance(agents, Mapping) else [agents]:
             expect(
                 "agents",
-                each,
+                agent,
                 Agent,
                 hint='give dragoman.Agent("openai:gpt-4o"), or several by their names',
             )
@@ -95,8 +99,8 @@ class AgentBackend:
     async def models(self) -> Sequence[ModelInfo]:
         """The names of the agents."""
         return [
-            ModelInfo(name, "dragoman", display_name=each.display_name)
-            for name, each in self._agents.items()
+            ModelInfo(name, "dragoman", display_name=agent.display_name)
+            for name, agent in self._agents.items()
         ]
 
     def check_keys(self) -> Mapping[str, AuthenticationError | None]:
@@ -117,7 +121,7 @@ class AgentBackend:
         """Yields a run as its client may see it: the agent's own calls are hidden, the client's tools
         wait for the client."""
         agent, claim = self._agent(turn.asked.model), claim_of(call, turn)
-        turn = without_cache_marks(turn)
+        turn = _without_cache_marks(turn)
         request, losses = apply_policy(turn.asked, call.wire.name, self._policy, agent.tools)
         turn = await _join(agent, call, turn, request)
         record.follow(turn)
@@ -222,10 +226,10 @@ def served_agent(call: Call, name: str = "") -> Served:
     for backend in call.service.backends:
         if not isinstance(backend, AgentBackend):
             continue
-        for known in [name] if name else backend.names:
-            if call.caller.may_use(known) and backend.serves(known):
-                call.observed.model = offered_name(known, backend.names)
-                return Served(known, *backend.served(known))
+        for candidate in [name] if name else backend.names:
+            if call.caller.may_use(candidate) and backend.serves(candidate):
+                call.observed.model = offered_name(candidate, backend.names)
+                return Served(candidate, *backend.served(candidate))
     raise ModelNotFoundError(
         f"there is no agent {name!r:.200} here" if name else "there is no agent here"
     )
@@ -238,3 +242,59 @@ def _check_name(name: object) -> None:
         raise SettingsError(
             f"agents={{{name!r:.100}: …}}: a name has 1 to {_LONGEST} characters, all of which can be printed"
         )
+
+
+def _without_cache_marks(turn: Turn) -> Turn:
+    """Returns the conversation without a client's cache marks. If there were some, and no setting says
+    it, the request asks for the cache.
+
+    A client moves its marks along with its conversation, of which an agent has its own copy, with
+    messages that the client never saw: there they would stay in their old places, one more each turn,
+    and providers take few. The agent's requests ask for the cache as a whole.
+    """
+    request = turn.asked
+    messages = [_unmark_message(message) for message in request.messages]
+    tools = [_unmark(tool) for tool in request.tools]
+    if all(map(is_, messages, request.messages)) and all(map(is_, tools, request.tools)):
+        return turn
+    by_id = {
+        id(message): unmarked for message, unmarked in zip(request.messages, messages, strict=True)
+    }
+    new = [by_id.get(id(message)) or _unmark_message(message) for message in turn.new]
+    request = request.replace(messages=tuple(messages), tools=tuple(tools))
+    return turn.replace(request=_with_cache(request), new=tuple(new))
+
+
+def _with_cache(request: ModelRequest) -> ModelRequest:
+    if request.settings.cache is not None:
+        return request
+    return request.replace(settings=msgspec.structs.replace(request.settings, cache="short"))
+
+
+def _unmark_message(message: Message) -> Message:
+    content = [_unmark_piece(piece) for piece in message.content]
+    if not all(map(is_, content, message.content)):
+        message = message.replace(content=tuple(content))
+    return _unmark(message)
+
+
+def _unmark_piece(piece: Content) -> Content:
+    if isinstance(piece, ToolResultPart) and piece.is_content:
+        result: Sequence[Any] = [_unmark(inner) for inner in piece.result]
+        if not all(map(is_, result, piece.result)):
+            piece = msgspec.structs.replace(piece, result=tuple(result))
+    return _unmark(piece)
+
+
+def _unmark(bearer: Bearer) -> Bearer:
+    native = bearer.native
+    if not native or not any(
+        _MARK in fields for fields in native.values() if isinstance(fields, dict)
+    ):
+        return bearer
+    remaining: dict[str, Any] = {}
+    for name, fields in native.items():
+        unmarked = {field: value for field, value in fields.items() if field != _MARK}
+        if unmarked:
+            remaining[name] = unmarked
+    return msgspec.structs.replace(bearer, native=remaining or None)

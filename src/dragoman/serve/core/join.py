@@ -123,14 +123,14 @@ def _continue_thread(
     added = set(map(id, changes.added))
     end = since_model(spoken)
     new = without_system(spoken[end:])
-    said = [message for message in new if id(message) in added]
-    unsaid = [message for message in new if id(message) not in added]
-    check_results([*spoken[:end], *unsaid], said, resumes, trusted=True)
+    by_client = [message for message in new if id(message) in added]
+    stored = [message for message in new if id(message) not in added]
+    check_results([*spoken[:end], *stored], by_client, resumes, trusted=True)
     before: Sequence[Message] = () if has_memory else spoken[: len(spoken) - len(new)]
     system = [message for message in request.messages if message.role is Role.SYSTEM]
     return Turn(
         # What the memory holds the run gets from there.
-        tuple(said if has_memory else new),
+        tuple(by_client if has_memory else new),
         before=(*system, *without_system(before)),
         thread_id=thread,
         resumes=resumes,
@@ -146,19 +146,15 @@ def _only_answers(
     stored: Sequence[Message],
     pending: Sequence[Interrupt],
 ) -> bool:
-    """Whether a client answers what waits and says nothing else, but repeats questions of its own. Then it cuts nothing off: it keeps no
-    copy of what the agent said."""
-    if not {resume.interrupt_id for resume in request.resume} & {
-        interrupt.id for interrupt in pending
-    }:
+    """True if a client answers what waits and says nothing else, but may repeat its own questions.
+    Then it cuts nothing off: it keeps no copy of what the agent said."""
+    waiting = {interrupt.id for interrupt in pending}
+    if not any(resume.interrupt_id in waiting for resume in request.resume):
         return False
-    asked = {
-        message.id: message.text for message in stored if message.role is Role.USER and message.id
-    }
-    spoken = [message for message in copy if message.role is not Role.SYSTEM]
+    questions = {message.id: message.text for message in stored if message.role is Role.USER}
     return all(
-        message.role is Role.USER and asked.get(message.id or "") == message.text
-        for message in spoken
+        message.role is Role.USER and message.id and questions.get(message.id) == message.text
+        for message in without_system(copy)
     )
 
 
@@ -169,13 +165,13 @@ def _check_open(stored: Sequence[Message], added: Sequence[Message]) -> None:
     Raises:
         InvalidRequestError: there is one.
     """
-    given = {result.id for message in added for result in message.tool_results}
-    if not given:
+    results = {result.id for message in added for result in message.tool_results}
+    if not results:
         return
     made_up = {call.id for message in added for call in message.tool_calls}
     for open_call in open_calls(stored):
         call = open_call.call
-        if call.run_by == "agent" and call.id in given - made_up:
+        if call.run_by == "agent" and call.id in results - made_up:
             raise unasked_result(call.id)
 
 
@@ -209,12 +205,9 @@ def _match_resumes(resumes: Sequence[Resume], pending: Sequence[Interrupt]) -> t
 
 
 def _from_first_known(messages: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
-    """The client's copy from where the newest messages of a long thread begin."""
-    known = {message.id for message in stored} - {None} | {message.turn for message in stored} - {
-        None
-    }
-    first = next(
-        (at for at, message in enumerate(messages) if message.id in known or message.turn in known),
-        0,
-    )
-    return list(messages[first:])
+    """Returns the client's copy from where the newest messages of a long thread begin."""
+    ids = {name for message in stored for name in (message.id, message.turn) if name is not None}
+    for index, message in enumerate(messages):
+        if message.id in ids or message.turn in ids:
+            return list(messages[index:])
+    return list(messages)

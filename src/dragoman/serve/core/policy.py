@@ -53,16 +53,16 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         kinds = get_type_hints(AgentPolicy)
         for field in ("system", "tools", "on_disconnect"):
-            values, given = get_args(kinds[field]), getattr(self, field)
-            if given not in values:
+            values, value = get_args(kinds[field]), getattr(self, field)
+            if value not in values:
                 raise SettingsError(
-                    f"AgentPolicy({field}={given!r:.100}) is unknown; there are {', '.join(values)}"
+                    f"AgentPolicy({field}={value!r:.100}) is unknown; there are {', '.join(values)}"
                 )
-        known = (*Settings.__struct_fields__, "output_schema")
+        names = (*Settings.__struct_fields__, "output_schema")
         for name in self.settings or ():
-            if name not in known:
+            if name not in names:
                 raise SettingsError(
-                    f"AgentPolicy(settings=…) names {name!r}; there are {', '.join(known)}"
+                    f"AgentPolicy(settings=…) names {name!r}; there are {', '.join(names)}"
                 )
 
 

@@ -53,8 +53,8 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     )
     if links.after is not None:
         chain = await _load_chain(call, links.after)
-        known = whole.replace(thread_id=thread or chain[-1].thread_id)
-        return _append(known, _lasting_system(call, system, chain), chain, sent)
+        named = whole.replace(thread_id=thread or chain[-1].thread_id)
+        return _append(named, _lasting_system(call, system, chain), chain, sent)
     if links.conversation is not None:
         chain = await _latest_chain(call, f"thread:{thread}")
         return _append(whole, _lasting_system(call, system, chain), chain, sent)
@@ -71,12 +71,12 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
         return whole
     forgotten = _find_forgotten(chain, sent, scope) if chain[-1].key == keys[0] else None
     if forgotten is None:
-        known = _merge_copy(call, whole, system, chain, edits=edits)
+        turn = _merge_copy(call, whole, system, chain, edits=edits)
     else:  # the copy is word for word what the client was given
-        known = _append_after(whole, [*system, *forgotten], chain, sent)
+        turn = _append_after(whole, [*system, *forgotten], chain, sent)
     if thread is not None:
-        known = known.replace(thread_id=thread, is_named=True)
-    return known.replace(stored=_messages_of(chain))
+        turn = turn.replace(thread_id=thread, is_named=True)
+    return turn.replace(stored=_messages_of(chain))
 
 
 def lasting_texts(call: Call, messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -118,11 +118,11 @@ def _lasting_system(
 ) -> list[Message]:
     """Returns the system texts of a request that goes on by an id: its own, and those of its
     conversation, each once."""
-    own = lasting_texts(call, system)
-    own_ids = set(map(id, own))
-    once = [message for message in system if id(message) not in own_ids]
+    texts = lasting_texts(call, system)
+    lasting_ids = set(map(id, texts))
+    once = [message for message in system if id(message) not in lasting_ids]
     lasting = [message for answered in chain for message in answered.lasting]
-    return [*once, *{message.text: message for message in [*lasting, *own]}.values()]
+    return [*once, *{message.text: message for message in [*lasting, *texts]}.values()]
 
 
 def _find_forgotten(
@@ -146,8 +146,8 @@ def _append_after(
     last = chain[-1]
     ids = dict(zip(_call_ids(sent), _call_ids(last.visible or last.output), strict=False))
     new = rename_results(sent[_answered_end(sent) :], ids)
-    known = turn.replace(thread_id=last.thread_id, is_named=False)
-    return _append(known, head, chain, new).replace(shown=turn.shown, sent=turn.sent)
+    continued = turn.replace(thread_id=last.thread_id, is_named=False)
+    return _append(continued, head, chain, new).replace(shown=turn.shown, sent=turn.sent)
 
 
 def _merge_copy(

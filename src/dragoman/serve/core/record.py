@@ -146,12 +146,12 @@ class Record:
     def note(self, result: ChatResult[Any]) -> None:
         """Takes what a run of an agent has given: the answer as the server has it, and what waits."""
         turn = self._turn
-        given = {message.id for message in (*turn.before, *turn.new, *turn.added)}
+        question_ids = {message.id for message in (*turn.before, *turn.new, *turn.added)}
         self._output = tuple(
             [
                 message
                 for message in result.messages
-                if message.id not in given and message.role is not Role.SYSTEM
+                if message.id not in question_ids and message.role is not Role.SYSTEM
             ]
         )
         self._pending = result.pending
@@ -258,10 +258,10 @@ async def find_waiting_task(call: Call, thread: str) -> str | None:
     """Returns the id of the task that waits in a conversation; None if there is none, or if the
     store fails."""
     limits = call.service.limits
-    known = await find_conversation(
+    chain = await find_conversation(
         call.service.answers, call.caller.id, [f"thread:{thread}"], limits
     )
-    return known[-1].task_id if known and known[-1].pending else None
+    return chain[-1].task_id if chain and chain[-1].pending else None
 
 
 def _state_of(result: ChatResult[str]) -> AnsweredState:

@@ -74,7 +74,7 @@ def load_gateway(
     ```
 
     `[fetch]` with `allow = ["*.example.org"]`: what a provider cannot take by its URL is fetched from there; it has the other arguments of
-    `AddressPolicy` and of `dragoman.model.fetched` too. `seal_keys = ["env:NEW_SEAL", "env:OLD_SEAL"]`: see `Gateway(seal_key=…)`, the newest first.
+    `AddressPolicy` and of `dragoman.model.fetch_files` too. `seal_keys = ["env:NEW_SEAL", "env:OLD_SEAL"]`: see `Gateway(seal_key=…)`, the newest first.
 
     Keys do not stand in the file: `env:` names a variable, `file:` a file, relative to this one.
 
@@ -148,11 +148,11 @@ def _read_providers(file: _File, top: Mapping[str, Any]) -> tuple[dict[str, str]
 
 
 def _fetching(table: Mapping[str, Any]) -> Middleware:
-    from dragoman.model.file_fetching import fetched
+    from dragoman.model.file_fetching import fetch_files
     from dragoman.transport.address_policy import AddressPolicy
 
     policy = AddressPolicy(**{name: table[name] for name in _POLICY if name in table})
-    return fetched(policy, **{name: table[name] for name in _FETCHED if name in table})
+    return fetch_files(policy, **{name: table[name] for name in _FETCHED if name in table})
 
 
 class _File:

@@ -11,7 +11,7 @@ import msgspec
 from dragoman import providers
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
+from dragoman.model.fallbacks import Fallback, ModelChoice, split_choice
 from dragoman.model.strings import parse_model_string, resolve
 from dragoman.providers import Provider
 from dragoman.serve.http.callers import match_star
@@ -80,7 +80,7 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
             patterns.append(pattern_of(name, choice))
             continue
         _check_choice(name, choice)
-        first, layer = chosen(choice)
+        first, layer = split_choice(choice)
         for model in [first, *(() if layer is None else layer.models)]:
             _check(name, model)
         names[name] = choice
@@ -118,7 +118,7 @@ def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
         if isinstance(choice, Pattern):
             names.add(providers.get(choice.provider).name)
             continue
-        first, layer = chosen(choice)
+        first, layer = split_choice(choice)
         names |= {
             resolve(model)[1].name for model in [first, *(() if layer is None else layer.models)]
         }

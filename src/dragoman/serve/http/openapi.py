@@ -94,13 +94,9 @@ def _operation(place: Place, *, has_keys: bool) -> dict[str, Any]:
         ]
     if place.method == "POST":
         bodies = [body for wire, route in place.candidates if (body := _body(wire, route))]
-        schema = (
-            {"type": "object"}
-            if not bodies
-            else bodies[0]
-            if len(bodies) == 1
-            else {"anyOf": bodies}
-        )
+        schema: Mapping[str, Any] = {"anyOf": bodies} if bodies else {"type": "object"}
+        if len(bodies) == 1:
+            schema = bodies[0]
         operation["requestBody"] = {
             "required": bool(bodies),
             "content": {"application/json": {"schema": schema}},

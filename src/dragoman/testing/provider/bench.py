@@ -112,7 +112,7 @@ class ProviderBench(Bench):
         )
 
     def can(self, capability: Capability) -> bool:
-        """Whether the record says so."""
+        """True if the record declares the capability."""
         return capability in self.provider.capabilities
 
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:
@@ -145,7 +145,7 @@ class ProviderBench(Bench):
         wrap: Callable[[Transport], Transport] = lambda server: server,
         **options: Any,
     ) -> Agent[None]:
-        """An agent on this provider. Scripted, its model answers with `replies`, one a request, the last for ever.
+        """Returns an agent on this provider. Scripted, its model answers with `replies`, one a request, the last for ever.
 
         `model`: in place of the bench's. `vectors`: what it makes of texts, where it is asked for embeddings. `wrap`: puts something around the scripted server. `how`: as for `Agent`.
         """
@@ -185,7 +185,7 @@ class ProviderBench(Bench):
         demand(condition, wrong)
 
     def received(self, position: int = -1) -> ModelRequest:
-        """A request that the scripted server has read."""
+        """Returns a request that the scripted server has read."""
         demand(self.server.requests, "no request came to the server")
         return self.server.requests[position]
 
@@ -214,7 +214,7 @@ class ProviderBench(Bench):
 
 
 def load_player(folder: Path | str) -> Player:
-    """A player of all recordings of a folder.
+    """Returns a player of all recordings of a folder.
 
     Raises:
         SettingsError: there are none.
@@ -235,7 +235,7 @@ provider_check = check_maker(ProviderBench)
 
 
 def says(*content: Any, reason: FinishReason | None = None, usage: Usage | None = None) -> Message:
-    """A model's message."""
+    """Returns a model's message."""
     message = Message.model(*content)
     usual = FinishReason.tool_calls if message.tool_calls else FinishReason.stop
     counted = Usage(input_tokens=11, output_tokens=7, total_tokens=18)
@@ -243,12 +243,12 @@ def says(*content: Any, reason: FinishReason | None = None, usage: Usage | None 
 
 
 def call(name: str, id: str = "call_kit_1", /, **arguments: Any) -> ToolCallPart:  # noqa: A002
-    """A tool call."""
+    """Returns a tool call."""
     return ToolCallPart(id, name, arguments)
 
 
 def weather(cities: list[str] | None = None) -> Tool:
-    """A tool that tells the weather of a city, and notes which cities it was asked for."""
+    """Returns a tool that tells the weather of a city, and notes which cities it was asked for."""
 
     async def get_weather(city: str) -> str:
         if cities is not None:
@@ -259,7 +259,7 @@ def weather(cities: list[str] | None = None) -> Tool:
 
 
 def obliging(value: Any, tools: Sequence[ToolCallPart] = ()) -> Callable[[ModelRequest], Message]:
-    """A model that first calls tools, then gives the value however it is asked for: by a schema or by a tool, bare or in an
+    """Returns a model that first calls tools, then gives the value however it is asked for: by a schema or by a tool, bare or in an
     object that holds it as `result`."""
 
     def reply(request: ModelRequest) -> Message:

@@ -26,7 +26,7 @@ _TEXTS = ("A cat sleeps on the mat.", "A kitten naps on a rug.", "Stock prices f
 
 
 def _vector(text: str, size: int = 8) -> Vector:
-    """A vector of unit length that belongs to a text, by its bytes alone."""
+    """Returns a vector of unit length that belongs to a text, by its bytes alone."""
     seed = sum(position * byte for position, byte in enumerate(text.encode(), 1))
     numbers = [cos(seed * position) for position in range(1, size + 1)]
     length = sqrt(sum(number * number for number in numbers))
@@ -34,7 +34,7 @@ def _vector(text: str, size: int = 8) -> Vector:
 
 
 def _near(vector: Vector, other: Vector) -> bool:
-    """Whether two vectors are the same but for what 32 bits cannot hold."""
+    """True if two vectors are the same but for what 32 bits cannot hold."""
     return len(vector) == len(other) and all(
         abs(a - b) < 1e-5 for a, b in zip(vector, other, strict=True)
     )

@@ -252,7 +252,7 @@ async def unknown_models_are_refused(bench: ProviderBench) -> None:
 
 
 def _names_the_cause(bench: ProviderBench, error: DragomanError) -> None:
-    """Of the texts in the body of an error at least one must be found again in its message, by three words in a row."""
+    """Demands that at least one text in the body of an error is found again in its message, by three words in a row."""
     texts = [_words(text) for text in _texts(error.body or b"") if " " in text.strip()]
     runs = [words[at : at + 3] for words in texts for at in range(max(1, len(words) - 2)) if words]
     message = _words(error.message)
@@ -268,7 +268,7 @@ def _words(text: str) -> list[str]:
 
 
 def _texts(body: bytes) -> list[str]:
-    """All texts in the JSON of a body; where it is none, the body without its marks."""
+    """Returns all texts in the JSON of a body; if it is no JSON, the body without its marks."""
     try:
         return text_values(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeError):
@@ -278,7 +278,7 @@ def _texts(body: bytes) -> list[str]:
 async def _failure(
     bench: ProviderBench, reply: Reply, must: Callable[[object, str], None] = demand, **options: Any
 ) -> DragomanError:
-    """The error of a request that is answered so; told as the last event, and raised. `must`: what an answer fails by."""
+    """Returns the error of a request that gets this reply; it is the last event, and is raised. `must`: what an answer fails by."""
     async with bench.agent(reply, **options) as agent:
         async with agent.run("Hi.") as run:
             events = [event async for event in run]

@@ -235,7 +235,7 @@ async def lists_models(bench: ProviderBench) -> None:
 
 
 def _quirks_of(wire: str) -> Any:
-    """The type of a built-in wire's quirks; `None` where there is none to be found."""
+    """Returns the type of a built-in wire's quirks, or None if there is none."""
     try:
         return getattr(import_module(f"dragoman.wires.{wire}"), "Quirks", None)
     except ModuleNotFoundError:

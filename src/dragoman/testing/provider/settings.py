@@ -144,8 +144,8 @@ async def usage_is_told_once(bench: ProviderBench) -> None:
 
 
 def _unread(messages: Sequence[Message]) -> list[str]:
-    """Names of the fields of an answer that its wire keeps and has no neutral place for, as `native` holds them; and the types
-    of its `ProviderPart`s."""
+    """Returns the names of the fields of an answer that its wire keeps and has no neutral place for, as `native` holds them; and the
+    types of its `ProviderPart`s."""
     holders = [*messages, *(part for message in messages for part in message.content)]
     rooms = [room for holder in holders for room in (holder.native or {}).items()]
     own_fields = [if_object(room) for key, room in rooms if not key.endswith(NOTES)]

@@ -171,7 +171,7 @@ def _needs_types(bench: ProviderBench) -> None:
 
 
 def _all_text(request: ModelRequest) -> str:
-    """All texts and results of a request."""
+    """Returns all texts and results of a request."""
     parts = [
         part
         for message in request.messages

@@ -38,7 +38,8 @@ class AnswerStoreBench(Bench):
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[_Shelf]:
-        """A store with two owners that it does not know; what they saved is deleted behind the check."""
+        """Opens a store with two owners that it does not know; what they saved is deleted behind
+        the check."""
         store = self.maker.make()
         shelf = _Shelf(store, f"kit-{uuid4().hex}", f"kit-{uuid4().hex}")
         try:

@@ -48,7 +48,7 @@ class StoreBench(Bench):
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store, None]:
-        """A store, closed behind the check."""
+        """Opens a store, which is closed behind the check."""
         store = self.maker.make()
         try:
             yield store
@@ -57,7 +57,8 @@ class StoreBench(Bench):
 
     @asynccontextmanager
     async def thread(self) -> AsyncGenerator[tuple[Store, str], None]:
-        """A store, and the id of a thread that it does not have; it is deleted behind the check."""
+        """Gives a store, and the id of a thread that it does not have; it is deleted behind the
+        check."""
         thread_id = f"kit-{uuid4().hex}"
         async with self.open() as store:
             try:
@@ -90,7 +91,7 @@ async def change_thread(store: Store, thread_id: str, seconds: int = 0, **change
 
 
 async def texts(store: Store, thread_id: str | None, **options: Any) -> list[str]:
-    """The texts of messages. Of a thread: as it is shown, where no branch is given."""
+    """Returns the texts of messages; of a thread as it is shown, if no branch is given."""
     if thread_id is not None and "branch" not in options:
         threads = await store.threads(ThreadQuery(ids=(thread_id,)))
         options["branch"] = threads[0].branch if threads else None

@@ -79,7 +79,7 @@ class WireBench(Bench):
         self.signed = signed or sign_by_kit(self.name)
 
     def has(self, group: str) -> bool:
-        """Whether the wire has all operations of a group."""
+        """True if the wire has all operations of a group."""
         return all(getattr(self.wire, name, None) is not None for name in OPERATIONS[group])
 
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a wire has no server
@@ -89,7 +89,7 @@ class WireBench(Bench):
         )
 
     def there(self, messages: Sequence[Message], **options: Any) -> tuple[Any, list[Loss]]:
-        """Messages → the payload, as JSON has it, and the losses told."""
+        """Returns the payload of messages, as JSON has it, and the losses told."""
         losses: list[Loss] = []
         payload = self.wire.dump_messages(messages, losses=losses, **options)
         return json_of(payload, "dump_messages"), losses
@@ -97,12 +97,12 @@ class WireBench(Bench):
     def and_back(
         self, messages: Sequence[Message], **options: Any
     ) -> tuple[list[Message], list[Loss]]:
-        """Messages → what comes back of them, and the losses told."""
+        """Returns what comes back of messages, and the losses told."""
         payload, losses = self.there(messages, **options)
         return self.wire.load_messages(payload), losses
 
     def whole(self, message: Message) -> dict[str, Any]:
-        """A model's message → the whole response that says it."""
+        """Returns the whole response that says a model's message."""
         return json_of(
             self.wire.dump_response(events_of(message), id="r1", model="m"), "dump_response"
         )
@@ -116,12 +116,12 @@ class WireBench(Bench):
         return self.decode([self.stream(events_of(message))], **options)
 
     def stream(self, events: Iterable[Event]) -> bytes:
-        """Events → the streamed response that tells of them."""
+        """Returns the streamed response that tells of events."""
         encoder = self.wire.encoder(id="r1", model="m")
         return b"".join([*[encoder.feed(event) for event in events], encoder.close()])
 
     def decode(self, pieces: Iterable[bytes], **options: Any) -> list[Event]:
-        """A streamed response in pieces → its events."""
+        """Returns the events of a streamed response in pieces."""
         decoder = self.wire.decoder(**options)
         events: list[Event] = []
         for piece in pieces:
@@ -129,7 +129,7 @@ class WireBench(Bench):
         return events + decoder.close()
 
     def message_of(self, events: Sequence[Event], what: str) -> Message:
-        """The one message that events tell of."""
+        """Returns the one message that events tell of."""
         fault = fault_of(events)
         demand(fault is None, f"the events of {what} are not well-formed: {fault}")
         messages = fold(events)
@@ -142,12 +142,12 @@ wire_check = check_maker(WireBench, "wire ")
 
 
 def sign_by_kit(wire: str) -> ThinkingPart:
-    """A piece of thinking with a signature of the usual kind."""
+    """Returns a piece of thinking with a signature of the usual kind."""
     return ThinkingPart("Let me look.", {wire: {"signature": SIGNATURE}})
 
 
 def events_of(message: Message, piece: int = 5) -> list[Event]:
-    """A model's message → the events of its stream: its deltas in small pieces."""
+    """Returns the events of a model's message as a stream has them: its deltas in small pieces."""
     events: list[Event] = []
     for event in unfold([message.replace(id=message.id or "m1")]):
         if isinstance(event, PartDelta):
@@ -161,7 +161,7 @@ def events_of(message: Message, piece: int = 5) -> list[Event]:
 
 
 def json_of(value: Any, what: str) -> Any:
-    """A value as it is after a way through JSON.
+    """Returns a value as it is after a way through JSON.
 
     Raises:
         CheckFailed: it cannot be written as JSON.
@@ -173,17 +173,17 @@ def json_of(value: Any, what: str) -> Any:
 
 
 def cut_into(data: bytes, size: int) -> Iterator[bytes]:
-    """Bytes in pieces of that size."""
+    """Returns bytes in pieces of that size."""
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
 def seal_of(signed: ThinkingPart, wire: str) -> str:
-    """The longest text of what signs it."""
+    """Returns the longest text of what signs it."""
     return max(text_values((signed.native or {}).get(wire)), key=len, default=signed.text)
 
 
 def text_values(value: Any) -> list[str]:
-    """All texts in a value of JSON, keys aside."""
+    """Returns all texts in a value of JSON, keys aside."""
     match value:
         case str():
             return [value]
@@ -197,7 +197,7 @@ def text_values(value: Any) -> list[str]:
 
 
 def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
-    """The first thing that is wrong with a stream of events, in words; `None`: nothing is.
+    """Returns the first thing that is wrong with a stream of events, in words, or None.
 
     `spoilt`: they come of spoilt bytes, so that the end of a part may say something else than its deltas.
     """

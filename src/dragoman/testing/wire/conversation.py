@@ -405,7 +405,7 @@ def _messages_of(bench: WireBench, body: Any, problems: list[Problem]) -> tuple[
 
 
 def _mark(message: Message) -> Message:
-    """The message with a mark before each piece, and one at its end."""
+    """Returns the message with a mark before each piece, and one at its end."""
     mark = MarkPart("step", {"kit_ui": {"type": "step"}})
     return message.replace(
         content=[
@@ -416,7 +416,7 @@ def _mark(message: Message) -> Message:
 
 
 def _with(payload: Any, elements: list[Any], replacement: list[Any]) -> Any:
-    """The payload, or a body that holds it, with other elements of the conversation."""
+    """Returns the payload, or a body that holds it, with other elements of the conversation."""
     if isinstance(payload, list):
         return replacement
     fields = cast("dict[str, Any]", payload)
@@ -438,7 +438,7 @@ def _parts(result: ToolResultPart) -> tuple[Any, ...]:
 
 
 def _is(piece: Any, part: Any) -> bool:
-    """Whether a piece is the part, or a text that holds all of it, as for media that a format has no place for."""
+    """True if a piece is the part, or a text that holds all of it, as for media that a format has no place for."""
     if isinstance(part, ProviderPart):
         return isinstance(piece, ProviderPart) and piece.kind == part.kind
     if type(piece) is type(part):
@@ -459,7 +459,7 @@ def _kind(part: Any) -> str:
 
 
 def _lists(payload: Any) -> list[list[Any]]:
-    """The lists that a payload is made of: itself, or those directly in it."""
+    """Returns the lists that a payload is made of: itself, or those directly in it."""
     if isinstance(payload, list):
         return [cast("list[Any]", payload)]
     fields = cast("dict[str, Any]", payload)
@@ -467,7 +467,7 @@ def _lists(payload: Any) -> list[list[Any]]:
 
 
 def _spoilt(payload: Any) -> list[Any]:
-    """The payload with one of its entries replaced by what cannot stand there."""
+    """Returns the payload with one of its entries replaced by what cannot stand there."""
     spoilt: list[Any] = []
     wrong: list[Any] = [None, 5, "text", [], [5], {"a": 5}]
     if isinstance(payload, list):

@@ -41,7 +41,7 @@ def memory_changes_nothing(bench: WireBench) -> None:
 
 
 def _send(bench: WireBench, request: ModelRequest, history: History | None) -> dict[str, Any]:
-    """What goes out, and what is told of it."""
+    """Returns what goes out, and what is told of it."""
     losses: list[Loss] = []
     turn = (
         None if history is None else history.turn(request.messages, request.tools, OWN, bench.name)
@@ -57,7 +57,8 @@ def _send(bench: WireBench, request: ModelRequest, history: History | None) -> d
 
 
 def _conversation(bench: WireBench) -> tuple[Message, ...]:
-    """Rounds of calls, every kind of part from both sides, and answers that are signed; the last ones may be stored by the provider."""
+    """Returns rounds of calls, every kind of part from both sides, and answers that are signed; the provider may have stored the
+    last ones."""
     out = [CONVERSATION[0]]
     for number in range(3):
         for message in CONVERSATION[1:]:

@@ -52,7 +52,7 @@ def recorded_requests_return(bench: WireBench) -> None:
 
 
 def _load_recorded(bench: WireBench) -> list[tuple[str, Exchange, ModelRequest]]:
-    """The recorded exchanges that asked a model: name of the file, exchange, request. Others, such as lists of models or
+    """Returns the recorded exchanges that asked a model: name of the file, exchange, request. Others, such as lists of models or
     embeddings, went to other paths."""
     recorded: list[tuple[str, Exchange, ModelRequest]] = []
     for name, exchange in bench.recordings:

@@ -162,7 +162,7 @@ def bad_bodies_are_refused(bench: WireBench) -> None:
 
 
 def _and_back(bench: WireBench, request: ModelRequest) -> ModelRequest:
-    """A request by HTTP and back, as a server reads it."""
+    """Returns a request after HTTP and back, as a server reads it."""
     http = bench.wire.dump_http(request)
     headers = {name.lower(): value for name, value in http.headers.items()}
     return bench.wire.load_request(json_of(http.body, "dump_http"), path=http.path, headers=headers)
@@ -187,5 +187,5 @@ def _spec(tool: ToolSpec | ServerTool) -> Any:
 
 
 def _core(schema: Any) -> Any:
-    """What a schema describes: names, types and descriptions of its properties."""
+    """Returns what a schema describes: names, types and descriptions of its properties."""
     return schema.get("type"), dict(schema.get("properties", {}))

@@ -187,7 +187,7 @@ def _sums(usage: Usage) -> tuple[int | None, int | None, int | None]:
 
 
 def _events(bench: WireBench, pieces: Sequence[bytes]) -> list[Event]:
-    """The events of bytes for which nothing may be raised, whatever they are."""
+    """Returns the events of bytes for which nothing may be raised, whatever they are."""
     excerpt = b"".join(pieces)[:300]
     return (
         attempt(lambda: bench.decode(pieces), f"{excerpt!r}: a decoder tells it as a RunError;")
@@ -196,7 +196,8 @@ def _events(bench: WireBench, pieces: Sequence[bytes]) -> list[Event]:
 
 
 def _spoilt(body: Any) -> list[Any]:
-    """A body with one value at a time, at any depth, replaced by what should not be there."""
+    """Returns a body with one value at a time, at any depth, replaced by what should not be
+    there."""
     spoilt: list[Any] = [None, 5, "text", [], {}, [None], -1.5]
     if isinstance(body, dict):
         fields = cast("dict[str, Any]", body)

@@ -120,7 +120,7 @@ def retracted_answers_leave_nothing(bench: WireBench) -> None:
 
 
 def _begin(message: Message) -> list[Event]:
-    """A message that has no end."""
+    """Returns the events of a message that has no end."""
     return unfold([message])[:-1]
 
 

@@ -154,7 +154,7 @@ def errors_within_a_stream_are_told(bench: WireBench) -> None:
 
 
 def _dealt(deltas: list[PartDelta]) -> list[list[PartDelta]]:
-    """Deltas of several parts, one of each in turn."""
+    """Returns deltas of several parts, one of each in turn."""
     by_part: dict[int, list[PartDelta]] = {}
     for delta in deltas:
         by_part.setdefault(delta.index, []).append(delta)

@@ -53,7 +53,7 @@ __all__ = [
     "load_content",
     "load_detail",
     "load_thinking",
-    "lost",
+    "find_loss",
     "plain_thinking",
     "read_text",
     "sent_block",
@@ -115,12 +115,12 @@ def dump_block(
 def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict[str, Any] | None:
     """A piece → the block under which it is sent; `None` where there is none. What it does not hold is noted."""
     block = dump_block(out.chat, piece, out.blocks)
-    if block is not None and (what := lost(piece, block)) is not None:
+    if block is not None and (what := find_loss(piece, block)) is not None:
         out.lose(position, index, *what)
     return block
 
 
-def lost(part: Content, block: Mapping[str, Any]) -> tuple[Lost, str, str] | None:
+def find_loss(part: Content, block: Mapping[str, Any]) -> tuple[Lost, str, str] | None:
     """What of a file its block does not hold, why, and which one."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
@@ -193,7 +193,7 @@ def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[
     if isinstance(part, FilePart):
         return {type_name: {"file_id": part.id, **({"filename": part.name} if part.name else {})}}
     if isinstance(part, LinkPart):
-        return {type_name: _located(type_name, part.url, part.name)}
+        return {type_name: _locate(type_name, part.url, part.name)}
     if not isinstance(part, DataPart):
         return {}
     if type_name == "input_audio":
@@ -201,10 +201,10 @@ def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[
         return {type_name: {"data": b64encode(part.data).decode(), "format": audio_format}}
     url = b64encode(part.data).decode() if type_name == "file_url" else data_url(part)
     made_up = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
-    return {type_name: _located(type_name, url, part.name or made_up)}
+    return {type_name: _locate(type_name, url, part.name or made_up)}
 
 
-def _located(type_name: str, url: str, name: str | None) -> dict[str, Any]:
+def _locate(type_name: str, url: str, name: str | None) -> dict[str, Any]:
     if type_name != "file":
         return {"url": url}
     return {"filename": name, "file_data": url} if name else {"file_data": url}
@@ -218,7 +218,7 @@ def _inner(
     return if_text(inner.get(field)) or None, inner
 
 
-def _unread(
+def _rest_of(
     type_name: str, block: Mapping[str, Any], inner: Mapping[str, Any], *read: str
 ) -> dict[str, Any]:
     unread_fields = rest(inner, *read)
@@ -236,17 +236,18 @@ def read_text(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Conten
     )
 
 
-def _linked(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_link(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     url, inner = _inner(type_name, block, "url")
     if url is None:
         return None
     part = LinkPart(url) if type_name == "file_url" else from_url(url)
+    # a `file_url` without a scheme is the base64 of a file
     if type_name == "file_url" and ":" not in url and (data := decoded(url)) is not None:
         part = DataPart(data, "application/octet-stream")
-    return with_rest(chat, type_name, part, _unread(type_name, block, inner, "url"))
+    return with_rest(chat, type_name, part, _rest_of(type_name, block, inner, "url"))
 
 
-def _file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     file_id, inner = _inner(type_name, block, "file_id")
     url, _ = _inner(type_name, block, "file_data")
     name, _ = _inner(type_name, block, "filename")
@@ -256,11 +257,11 @@ def _file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | 
             chat,
             type_name,
             FilePart(file_id, name=name),
-            _unread(type_name, block, inner, "file_id", *read),
+            _rest_of(type_name, block, inner, "file_id", *read),
         )
     if url is None:
         return None
-    part, fields = from_url(url, name), _unread(type_name, block, inner, "file_data", *read)
+    part, fields = from_url(url, name), _rest_of(type_name, block, inner, "file_data", *read)
     return with_rest(
         chat,
         type_name,
@@ -270,24 +271,24 @@ def _file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | 
     )
 
 
-def _audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     text, inner = _inner(type_name, block, "data")
     audio_format, _ = _inner(type_name, block, "format")
     if audio_format is None or text is None or (data := decoded(text)) is None:
         return None
     part = DataPart(data, _AUDIO.get(audio_format, f"audio/{audio_format}"))
-    return with_rest(chat, type_name, part, _unread(type_name, block, inner, "data", "format"))
+    return with_rest(chat, type_name, part, _rest_of(type_name, block, inner, "data", "format"))
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
     {
         "text": read_text,
-        "file": _file,
-        "input_audio": _audio,
-        "image_url": _linked,
-        "video_url": _linked,
-        "audio_url": _linked,
-        "file_url": _linked,
+        "file": _read_file,
+        "input_audio": _read_audio,
+        "image_url": _read_link,
+        "video_url": _read_link,
+        "audio_url": _read_link,
+        "file_url": _read_link,
     }
 )
 """The types of blocks that most vendors know."""

@@ -59,7 +59,8 @@ class Decoder(ResponseDecoder):
         except DecodeError:
             if error is None:
                 raise
-        if error is not None:  # what stands beside it was paid for
+        # what stands beside it was paid for
+        if error is not None:
             raise error
         if whole:
             self.done()

@@ -78,6 +78,7 @@ class Encoder(ResponseEncoder):
         self._beside[event.message_id] = self._fields(event.native)
         if not first:
             return NONE
+        # All chunks begin alike: that is encoded once, and `frame` puts the deltas behind it.
         self._head = (
             b"data: "
             + json_bytes.encode(self.envelope(True))[:-1]
@@ -196,6 +197,7 @@ def dump_response(
     lists = encoder.LISTS | {chat.calls}
     indexed = lists | encoder.INDEXED | {chat.details}
     last_entries: _Places = {}
+    # A whole response is its stream, joined as clients join it, so that the two cannot differ.
     for event in compact(kept(events, losses)):
         if isinstance(event, RunError):
             return dump_error(chat, event.error).body
@@ -225,10 +227,10 @@ def _join(
             before = message[field] = if_list(message.get(field))
             _join_entries(field, before, cast("list[Any]", value), last_entries)
         else:
-            message[field] = _joined(field, message.get(field), value)
+            message[field] = _join_values(field, message.get(field), value)
 
 
-def _joined(field: str, before: Any, value: Any) -> Any:
+def _join_values(field: str, before: Any, value: Any) -> Any:
     """A field's value with more of it."""
     if before is None or before == "" or field in _NOT_JOINED:
         return value
@@ -237,13 +239,13 @@ def _joined(field: str, before: Any, value: Any) -> Any:
     if isinstance(value, list) and isinstance(before, list):
         return [*cast("list[Any]", before), *cast("list[Any]", value)]
     if isinstance(value, Mapping) and isinstance(before, dict):
-        return _with(cast("dict[str, Any]", before), cast("Mapping[str, Any]", value))
+        return _merge(cast("dict[str, Any]", before), cast("Mapping[str, Any]", value))
     return before
 
 
-def _with(before: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(before: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     return before | {
-        field: _joined(field, before.get(field), value) for field, value in more.items()
+        field: _join_values(field, before.get(field), value) for field, value in more.items()
     }
 
 
@@ -254,7 +256,7 @@ def _join_entries(field: str, before: list[Any], entries: list[Any], last_entrie
         index, entry_type = as_index(entry.get("index")), entry.get("type")
         same = None if index is None else last_entries.get((field, index))
         if same is not None and entry_type in (None, same.get("type")):
-            same.update(_with(same, entry))
+            same.update(_merge(same, entry))
         else:
             before.append({**entry} if entry else value)
             last_entries[field, index] = before[-1] if entry else {}

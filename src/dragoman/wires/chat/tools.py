@@ -195,6 +195,7 @@ def load_plain_call(chat: Dialect, call: Mapping[str, Any]) -> ToolCallPart | No
         and name
     ):
         return None
+    # Arguments that would be written in another form are kept as they came, by the longer way.
     part = parse_call(ToolCallPart(call_id, name), text)
     return part if arguments_json(part) == text else None
 
@@ -246,7 +247,7 @@ def load_id(
     return next(fresh_ids), {"id": None}
 
 
-def _given_id(native_of: Own, native: Native, own_id: str | None) -> str | None:
+def _id_of_provider(native_of: Own, native: Native, own_id: str | None) -> str | None:
     """The id that was given: `None` or an empty one where there was none."""
     return (
         native_of.form(native).get("id")
@@ -257,7 +258,9 @@ def _given_id(native_of: Own, native: Native, own_id: str | None) -> str | None:
 
 def call_id(out: Outgoing, position: int, index: int, call: ToolCallPart) -> str | None:
     """The id under which a call is sent. One that its provider did not give is not sent back to it (`None`)."""
-    provider_id = _given_id(out.chat.own, call.native, call.id) if out.exact(position) else call.id
+    provider_id = (
+        _id_of_provider(out.chat.own, call.native, call.id) if out.exact(position) else call.id
+    )
     return out.id(position, index, call) if provider_id == call.id else provider_id
 
 
@@ -283,10 +286,11 @@ def load_result(
         form["role"] = message["role"]
     elif isinstance(name, str) and name:
         form["name"] = True
+    # A result without an id answers the first call without one that is not answered yet.
     unnamed = (
         key
         for key, call in calls.items()
-        if not _given_id(native_of, call.native, key)
+        if not _id_of_provider(native_of, call.native, key)
         and (not isinstance(name, str) or call.name == name)
     )
     read = ("name",) if form and isinstance(name, str) else ()
@@ -311,7 +315,7 @@ def dump_result(
     if out.target is not None and out.chat.bare_results:
         fields = {}
     if out.target is None:
-        call_id = _given_id(native_of, part.native, call_id)
+        call_id = _id_of_provider(native_of, part.native, call_id)
     role = form.get("role")
     if call_id is None and out.target is not None and _is_older(out, position, part):
         form = {"role": (role := "function")}

@@ -49,12 +49,11 @@ def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, 
     """What a vendor says of tokens → the neutral counts, and the rest that says anything (cost, times, …)."""
     numbers = _numbers(fields)
     if not numbers:
-        return None, _left(fields, set())
-    ways = [
-        (name, path) for name, paths in chat.counts.items() for path in reversed(paths)
-    ]  # so that the first wins
+        return None, _rest_of(fields, set())
+    # so that the first wins
+    ways = [(name, path) for name, paths in chat.counts.items() for path in reversed(paths)]
     counts = {name: numbers[path] for name, path in ways if path in numbers}
-    return (Usage(**counts) if counts else None), _left(fields, {path for _, path in ways})
+    return (Usage(**counts) if counts else None), _rest_of(fields, {path for _, path in ways})
 
 
 def dump_usage(chat: Dialect, usage: Usage, beside: Any = None) -> dict[str, Any]:
@@ -104,14 +103,14 @@ def _numbers(fields: Mapping[str, Any], above: Path = ()) -> dict[Path, int]:
     return numbers
 
 
-def _left(fields: Mapping[str, Any], neutral: set[Path], above: Path = ()) -> dict[str, Any]:
+def _rest_of(fields: Mapping[str, Any], neutral: set[Path], above: Path = ()) -> dict[str, Any]:
     """What stands beside the neutral counts, without what is zero or empty."""
     unread_fields: dict[str, Any] = {}
     for name, value in fields.items():
         if (*above, name) in neutral:
             continue
         if (
-            value_left := _left(inner, neutral, (*above, name))
+            value_left := _rest_of(inner, neutral, (*above, name))
             if (inner := if_object(value))
             else value
         ):

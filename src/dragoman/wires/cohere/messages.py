@@ -249,7 +249,7 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
     why = out.unreadable[position]
     plan, blocks, calls = "", list[dict[str, Any]](), list[dict[str, Any]]()
     for index, piece in enumerate(message.content):
-        refused = _refused(piece, why, out.target)
+        refused = _refusal_reason(piece, why, out.target)
         if refused is not None:
             which = label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
             out.lose(position, index, kind_of(piece), refused, which)
@@ -276,7 +276,8 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
     if message_fields and why is not None:
         out.lose(position, None, Lost.field, why, ", ".join(message_fields))
         message_fields = {}
-    if out.target is not None and not (calls or blocks):  # a plan says something beside calls alone
+    # a plan says something beside calls alone
+    if out.target is not None and not (calls or blocks):
         out.lose(
             position, None, Lost.message, "it says nothing, and the API takes no empty message"
         )
@@ -292,7 +293,7 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
     return [merged({"role": "assistant", **fields}, message_fields)]
 
 
-def _refused(piece: Content, why: str | None, target: Origin | None) -> str | None:
+def _refusal_reason(piece: Content, why: str | None, target: Origin | None) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can. `why`: the reason against what its provider signed."""
     if isinstance(piece, ThinkingPart):
         return why or (None if piece.text else "it is signed for another format")

@@ -11,7 +11,8 @@ from dragoman.message import FinishReason, Usage
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 
-_REASONS = {  # the first of each kind is what is written
+# the first of each kind is what is written
+_REASONS = {
     "COMPLETE": FinishReason.stop,
     "STOP_SEQUENCE": FinishReason.stop,
     "MAX_TOKENS": FinishReason.length,
@@ -56,7 +57,7 @@ def load_usage(raw: Mapping[str, Any]) -> Usage | None:
 def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     """What the provider's usage holds beyond the neutral counts."""
     tokens = if_object(raw.get("tokens"))
-    same = bool(tokens) and raw.get("billed_units") == _billed(tokens)
+    same = bool(tokens) and raw.get("billed_units") == _billable(tokens)
     beside = rest(raw, "tokens", "cached_tokens", *(["billed_units"] if same else []))
     counts = rest(tokens, *_COUNTS)
     return {**beside, **({"tokens": counts} if counts else {})}
@@ -71,14 +72,15 @@ def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
     counts = {name: count for name, count in counted if count is not None}
     raw: dict[str, Any] = {**if_object(other)}
     if counts:
-        raw = {"billed_units": _billed(counts), **raw}  # which clients read, whatever is billed
+        # which clients read, whatever is billed
+        raw = {"billed_units": _billable(counts), **raw}
         raw["tokens"] = {**if_object(raw.get("tokens")), **counts}
     if usage.cache_read_tokens is not None:
         raw["cached_tokens"] = usage.cache_read_tokens
     return raw
 
 
-def _billed(counts: Mapping[str, Any]) -> dict[str, Any]:
+def _billable(counts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: counts[name] for name in _COUNTS[:2] if name in counts}
 
 

@@ -95,7 +95,7 @@ def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict
     return content.sent_block(out, position, index, piece)
 
 
-def _image(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_image(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     value, fields_left = block.get(type_name), rest(block, "type", type_name)
     if isinstance(value, str) and value:
         return with_rest(chat, type_name, from_url(value), fields_left, {"url": "string"})
@@ -107,7 +107,7 @@ def _image(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content |
     )
 
 
-def _document(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_document(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     url, name = if_text(block.get(type_name)), if_text(block.get("document_name"))
     read = ("document_name",) if name else ()
     return (
@@ -119,7 +119,7 @@ def _document(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Conten
     )
 
 
-def _audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     text, fields_left = if_text(block.get(type_name)), rest(block, "type", type_name)
     if ":" in text:
         part = from_url(text)
@@ -138,7 +138,7 @@ def _audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content |
     )
 
 
-def _file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     file_id = if_text(block.get("file_id"))
     return (
         with_rest(chat, type_name, FilePart(file_id), rest(block, "type", "file_id"))
@@ -147,7 +147,7 @@ def _file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | 
     )
 
 
-def _thinking(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_thinking(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
     value, fields_left = block.get("thinking"), rest(block, "type", "thinking")
     if isinstance(value, str):
         return with_rest(chat, type_name, ThinkingPart(value), fields_left, {"items": "string"})
@@ -171,12 +171,13 @@ def _dump_items(text: str, items: Any) -> str | list[Any]:
     """The inverse. Where the text is another than the one that came, it is one text."""
     if items == "string":
         return text
+    # Lengths that do not add up to the text are those of another one: it was edited.
     if items is None or sum(item for item in if_list(items) if isinstance(item, int)) != len(text):
         return [{"type": "text", "text": text}] if text else []
-    return _divided(text, if_list(items))
+    return _divide(text, if_list(items))
 
 
-def _divided(text: str, items: Sequence[Any]) -> list[Any]:
+def _divide(text: str, items: Sequence[Any]) -> list[Any]:
     out: list[Any] = []
     for item in items:
         if isinstance(item, int):
@@ -189,10 +190,10 @@ def _divided(text: str, items: Sequence[Any]) -> list[Any]:
 
 BLOCKS = {
     "text": read_text,
-    "thinking": _thinking,
-    "image_url": _image,
-    "document_url": _document,
-    "input_audio": _audio,
-    "file": _file,
+    "thinking": _read_thinking,
+    "image_url": _read_image,
+    "document_url": _read_document,
+    "input_audio": _read_audio,
+    "file": _read_file,
 }
 """Type of a content chunk → how it is loaded."""

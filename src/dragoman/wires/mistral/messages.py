@@ -54,7 +54,7 @@ def note_loaded(conversation: list[Message]) -> list[Message]:
     head = _head(conversation)
     out: list[Message] = []
     for position, message in enumerate(conversation):
-        content = [_noted(piece, message.role, call_ids_seen) for piece in message.content]
+        content = [_note_oddities(piece, message.role, call_ids_seen) for piece in message.content]
         if any(map(is_not, content, message.content)):
             message = message.replace(content=tuple(content))
         if message.role is Role.SYSTEM and position > head:
@@ -68,7 +68,7 @@ def _head(conversation: Sequence[Message]) -> int:
     return sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM, conversation))
 
 
-def _noted(piece: Content, role: Role, call_ids_seen: set[str]) -> Content:
+def _note_oddities(piece: Content, role: Role, call_ids_seen: set[str]) -> Content:
     form: dict[str, Any] = {}
     if isinstance(piece, ThinkingPart) and role is not Role.MODEL:
         form["here"] = True

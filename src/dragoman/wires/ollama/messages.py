@@ -199,7 +199,7 @@ def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, A
                     index, Lost.order, "this format has the results of tools before all else"
                 )
         elif isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
-            if (why := _refused(piece, message, out, position)) is not None:
+            if (why := _refusal_reason(piece, message, out, position)) is not None:
                 fields.lose(index, kind_of(piece), why)
             elif isinstance(piece, ThinkingPart):
                 fields.add(index, "thinking", piece.text)
@@ -222,7 +222,7 @@ def _is_result(piece: Content, message: Message) -> TypeGuard[ToolResultPart]:
     )
 
 
-def _refused(
+def _refusal_reason(
     piece: ToolCallPart | ToolResultPart | ThinkingPart,
     message: Message,
     out: Outgoing[Quirks],

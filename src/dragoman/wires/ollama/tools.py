@@ -88,6 +88,7 @@ def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
     form = OWN.form(call.native)
     function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
     exact = {"name": call.name, **({"arguments": form["arguments"]} if "arguments" in form else {})}
+    # As it was loaded, but only while its arguments are still those.
     if {"arguments", "without"} & form.keys() and load_call(
         {"function": exact}, str
     ).arguments == call.arguments:

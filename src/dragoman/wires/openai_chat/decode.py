@@ -216,6 +216,7 @@ class Decoder(ChatDecoder):
         text, thought = delta.content, delta.reasoning_content or delta.reasoning
         if delta.tool_calls is not None:
             piece = delta.tool_calls[0]
+            # Beside a text, or while one is open, a piece of a call takes the longer way, which ends the text.
             alone = not text and not thought and candidate.run is None
             return alone and candidate.calls.more(piece.index, piece.function.arguments)
         if text and not thought:

@@ -27,7 +27,7 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
-from dragoman.wires.chat.content import dump_block, load_block, lost
+from dragoman.wires.chat.content import dump_block, find_loss, load_block
 from dragoman.wires.chat.record import Dialect, Outgoing, find_named
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_chat.tools import dump_executed, load_executions, load_function_call
@@ -117,7 +117,8 @@ def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tupl
     """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
     content = out.messages[position].content
     field = OWN.form(piece.native).get("field") if out.exact(position) else None
-    if isinstance(piece, ToolResultPart):  # stands with its call
+    # stands with its call
+    if isinstance(piece, ToolResultPart):
         if not any(
             isinstance(other_piece, ToolCallPart) and other_piece.id == piece.id
             for other_piece in content
@@ -151,7 +152,7 @@ def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tupl
         into == "content"
         and value is not None
         and out.target is None
-        and _is_behind_ran(content, index)
+        and _is_after_provider_tool(content, index)
     ):
         out.lose(
             position,
@@ -162,7 +163,7 @@ def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tupl
     return "images" if field == "images" else into, value
 
 
-def _is_behind_ran(content: Sequence[Content], index: int) -> bool:
+def _is_after_provider_tool(content: Sequence[Content], index: int) -> bool:
     """Whether a tool that the vendor ran stands between a piece and the text before it."""
     for earlier in range(index - 1, -1, -1):
         if isinstance(content[earlier], (TextPart, DataPart, LinkPart, FilePart)):
@@ -195,7 +196,7 @@ def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict
     if out.target and isinstance(piece, LinkPart) and block["type"] == "image_url":
         is_image = (piece.mime_type or guessed(piece.url) or "image/*").startswith("image/")
         block = block if is_image else {"type": "text", "text": as_text(piece)}
-    if (what := lost(piece, block)) is not None:
+    if (what := find_loss(piece, block)) is not None:
         out.lose(position, index, *what)
     return block
 

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.layout import Layout
 from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import prepared
@@ -70,16 +70,16 @@ def load_conversation(
         raise HistoryError(
             'the payload must be {"instructions": …, "input": …}, the part of a Responses request'
         )
-    payload = cast("Mapping[str, Any]", payload)
+    payload = cast("JsonMap", payload)
     out = [Message.system(text)] if (text := if_text(payload.get("instructions"))) else []
-    given = payload.get("input", [])
-    if isinstance(given, str):
-        message = Message.user(*([given] if given else []))
+    value = payload.get("input", [])
+    if isinstance(value, str):
+        message = Message.user(*([value] if value else []))
         return [*out, message.replace(native=OWN.note(form={"input": "string"}))]
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         raise HistoryError('"input" must be a string or a list of items').at(field="input")
     reader = _Reader(out, origin)
-    for position, item in enumerate(cast("list[Any]", given)):
+    for position, item in enumerate(cast("list[Any]", value)):
         fault = _fault(item, position)
         if fault is None and problems is not None:
             fault = _depth(item)
@@ -98,7 +98,7 @@ def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
     """The field by which a value is no item, where it is one field, and what is wrong."""
     if not isinstance(item, dict):
         return None, f'"input[{position}]" must be an object, an item of the conversation'
-    item = cast("dict[str, Any]", item)
+    item = cast("Json", item)
     for name in ("type", "role"):
         if not isinstance(item.get(name), str | None):
             return (
@@ -135,7 +135,7 @@ def votes(message: Any) -> int:
     """How surely an item is of this format: 0 cannot be, 1 could be, 2 likely, 3 hardly anything else."""
     if not isinstance(message, dict):
         return 0
-    item = cast("dict[str, Any]", message)
+    item = cast("Json", message)
     kind, role, content = item.get("type"), item.get("role"), item.get("content")
     if not isinstance(kind, str | None) or not isinstance(role, str | None):
         return 0
@@ -212,7 +212,7 @@ def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
     return isinstance(piece, ToolCallPart) and piece.run_by != "provider"
 
 
-def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
+def dump_conversation(out: Conversation, *, after: int = -1) -> Json:
     """A conversation → `{"instructions": …, "input": […]}`. `after`: position of the last message that the provider holds already."""
     calling = ToolCallPart in kinds(out.messages)
     for message, reason in zip(out.messages, out.unreadable, strict=True) if calling else ():
@@ -221,7 +221,7 @@ def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
                 out.kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
                 (out.foreign.discard if reason is None else out.foreign.add)(piece.id)
     head = 0 if out.before else _head(out.messages)
-    payload: dict[str, Any] = {}
+    payload: Json = {}
     if head:
         payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])
         if head > 1 or len(out.messages[0].content) > 1:
@@ -229,7 +229,7 @@ def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
                 out.lose(
                     position, None, Lost.texts, "the instructions are one text; they are joined"
                 )
-    items: list[dict[str, Any]] = []
+    items: list[Json] = []
     for position in range(max(head, after + 1), len(out.messages)):
         items += dump_items(out, position)
     last = out.messages[-1] if out.messages else None
@@ -276,7 +276,7 @@ class _Reader:
         self._calls: Calls = {}
         self._known: set[str] = set()  # ids of the calls so far
 
-    def read(self, item: dict[str, Any]) -> None:
+    def read(self, item: Json) -> None:
         """The next item."""
         if (
             len(item) == 2
@@ -334,9 +334,9 @@ class _Reader:
         self._pieces += [first, *pieces[1:]]
 
 
-def _message(item: dict[str, Any], role: Role) -> Message:
+def _message(item: Json, role: Role) -> Message:
     """A message item of a user's, the system's or a developer's."""
-    absent: tuple[list[Content], dict[str, Any]] = ([], {"content": ABSENT})
+    absent: tuple[list[Content], Json] = ([], {"content": ABSENT})
     pieces, form = load_content(item["content"], "input_text") if "content" in item else absent
     if item["role"] == "developer":
         form["role"] = "developer"
