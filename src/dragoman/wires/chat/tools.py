@@ -299,7 +299,8 @@ def load_result(
     further = rest(message, "role", "tool_call_id", "content", *read)
     fields = (further if further.get("id") is not None else rest(further, "id")) | fields
     result = _load_result(chat, message, form)
-    named = name if isinstance(name, str) and read else call.name if call else ""
+    call_name = call.name if call else ""
+    named = name if isinstance(name, str) and read else call_name
     return ToolResultPart(call_id, named, result, native=native_of.note(fields, form))
 
 

@@ -51,13 +51,9 @@ def usual_type(
         )
     if isinstance(part, FilePart):
         return "text" if OWN.is_foreign(part.native) else "file"
-    return (
-        "thinking"
-        if isinstance(part, ThinkingPart)
-        else "text"
-        if isinstance(part, TextPart)
-        else ""
-    )
+    if isinstance(part, ThinkingPart):
+        return "thinking"
+    return "text" if isinstance(part, TextPart) else ""
 
 
 def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
