@@ -88,6 +88,7 @@ class HostGuard:
             await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope, hosts: list[bytes], origins: list[bytes]) -> Response | None:
+        # Two Host headers may be read differently by a proxy before the server.
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             message = "this server is not known by that name; whoever runs it can allow it (hosts=)"
             return PlainTextResponse(message, 421)

@@ -88,34 +88,37 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
+        # Counted before parsing: a request that never becomes whole must count too.
         self._overhead += len(data)
         super().data_received(data)
         if (
             self._overhead > self.header_bytes + _FRAMING * self._body
             and not self.transport.is_closing()
         ):
+            # While an answer goes out a refusal would stand in its middle.
             if not self._cycles:
                 self.transport.write(_REFUSAL)
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Begins to count a request."""
         self._overhead = self._body = self._head = 0
         self.declines = False
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """A piece of its address."""
+        """Takes a piece of the request's address."""
         self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One of its headers."""
+        """Takes one of the request's headers."""
         self._count(len(name) + len(value) + len(": \r\n"))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Its headers are whole."""
+        """Starts the request, unless it offers another protocol and is read again without the offer."""
+        # `CONNECT` always upgrades; there is no plain request within it.
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             self.declines = True
             return
@@ -153,12 +156,12 @@ class BoundedProtocol(HttpToolsProtocol):
             raise _TooLargeError
 
     def on_body(self, body: bytes) -> None:
-        """A piece of its body."""
+        """Takes a piece of the request's body."""
         self._body += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """It is whole."""
+        """Ends the request."""
         self._overhead = 0
         if self.declines:
             return
@@ -166,6 +169,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._deadline.cancel()
+        # uvicorn tells only its latest request that the client is gone, so all are kept here.
         self._cycles.append(cycle)
 
         async def run(scope: Any, receive: Any, send: Any) -> None:
@@ -179,7 +183,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, run)
 
     def _begin_waiting(self) -> None:
-        """No request is worked at: the next one must come in time, and what is left of this answer must be read."""
+        """Bounds the time until the next request, and until the client has read what is left of this answer."""
         self._deadline.cancel()
         if self.parser is None:  # pyright: ignore[reportUnnecessaryComparison] - so uvicorn has it when the connection is lost
             return

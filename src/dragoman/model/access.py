@@ -43,7 +43,8 @@ _EMPTY = (204, 205)
 """Statuses of success that have no body."""
 _MARGIN = 225.0
 """Seconds before its end at which a grant is not used any more, as Google's own library has it."""
-_SHOWN = 200  # characters of where a redirection leads
+# characters of where a redirection leads
+_SHOWN = 200
 _REMEMBERED = 64
 """Requests whose keys are looked for in what is told of an error."""
 
@@ -59,7 +60,8 @@ class Route(msgspec.Struct, frozen=True):
     """For the first request on this route; `None`: there is none, or it has not been read yet."""
 
     def __repr__(self) -> str:
-        return f"Route({public_url(self.base_url)})"  # the key is a secret
+        # the key is a secret
+        return f"Route({public_url(self.base_url)})"
 
 
 class _Credentials(NamedTuple):
@@ -144,7 +146,8 @@ class Access:
                 environment=self._environment,
                 system=self._system,
             )
-        except DragomanError:  # the request itself will say so
+        # the request itself will say so
+        except DragomanError:
             headers = own_headers
         secret = {name: value for name, value in headers.items() if is_secret(name)}
         for name in self.provider.auth_names:
@@ -216,6 +219,7 @@ class Access:
             except BaseException:
                 await response.close()
                 raise
+            # The same credentials would be refused again.
             if again != carried:
                 await response.close()
                 carried = again
@@ -331,10 +335,10 @@ class Access:
         async with self._locks.setdefault(running_loop(), anyio.Lock()):
             now = self._clock()
             grant = self._grant
+            # One request asks for a grant; those that wait here meanwhile get it, or its error.
             if grant is None or (grant.expires_at is not None and grant.expires_at - _MARGIN < now):
-                if (
-                    self._failed is not None and self._failed is not failed
-                ):  # while this request waited for it
+                # while this request waited for it
+                if self._failed is not None and self._failed is not failed:
                     raise copy(self._failed)
                 try:
                     grant = self._grant = await self._run(flow(now))

@@ -142,7 +142,8 @@ class Breaker:
             since = circuit.opened_at if circuit.trial is None else circuit.trial.began_at
             if (wait := since + self._open_seconds - now) > 0:
                 return wait
-            circuit.trial = _Attempt(now)  # in place of one whose end was never told
+            # in place of one whose end was never told
+            circuit.trial = _Attempt(now)
             return circuit.trial
 
     def _end(self, key: Origin, attempt: _Attempt, works: bool | None) -> None:

@@ -28,7 +28,8 @@ __all__ = ["SqliteStore"]
 
 _metadata = MetaData()
 _answers = Table(
-    "dragoman_answers_1",  # another form of it will have another name
+    # another form of it will have another name
+    "dragoman_answers_1",
     _metadata,
     Column("key", String, primary_key=True),
     Column("value", LargeBinary, nullable=False),

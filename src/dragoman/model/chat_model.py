@@ -265,7 +265,8 @@ class _Chunks:
         """What one event adds; `None`: nothing that a chunk could hold."""
         self._builder.add(event)
         start = self._builder.start
-        if start is None:  # none yet, or it was dropped
+        # none yet, or it was dropped
+        if start is None:
             void = "".join([text for texts in self._texts.values() for text in texts])
             self._texts.clear()
             return ChatResult(Message.model(), retracted=void) if void else None

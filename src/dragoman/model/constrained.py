@@ -139,7 +139,8 @@ async def _choose(
             if isinstance(event, PartDelta):
                 text += str(event.delta)
             elif isinstance(event, RunError):
-                event.error.partial = None  # nothing was said yet
+                # nothing was said yet
+                event.error.partial = None
                 return None, event
     chosen = text.strip().strip('"')
     return (chosen if chosen in tools else None), None
@@ -275,7 +276,8 @@ class JsonItems:
             if self._quoted:
                 if character == "\\":
                     if self._at + 1 == len(self._text):
-                        break  # what it escapes is still to come
+                        # what it escapes is still to come
+                        break
                     self._at += 1
                 elif character == '"':
                     self._quoted = False

@@ -188,6 +188,7 @@ class EmbeddingsModel:
                 for _ in range(min(workers, len(batches))):
                     group.start_soon(work)
         except BaseExceptionGroup as failed:
+            # The first failure stopped the other requests: it is what happened.
             error = failed.exceptions[0]
             raise error from error.__cause__
         return _join(results)
@@ -248,7 +249,8 @@ def _check(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> BatchEm
             f"the provider gave {result.count} vectors for {len(request.texts)} texts, of {sorted(lengths)} numbers each"
         )
     if wanted is not None:
-        if result.dimensions not in (wanted, wanted / 8):  # packed bits are eight in a number
+        # packed bits are eight in a number
+        if result.dimensions not in (wanted, wanted / 8):
             raise InvalidRequestError(
                 f"{request.model} gives vectors of {result.dimensions} numbers and not of {wanted}: leave dimensions out"
             )
@@ -274,9 +276,8 @@ def _join(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
     first = results[0]
     usages = [result.usage for result in results if result.usage is not None]
     metadata = [result.metadata for result in results]
-    while (
-        len(metadata) > 1
-    ):  # by halves: each list is copied as often as it is doubled, not once for every request
+    # by halves: each list is copied as often as it is doubled, not once for every request
+    while len(metadata) > 1:
         metadata = [
             reduce(_merge, metadata[start : start + 2]) for start in range(0, len(metadata), 2)
         ]

@@ -47,7 +47,8 @@ __all__ = [
 ]
 
 _LOG = logger("model.fallback")
-_SHOWN = 200  # characters of each earlier error in a message
+# characters of each earlier error in a message
+_SHOWN = 200
 
 On: TypeAlias = type[DragomanError] | Callable[[DragomanError], bool]
 """A class of errors, or a function that says of an error whether it is one."""

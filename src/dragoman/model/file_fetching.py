@@ -140,6 +140,7 @@ class Fetched:
             async with limiter:
                 if failed and self._on_failure == "error":
                     return
+                # Only about: files that come at the same time are not counted yet.
                 bytes_left = self._total_bytes - sum(
                     len(file.data) for file in got.values() if file is not None
                 )

@@ -71,7 +71,8 @@ async def download(access: Access, part: FilePart) -> DataPart:
             msgspec.structs.replace(download.about, path=join_url(base_url, download.about.path)),
             route,
         )
-        route = None  # its key was for the first request
+        # its key was for the first request
+        route = None
         with suppress(msgspec.DecodeError, UnicodeError):
             about = if_object(msgspec.json.decode(body))
         name = name or if_text(about.get("filename")) or None

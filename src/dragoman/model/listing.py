@@ -28,7 +28,8 @@ _BY_NAME: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"transcribe|whisper|realtime", ("audio",)),
         (r"\btts\b", ("tts",)),
         (r"gpt-audio|audio-preview|voxtral", ("chat", "audio")),
-        (r"gemini.*\bimage\b|nano-banana", ("image", "chat")),  # converse, in pictures
+        # converse, in pictures
+        (r"gemini.*\bimage\b|nano-banana", ("image", "chat")),
         (r"dall-e|\bimage\b|imagen|imagine|flux|stable-diffusion", ("image",)),
         (r"\bsora\b|\bveo\b|video", ("media",)),
         (r"davinci|babbage|gpt-3\.?5-turbo-instruct", ("other",)),  # completions only
@@ -46,7 +47,8 @@ _MODALITIES: Mapping[str, str] = {
 }
 
 _LISTED: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
-    (  # Together, LM Studio
+    # Together, LM Studio
+    (
         ("type",),
         {
             "chat": "chat",
@@ -64,7 +66,8 @@ _LISTED: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
             "rerank": "other",
         },
     ),
-    (("architecture", "output_modalities"), _MODALITIES),  # OpenRouter, Hugging Face
+    # OpenRouter, Hugging Face
+    (("architecture", "output_modalities"), _MODALITIES),
     (("supported_output_modalities",), _MODALITIES),  # GitHub
     (  # Google
         ("supportedGenerationMethods",),
@@ -94,7 +97,8 @@ _LISTED: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
             "rate": "other",
         },
     ),
-    (  # Mistral, Azure, Ollama
+    # Mistral, Azure, Ollama
+    (
         ("capabilities",),
         {
             "completion_chat": "chat",
@@ -193,7 +197,8 @@ async def list_models(access: Access) -> list[ModelInfo]:
     while url and url not in seen:
         seen.add(url)
         body = await _get(access, url, route)
-        route = None  # its key was for the first request
+        # its key was for the first request
+        route = None
         for model in load_models(provider.name, body):
             models.setdefault(model.name, model)
         url = next_page(url, body)
@@ -211,7 +216,8 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
     if isinstance(body, dict):
         fields = if_object(body)
         page = next((fields[name] for name in _LISTS if name in fields), None)
-        if fields.keys() <= _CURSORS.keys():  # Google leaves out what is empty
+        # Google leaves out what is empty
+        if fields.keys() <= _CURSORS.keys():
             page = []
     try:
         return [_model(provider, item) for item in msgspec.convert(page, list[dict[str, Any]])]

@@ -205,6 +205,7 @@ def _key_error(access: Access) -> AuthenticationError | None:
         access.check_key()
     except AuthenticationError as error:
         return error
-    except SettingsError:  # other credentials cannot be used; a request says why
+    # other credentials cannot be used; a request says why
+    except SettingsError:
         return None
     return None

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["MINUTE", "Booking", "Quota", "Throttle", "Window"]
 
 MINUTE = 60.0
-_ROUNDING = 1e-6  # seconds by which sums of times may be wrong
+# seconds by which sums of times may be wrong
+_ROUNDING = 1e-6
 
 
 class Booking:

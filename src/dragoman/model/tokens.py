@@ -250,7 +250,8 @@ _IMAGES = {"tiles": _tiles, "flat": _flat, "area": _area}
 def _json(value: Any) -> str:
     try:
         return _encode(value).decode()
-    except UnicodeEncodeError:  # half a pair of surrogates
+    # half a pair of surrogates
+    except UnicodeEncodeError:
         return str(value)
 
 

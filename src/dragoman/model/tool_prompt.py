@@ -255,11 +255,9 @@ def _join_texts(pieces: Iterable[Content | str]) -> tuple[Content, ...]:
     """Content in which texts that follow each other are one."""
     content: list[Content] = []
     for piece in pieces:
-        text = (
-            piece if isinstance(piece, str) else piece.text if isinstance(piece, TextPart) else None
-        )
-        if text is None:
-            content.append(cast("Content", piece))
+        text = piece.text if isinstance(piece, TextPart) else piece
+        if not isinstance(text, str):
+            content.append(text)
         elif content and isinstance(last := content[-1], TextPart):
             content[-1] = TextPart(last.text + text)
         elif text:
@@ -332,7 +330,8 @@ def lower(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, A
             if target is None:
                 return {}
             names[reference] = f"d{len(definitions)}"
-            definitions[names[reference]] = {}  # taken before it is walked: it may refer to itself
+            # taken before it is walked: it may refer to itself
+            definitions[names[reference]] = {}
             definitions[names[reference]].update(walk(target))
         return {"$ref": f"#/$defs/{names[reference]}"}
 

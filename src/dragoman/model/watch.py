@@ -79,9 +79,8 @@ class Watch:
             raised = error
             raise
         finally:
-            if not isinstance(
-                raised, GeneratorExit
-            ):  # with which a task is destroyed, in somebody else's context
+            # with which a task is destroyed, in somebody else's context
+            if not isinstance(raised, GeneratorExit):
                 RETRIED.reset(token)
             for hooks, context in reversed(entered):
                 try:

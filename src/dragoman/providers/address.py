@@ -68,7 +68,9 @@ def join_url(base_url: str, path: str) -> str:
     """The URL of a path, which may have a query, below a base URL, whose own query stays at the end."""
     base, _, query = base_url.partition("?")
     url = base.rstrip("/") + path
-    return f"{url}{'&' if '?' in path else '?'}{query}" if query else url
+    if not query:
+        return url
+    return f"{url}{'&' if '?' in path else '?'}{query}"
 
 
 @lru_cache(64)

@@ -29,7 +29,8 @@ class Answer(msgspec.Struct, frozen=True):
     """All of it."""
 
     def __repr__(self) -> str:
-        return f"Answer(status={self.status})"  # the body may hold a token
+        # the body may hold a token
+        return f"Answer(status={self.status})"
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -97,14 +98,7 @@ def load_grant(answer: Answer, now: float, *, who: str, headers: Mapping[str, st
             or if_text(fields.get("error"))
             or f"HTTP {answer.status}"
         )
-        error_class = (
-            RateLimitError
-            if answer.status == 429
-            else ProviderError
-            if answer.status >= 500
-            else AuthenticationError
-        )
-        raise error_class(
+        raise _refusal_class(answer.status)(
             f"no access token for {who}: {why.splitlines()[0].rstrip('.')}. Check that these credentials are still valid.",
             status=answer.status,
             body=answer.body,
@@ -114,3 +108,9 @@ def load_grant(answer: Answer, now: float, *, who: str, headers: Mapping[str, st
     except (KeyError, TypeError, ValueError):
         expires_at = None
     return Grant({"authorization": f"Bearer {token}", **headers}, expires_at)
+
+
+def _refusal_class(status: int) -> type[ProviderError]:
+    if status == 429:
+        return RateLimitError
+    return ProviderError if status >= 500 else AuthenticationError

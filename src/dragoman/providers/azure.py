@@ -13,12 +13,14 @@ PROVIDER = Provider(
     name="azure",
     display_name="Azure OpenAI",
     wire="openai_chat",
-    base_url_names={"AZURE_OPENAI_ENDPOINT": "/openai/v1"},  # https://RESOURCE.openai.azure.com
+    # https://RESOURCE.openai.azure.com
+    base_url_names={"AZURE_OPENAI_ENDPOINT": "/openai/v1"},
     aliases=("azure-openai",),
     key_names=("AZURE_OPENAI_API_KEY",),
     key_header="api-key",
     key_prefix="",
-    key_kinds=MappingProxyType({"eyJ": ("authorization", "Bearer ")}),  # a token of Entra ID
+    # a token of Entra ID
+    key_kinds=MappingProxyType({"eyJ": ("authorization", "Bearer ")}),
     auth=entra_auth,
     auth_names=NAMES,
     capabilities=frozenset(

@@ -71,12 +71,12 @@ class EmbeddedServers:
         """Stops all servers; answers that are still being given are cut. The next use starts a server again."""
         atexit.unregister(self.close)
         with self._lock:
-            self._servers.clear()  # the library has no stop: a server ends with its last reference
+            # the library has no stop: a server ends with its last reference
+            self._servers.clear()
 
     def _after_fork(self) -> None:
-        self._inherited = (
-            self._servers
-        )  # kept: the end of a server waits for its threads, and they are not here
+        # kept: the end of a server waits for its threads, and they are not here
+        self._inherited = self._servers
         self._servers = {}
         self._lock = threading.Lock()
 
@@ -103,16 +103,19 @@ def _server(model: Path, key: str, embeddings: bool) -> Any:
         1, (os.cpu_count() or 1) // 2
     )
     params.embedding = embeddings
-    if embeddings:  # a text is read in one go; one that is too long for the model is refused only where this is longer still
+    # a text is read in one go; one that is too long for the model is refused only where this is longer still
+    if embeddings:
         params.n_batch = params.n_ubatch = CONTEXT
     params.use_jinja = True
     params.ui = False
     params.warmup = False
     params.fit_params = model.is_file() and model.stat().st_size >= FITTED
     params.endpoint_slots = False
-    params.cors_origins = "http://127.0.0.1"  # no page in a browser reads what is said here
+    # no page in a browser reads what is said here
+    params.cors_origins = "http://127.0.0.1"
     params.sse_ping_interval = (
-        1  # a server in the middle of an answer notices a stop only this often
+        # a server in the middle of an answer notices a stop only this often
+        1
     )
     params.verbosity = -1
     try:

@@ -18,7 +18,8 @@ F32: Final = 0
 
 _MAGIC = b"GGUF"
 _VERSION = 3
-_ALIGNMENT = 32  # bytes; what the format takes for granted where a file says nothing
+# bytes; what the format takes for granted where a file says nothing
+_ALIGNMENT = 32
 _UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 
 

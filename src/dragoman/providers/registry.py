@@ -51,9 +51,10 @@ _Loader = Callable[[], Provider]
 
 
 def _installed() -> Iterable[EntryPoint]:
+    # slow to import, and needed for names that are not built in only
     from importlib.metadata import (
         entry_points,
-    )  # slow to import, and needed for names that are not built in only
+    )
 
     return entry_points(group=ENTRY_POINTS)
 
@@ -101,6 +102,7 @@ class Registry:
         for loaders in self._sources():
             if load := loaders.get(wanted):
                 return load()
+            # Aliases stand in the records, so that all have to be loaded: last.
             for provider in map(_attempt, loaders.values()):
                 if isinstance(provider, Provider) and wanted in provider.aliases:
                     return provider
@@ -185,10 +187,11 @@ def _plug_in(entry: EntryPoint) -> Provider:
     where = f'plug-in "{entry.name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
     try:
         provider = entry.load()
+    # what a module runs when it is imported may be anything
     except (
         Exception,
         SystemExit,
-    ) as error:  # what a module runs when it is imported may be anything
+    ) as error:
         raise SettingsError(
             f"{where} cannot be loaded: {type(error).__name__}: {error}; update or uninstall that distribution"
         ) from error

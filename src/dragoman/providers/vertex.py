@@ -28,7 +28,8 @@ PROVIDER = Provider(
     chat_model="gemini-3.5-flash",
     embeddings_model="gemini-embedding-001",
     embeddings_batch=1,
-    models_path="/../../../../../v1beta1/publishers/google/models?pageSize=300",  # of no project: from the root
+    # of no project: from the root
+    models_path="/../../../../../v1beta1/publishers/google/models?pageSize=300",
     capabilities=frozenset(
         {
             Capability.chat,

@@ -83,7 +83,7 @@ class _Current:
         self._token = attach(self._context)
 
     def __exit__(self, error_type: type[BaseException] | None, *details: object) -> None:
-        # with which a task is destroyed, and its context with it
+        # GeneratorExit: the task is destroyed, and with it the context that the token is of.
         if error_type is not GeneratorExit:
             detach(self._token)
 

@@ -113,7 +113,7 @@ class ScriptedServer:
             ProviderConnectionError: the request goes to another base URL, or the answer is this error.
         """
         self.sent.append(request)
-        # lists may stand beside the API's version
+        # Lists of models may stand beside the path with the API's version.
         expected = _host(self._base_url) if request.method == "GET" else self._base_url
         if not request.path.startswith(expected):
             raise ProviderConnectionError(

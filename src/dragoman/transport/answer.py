@@ -76,7 +76,8 @@ class Answer:
         self._complete = False
         self._refusal: ProviderError | None = None
         self._owner = (
-            owner  # keeps the transport, which closes connections when nobody refers to it
+            # keeps the transport, which closes connections when nobody refers to it
+            owner
         )
         self._waiting = False
         self._seen = self._idle = 0
@@ -89,7 +90,8 @@ class Answer:
         self._connection = response.connection
         if self._connection is not None and self._connection.protocol is not None:
             self._connection.protocol.read_timeout = None
-            self._connection.protocol.start_timeout()  # with none set, this ends the one that runs
+            # with none set, this ends the one that runs
+            self._connection.protocol.start_timeout()
             self._look_later()
 
     async def read(self) -> bytes:
@@ -114,14 +116,16 @@ class Answer:
         self._end()
 
     def __del__(self) -> None:
-        with suppress(RuntimeError):  # its event loop may be closed
+        # its event loop may be closed
+        with suppress(RuntimeError):
             self._end()
 
     def _end(self) -> None:
         self._look_no_more()
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
-            connection.transport.abort()  # a polite TLS close would go on reading until the server has agreed
+            # a polite TLS close would go on reading until the server has agreed
+            connection.transport.abort()
         self._response.close()
 
     def _take_within_bounds(self, data: bytes) -> bytes:
@@ -158,7 +162,8 @@ class Answer:
         """Ends a body for which there was enough time."""
         if not self._content.is_eof():
             self._complete = True
-            self._content.set_exception(aiohttp.SocketTimeoutError())  # wakes who waits for more
+            # wakes who waits for more
+            self._content.set_exception(aiohttp.SocketTimeoutError())
             self._end()
 
     def _take_arrived(self) -> bytes:

@@ -76,7 +76,8 @@ async def open_response(
     finally:
         if response is not None:
             if response.connection is not None and response.connection.transport is not None:
-                response.connection.transport.abort()  # a polite end would wait for the server
+                # a polite end would wait for the server
+                response.connection.transport.abort()
             response.close()
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
             await session.close()
@@ -94,7 +95,8 @@ def _connector(
         """The last word on where a connection goes: it is made to this address, whoever found it."""
         if not policy.takes(ip_address(address[4][0])):
             raise InvalidRequestError("an address that is not allowed was about to be used")
-        return socket.socket(*address[:3])  # family, type, protocol
+        # family, type, protocol
+        return socket.socket(*address[:3])
 
     return aiohttp.TCPConnector(
         ssl=certificates,

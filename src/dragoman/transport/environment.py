@@ -69,7 +69,8 @@ def certificates(environment: Mapping[str, str]) -> SSLContext | None:
 @lru_cache(8)
 def _context(file: str | None, folder: str | None, *versions: tuple[int, ...] | None) -> SSLContext:
     """The context of these certificates, one in a process: to read a usual bundle takes 25 ms."""
-    del versions  # part of the key: another file under the same name is read anew
+    # part of the key: another file under the same name is read anew
+    del versions
     import ssl
 
     try:

@@ -237,7 +237,8 @@ def _unpacker(encoding: str) -> zlib._Decompress | None:  # pyright: ignore[repo
         return None
     if name not in ("gzip", "x-gzip", "deflate"):
         raise InvalidRequestError("the file is compressed in a way that was not asked for")
-    return zlib.decompressobj(zlib.MAX_WBITS | 32)  # either, by its first bytes
+    # either, by its first bytes
+    return zlib.decompressobj(zlib.MAX_WBITS | 32)
 
 
 def _media_type(declared: str, name: str | None, data: bytes) -> str:

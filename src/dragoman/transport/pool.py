@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool"]
 
+# a stream that is compressed arrives in lumps
 _HEADERS = {
     "user-agent": "dragoman",
     "accept-encoding": "identity",
-}  # a stream that is compressed arrives in lumps
+}
 _HEADER_BYTES = 65536
 _FEW = 16
 """Connections up to which it costs less to ask each of them for news than to wait for turns of the event loop."""
@@ -45,13 +46,12 @@ class Pool:
         self._proxies = environment.proxies()
         self._answers: WeakSet[Answer] = WeakSet()
         self._sockets: WeakSet[socket.socket] = WeakSet()
+        # no method: a cycle would outlive the transport
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
                 ssl=environment.certificates(os.environ) or True,
-                socket_factory=partial(
-                    _open_socket, self._sockets
-                ),  # no method: a cycle would outlive the transport
+                socket_factory=partial(_open_socket, self._sockets),
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=_HEADERS,
@@ -119,7 +119,8 @@ class Pool:
 
 def _open_socket(sockets: WeakSet[socket.socket], address: tuple[Any, ...]) -> socket.socket:
     """Asks the system to notice a peer that goes while a model thinks, and to keep middle boxes from forgetting us."""
-    opened = socket.socket(*address[:3])  # family, type, protocol
+    # family, type, protocol
+    opened = socket.socket(*address[:3])
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE:
         if hasattr(socket, name):

@@ -78,6 +78,7 @@ def secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[
 
 def hide_secrets(data: bytes, secrets: Iterable[str]) -> bytes:
     """The same, with `***` for each secret, also where it is escaped as JSON or a URL does it."""
+    # A secret may be the beginning of another: replaced first, it would leave the rest of that one.
     longest_first = sorted(secrets, key=len, reverse=True)
     if not longest_first:
         return data

@@ -100,7 +100,8 @@ class Retry:
                 await _drain(response)
             if (failed := RETRIED.get()) is not None:
                 await failed(attempt + 1, 0.0 if at_once else wait, status, error)
-            error = None  # it holds this frame
+            # it holds this frame
+            error = None
             if at_once:
                 continue
             _LOG.warning("attempt %d of %d failed; next in %.1f s", attempt + 1, attempts, wait)

@@ -91,8 +91,7 @@ class Connection:
         return self._scope.__exit__(error_type, error, trace)
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> Exception | None:
-        """Does what answers the request. What ended it before its time: its error, an interruption, or that it took too long; `None`:
-        nothing did."""
+        """Runs `work` under the request's deadline. Returns the exception that ended it early, or None."""
         seconds = self._limits.run_seconds
         deadline = _NEVER if seconds is None else self._loop.time() + seconds
         self._work = anyio.CancelScope(deadline=deadline)
@@ -118,7 +117,7 @@ class Connection:
     def stream(
         self, headers: Mapping[str, str], ping: bytes, error_bytes: Callable[[DragomanError], bytes]
     ) -> None:
-        """A stream is to come: it begins with the first `write`, or where nothing comes for long. `ping`: a sign of life; empty: the
+        """Prepares a stream, which begins with the first `write`, or after a long silence. `ping`: a sign of life; empty: the
         format has none. `error_bytes`: how the format ends a stream with an error."""
         self._start, self._ping, self._error_bytes = (
             self._start_message(200, {**headers, **_AT_ONCE}),
@@ -127,14 +126,15 @@ class Connection:
         )
 
     def add_headers(self, headers: Mapping[str, str]) -> None:
-        """Headers of a stream that has not begun; later they are left out."""
+        """Adds headers to a stream that has not begun; later they are left out."""
         if self._start is not None and headers:
             self._start["headers"] = [*self._start["headers"], *_encode(headers)]
 
     async def write(self, data: bytes) -> None:
-        """The next piece of a stream."""
+        """Writes the next piece of a stream."""
         if self.first is None:
             self.first = self._loop.time()
+        # A sign of life that is going out must not be cut by this piece.
         if self._pinging is not None:
             await asyncio.wait((self._pinging,))
         if not self.started:
@@ -142,7 +142,7 @@ class Connection:
         await self._send_message({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
-        """The end of a stream, with its last piece."""
+        """Ends a stream, with its last piece."""
         if self._pinging is not None:
             await asyncio.wait((self._pinging,))
         if not self.started:
@@ -151,12 +151,12 @@ class Connection:
         await self._send_message({"type": "http.response.body", "body": data, "more_body": False})
 
     async def end_with(self, error: DragomanError) -> None:
-        """The end of a stream that has begun and cannot go on, as its format has it."""
+        """Ends a stream that has begun and cannot go on, as its format tells an error."""
         if self._error_bytes is not None and not self.ended:
             await self.end(self._error_bytes(error))
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """A whole response."""
+        """Sends a whole response."""
         self.started = self.ended = True
         await self._send_message(
             self._start_message(status, {**headers, "content-length": str(len(body))})

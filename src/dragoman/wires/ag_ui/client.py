@@ -36,6 +36,7 @@ def dump_request(
     run_request = RunRequest(
         turns.messages,
         thread_id=turns.thread_id or run.thread_id or run.run_id,
+        # each call is a run there; the id grows with the conversation, so that a retry has the same
         run_id=f"{run.run_id}-{len(turns.messages) + len(turns.resume)}",
         tools=tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)]),
         context=run.context,

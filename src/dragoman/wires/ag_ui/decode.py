@@ -183,6 +183,7 @@ class Decoder(PartsDecoder):
         event = load_event(fields, self.calls)
         assert isinstance(event, RunStarted)
         self.runs[if_text(fields.get("subagentRunId"))] = event.run_id
+        # the protocol names a parent only where that is within a tool itself
         if event.parent_run_id is None and not self.is_own:
             event = msgspec.structs.replace(event, parent_run_id=self._started_id or None)
         self._events.append(event)

@@ -256,6 +256,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
             raise DecodeError("the messages of MESSAGES_SNAPSHOT are a list")
         snapshot = self._snapshot = _Snapshot(cast("object", listed))
         retracted = [message for message in self.standing.values() if not snapshot.has(message)]
+        # a list is the whole truth: what it lacks was taken back
         for message in retracted:
             if message in self.aside:
                 self.aside.remove(message)

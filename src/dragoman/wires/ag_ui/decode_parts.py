@@ -171,6 +171,7 @@ class PartsDecoder(MessagesDecoder):
 
     def _result(self, fields: Json) -> None:
         extras, id_ = self.extras(fields), if_text(fields.get("messageId"))
+        # in our own stream the metadata is that of the message
         neutral = rest(fields, *_COMMON, "messageId", *(["metadata"] if self.is_own else []))
         result = load_result(neutral, extras, self._names)
         if self.is_own:

@@ -144,6 +144,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.write(part.content(event.delta))
 
     def _part_finished(self, event: PartFinished) -> None:
+        # only a result waits for its end (see `settle`)
         if self.pending:
             self._result(event)
         elif (part := self.take_part((event.message_id, event.index))) is not None:

@@ -106,6 +106,7 @@ def load_event(fields: JsonMap, calls: Calls) -> Event | None:
 def unread(event: Event, fields: JsonMap) -> Json:
     """The extras of an object that is written for an event: what would be read otherwise."""
     read = READ[fields["type"]](fields, {})
+    # what its reader will make of the object, without the extras
     more = {} if read is None else find_difference(event, read)
     return optional_field(_EVENT, more)
 

@@ -3,9 +3,8 @@ that a conversation holds to calls that still wait."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,7 +13,7 @@ from dragoman.interrupt import Resume
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.repair import OpenCall, Source, open_calls, trace_repair
-from dragoman.wires.ai_sdk_messages.own import OWN, join_native, pick, present
+from dragoman.wires.ai_sdk_messages.own import OWN, Fields, Part, Parts, join_native, pick, present
 
 __all__ = ["approval_parts", "approvals", "dump_moved", "has_parts", "mended"]
 
@@ -22,7 +21,7 @@ _REQUEST, _RESPONSE = "tool-approval-request", "tool-approval-response"
 """Types of the parts of model messages, and kinds of their marks."""
 _KINDS = (_REQUEST, _RESPONSE)
 _OF_REQUEST, _OF_RESPONSE = ("isAutomatic", "signature"), ("approved", "reason")
-_Approvals = dict[str, dict[str, Any]]
+_Approvals = dict[str, Part]
 """Id of a call → its approval, as UI messages have it."""
 
 
@@ -37,9 +36,7 @@ def approvals(messages: Sequence[Message]) -> list[Resume]:
     return answers
 
 
-def _answer_to(
-    waiting: OpenCall, approval: Mapping[str, Any], messages: Sequence[Message]
-) -> Resume:
+def _answer_to(waiting: OpenCall, approval: Fields, messages: Sequence[Message]) -> Resume:
     id_, message = waiting.call.id, messages[waiting.position]
     calls = chain.from_iterable(
         message.tool_calls for message in messages if message.role is Role.MODEL
@@ -57,7 +54,7 @@ def mended(
     messages: Sequence[Message],
 ) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
     """Returns a conversation as `streamText` takes it: repaired, but for a last round whose calls were approved or denied just now, which
-    the AI SDK runs itself. As `repair.traced`."""
+    the AI SDK runs itself. As `repair.trace_repair`."""
     start = _find_answered_round(messages)
     if start is None:
         return trace_repair(messages)
@@ -85,15 +82,15 @@ def _source_of(position: int, message: Message) -> Source:
     return Source(position, tuple([(position, place) for place in range(len(message.content))]))
 
 
-def _approval_of(call: ToolCallPart) -> Mapping[str, Any]:
+def _approval_of(call: ToolCallPart) -> Fields:
     """The approval that stands at a call; empty where none does."""
     return if_object(OWN.fields(call.native).get("approval")) if call.native else {}
 
 
-def approval_parts(message: Message) -> tuple[_Approvals, list[dict[str, Any]]]:
+def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
     """Returns the approvals at the calls of a model's message as parts: id of a call → the request, and the responses in order."""
     requests: _Approvals = {}
-    responses: list[dict[str, Any]] = []
+    responses: Parts = []
     for call in message.content:
         if not isinstance(call, ToolCallPart):
             continue
@@ -139,8 +136,8 @@ def _move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int
 def dump_moved(
     messages: Sequence[Message],
     losses: list[Loss],
-    dump: Callable[[Sequence[Message], list[Loss]], list[dict[str, Any]]],
-) -> list[dict[str, Any]]:
+    dump: Callable[[Sequence[Message], list[Loss]], Parts],
+) -> Parts:
     """Returns what `dump` writes of a conversation with its approvals at the calls. Losses are of the conversation as it was given."""
     moved, positions = _move_to_calls(messages)
     lost: list[Loss] = []

@@ -20,12 +20,13 @@ from dragoman.wires.ai_sdk_messages.own import (
     ROW,
     UI,
     V4,
+    Part,
+    Parts,
     dialect_of,
     join_native,
 )
 from dragoman.wires.ai_sdk_messages.plain import dump_plain, dump_plain_row, load_plain
 from dragoman.wires.ai_sdk_messages.read import Loading, id_of_turn, load_ui
-from dragoman.wires.ai_sdk_messages.reading import Part, Parts
 from dragoman.wires.ai_sdk_messages.rows import ROW_DIALECT, is_row, load_row
 from dragoman.wires.ai_sdk_messages.split_rows import is_split_row, load_split_row
 from dragoman.wires.ai_sdk_messages.turns import Group, group_messages
@@ -156,7 +157,7 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
     conversation = tuple(messages)
     if has_parts(conversation):
         return dump_moved(conversation, losses, lambda moved, lost: dump_ui(moved, lost, version))
-    usual = V4 if any(dialect_of(message.native) == V4 for message in conversation) else UI
+    usual = _usual_dialect(conversation, UI)
     groups = _select_groups(conversation, losses, usual == UI and version in (None, "v7"))
     ids = _assign_ids(groups)
     taken = {id_ for id_ in ids if id_ is not None}
@@ -171,6 +172,12 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
         dialect = _DIALECTS[version or _dialect_read(group, usual)]
         written.append(dump_group(group, id_, dialect, taken, losses, version))
     return written
+
+
+def _usual_dialect(messages: tuple[Message, ...], newest: str) -> str:
+    """The dialect of messages that were read in none: an older one where others were read in that."""
+    older = _OLDER[newest]
+    return older if any(dialect_of(message.native) == older for message in messages) else newest
 
 
 def _select_groups(
@@ -229,15 +236,11 @@ def dump_model(
     """Returns messages as model messages. `losses` and `version` as for `dump_ui`."""
     losses = [] if losses is None else losses
     conversation = tuple(messages)
-    usual = CORE if any(dialect_of(message.native) == CORE for message in conversation) else MODEL
+    usual = _usual_dialect(conversation, MODEL)
     waiting: Parts = []
     written: Parts = []
     for position, message in enumerate(conversation):
-        dialect = dialect_of(message.native)
-        if version is not None:
-            dialect = CORE if version == V4 else MODEL
-        elif dialect not in (CORE, MODEL):
-            dialect = usual
+        dialect = _model_dialect(message, version, usual)
         entries = dump_message(message, position, dialect, losses, version)
         if waiting:
             _answer(entries, waiting)
@@ -246,6 +249,14 @@ def dump_model(
             waiting = _ask(entries, message)
         written += entries
     return [*written, {"role": "tool", "content": waiting}] if waiting else written
+
+
+def _model_dialect(message: Message, version: str | None, usual: str) -> str:
+    """The dialect in which a model message is written: that of a release, else the one in which it was read."""
+    if version is not None:
+        return CORE if version == V4 else MODEL
+    dialect = dialect_of(message.native)
+    return dialect if dialect in (CORE, MODEL) else usual
 
 
 def _ask(entries: Parts, message: Message) -> Parts:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text
 from dragoman.wires.ai_sdk_messages.model import MODEL_DIALECTS
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, UI, V4
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, UI, V4, Fields
 
 __all__ = ["dialect_in", "is_v4", "model_votes", "row_votes", "split_row_votes", "ui_votes"]
 
@@ -28,7 +28,7 @@ _MODEL_MARKS = frozenset(["providerOptions", "mediaType", "mimeType", "image", "
 _PLAIN_FIELDS = {"id", "role", "content"}
 
 
-def dialect_in(fields: Mapping[str, Any], *, is_model: bool = False) -> str:
+def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
     """Returns the dialect of a message. `is_model`: where that may be either, it is a model message."""
     content, is_old = fields.get("content"), not _V4_FIELDS.isdisjoint(fields)
     if isinstance(fields.get("parts"), list):
@@ -45,12 +45,12 @@ def dialect_in(fields: Mapping[str, Any], *, is_model: bool = False) -> str:
     return CORE if _CORE_METADATA in fields else MODEL
 
 
-def _is_core(parts: Sequence[Any], fields: Mapping[str, Any]) -> bool:
+def _is_core(parts: Sequence[Any], fields: Fields) -> bool:
     """Whether parts of a model message are those of ai 4; where nothing tells it they are not."""
     return _CORE_METADATA in fields or any(_is_core_part(if_object(part)) for part in parts)
 
 
-def _is_core_part(part: Mapping[str, Any]) -> bool:
+def _is_core_part(part: Fields) -> bool:
     type_ = part.get("type")
     if type_ == "redacted-reasoning" or "mimeType" in part or _CORE_METADATA in part:
         return True
@@ -61,7 +61,7 @@ def _is_core_part(part: Mapping[str, Any]) -> bool:
     return type_ == "reasoning" and "signature" in part
 
 
-def is_v4(fields: Mapping[str, Any]) -> bool:
+def is_v4(fields: Fields) -> bool:
     """True if a UI message is one of ai 4: it has a `content`, or fields and parts of no other."""
     if isinstance(fields.get("content"), str) or not _V4_FIELDS.isdisjoint(fields):
         return True
@@ -88,7 +88,7 @@ def _is_ui_type(type_: str) -> bool:
     return type_ in _KNOWN or type_.startswith(("tool-", "data-"))
 
 
-def _old_ui_votes(fields: Mapping[str, Any]) -> int:
+def _old_ui_votes(fields: Fields) -> int:
     """The votes for a message of ai 4 that has no parts."""
     if not _V4_FIELDS.isdisjoint(fields) and "id" in fields:
         return 3
@@ -121,7 +121,7 @@ def model_votes(message: Any) -> int:
     return _part_votes(if_objects(content))
 
 
-def _part_votes(parts: Sequence[Mapping[str, Any]]) -> int:
+def _part_votes(parts: Sequence[Fields]) -> int:
     """The votes for a model message with parts of known types."""
     if any("-" in part["type"] for part in parts):
         # A type alone is no part of any of them, but a custom block may have nothing beside it.
@@ -132,7 +132,7 @@ def _part_votes(parts: Sequence[Mapping[str, Any]]) -> int:
     return int(all(set(part) == {"type", "text"} and part["type"] == "text" for part in parts))
 
 
-def _is_reasoning(part: Mapping[str, Any]) -> bool:
+def _is_reasoning(part: Fields) -> bool:
     return part["type"] == "reasoning" and "text" in part
 
 
@@ -141,6 +141,7 @@ def row_votes(message: Any) -> int:
     fields = if_object(message)
     content = if_object(fields.get("content"))
     has_role = fields.get("role") in (*_ROLES, "signal")
+    # `True == 1` and `2.0 == 2` in Python, but neither is the number that Mastra writes.
     format_ = content.get("format")
     is_row = has_role and type(format_) is int and format_ == 2
     return 3 if is_row and isinstance(content.get("parts", []), list) else 0

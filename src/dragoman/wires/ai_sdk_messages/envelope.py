@@ -15,7 +15,7 @@ import msgspec
 from dragoman.codec.json_values import filled, if_list, if_object
 from dragoman.message import FinishReason, Message, Origin, Usage
 from dragoman.wires.ai_sdk_messages.metadata import foreign, is_native
-from dragoman.wires.ai_sdk_messages.own import OWN, flags
+from dragoman.wires.ai_sdk_messages.own import OWN, Part, Parts, flags
 
 __all__ = ["EMPTY", "JOINED", "ONE_STEP", "Expected", "extras_of", "with_extras"]
 
@@ -33,11 +33,11 @@ class _Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str | msgspec.UnsetType | None = msgspec.UNSET
     turn: str | msgspec.UnsetType | None = msgspec.UNSET
     created_at: datetime | msgspec.UnsetType = msgspec.UNSET
-    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    metadata: Part | msgspec.UnsetType = msgspec.UNSET
     origin: Origin | msgspec.UnsetType | None = msgspec.UNSET
     finish_reason: FinishReason | msgspec.UnsetType | None = msgspec.UNSET
     usage: Usage | msgspec.UnsetType | None = msgspec.UNSET
-    native: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    native: Part | msgspec.UnsetType = msgspec.UNSET
 
 
 class Expected(NamedTuple):
@@ -60,7 +60,7 @@ def extras_of(
     one_step: bool = False,
     metadata: bool = False,
     time: bool = True,
-) -> dict[str, Any]:
+) -> Part:
     """Returns what the messages of a turn have beyond what is read without it.
 
     Args:
@@ -76,7 +76,7 @@ def extras_of(
     # A turn that all messages have is said once, for the whole.
     is_same_turn = len({message.turn for message in messages}) == 1
     shares_turn = is_same_turn and first.turn != expected[0].turn
-    extras: list[dict[str, Any]] = []
+    extras: Parts = []
     for message, usual in zip(messages, expected, strict=False):
         extras.append(_extra_of(message, usual, has_turn=not shares_turn))
     if not time:
@@ -86,7 +86,7 @@ def extras_of(
     # Messages are told apart by their place in the list, so that only what is empty at its end can go.
     while extras and not extras[-1]:
         extras.pop()
-    extras_said: dict[str, Any] = {}
+    extras_said: Part = {}
     if joined or empty or one_step:
         extras_said = flags(joined=joined, empty=empty, one_step=one_step)
     if shares_turn:
@@ -96,9 +96,9 @@ def extras_of(
     return extras_said
 
 
-def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> dict[str, Any]:
+def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
     """What one message has beyond what is read without it."""
-    extra: dict[str, Any] = {}
+    extra: Part = {}
     if message.id != usual.id:
         extra["id"] = message.id
     if message.turn != usual.turn and has_turn:
@@ -136,6 +136,7 @@ def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | Non
             extra = msgspec.convert(fields, _Extra)
         except ValueError:  # half a character of UTF-16 is no ValidationError
             return None
+        # Notes decide what is sent to providers byte for byte, so that a client must not write them.
         if extra.native and not is_native(extra.native):
             return None
         changed[index] = _apply(changed[index], extra)

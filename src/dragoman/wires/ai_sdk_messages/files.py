@@ -8,7 +8,7 @@ have the user's files as attachments of the message.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, cast
 
 import msgspec
@@ -18,12 +18,10 @@ from dragoman.codec.media import Media, data_url, decoded, from_url, guessed, pl
 from dragoman.content import file_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.ai_sdk_messages.metadata import find_carried_fields
-from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, present, restore, text_in
+from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, Fields, Part, present, restore, text_in
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
     Dialect,
-    Fields,
-    Part,
     Reading,
     fault,
     finish,
@@ -159,7 +157,7 @@ def load_row_file(part: Part, reading: Reading, where: str) -> None:
     reading.take(piece, part, dump_row_file, "file", form=form)
 
 
-def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, dict[str, Any]]:
+def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
     type_ = if_text(mime_type)
     if not isinstance(data, str) or not _is_url(data):
         read = _bytes_of(data)
@@ -210,7 +208,7 @@ def load_model_file(part: Part, reading: Reading, where: str) -> None:
     is_image = part["type"] == "image"
     dialect, field = reading.dialect, "image" if is_image else "data"
     mime_type, data = part.get(dialect.mime), part.get(field)
-    form: dict[str, Any] = {"type": part["type"]}
+    form: Part = {"type": part["type"]}
     native: Native = None
     piece = _load_carried_file(part, dialect)
     if piece is None and isinstance(data, str):
@@ -252,7 +250,7 @@ def dump_model_file(piece: Media, dialect: Dialect, version: str | None = None) 
     return finish(part, piece, piece_kind, dialect, unread)
 
 
-def _model_data(piece: Media, form: Mapping[str, Any]) -> Any:
+def _model_data(piece: Media, form: Fields) -> Any:
     """What a model message has as the data of a file that is no reference."""
     tag, data = form.get("tag"), _base64_or_url(piece)
     if isinstance(piece, DataPart) and "bytes" in form:
@@ -264,9 +262,7 @@ def _model_data(piece: Media, form: Mapping[str, Any]) -> Any:
     return data
 
 
-def _reference_to(
-    piece: Media, form: Mapping[str, Any], dialect: Dialect, version: str | None
-) -> dict[str, Any] | None:
+def _reference_to(piece: Media, form: Fields, dialect: Dialect, version: str | None) -> Part | None:
     """The reference to a file that a provider holds; `None`: it is written by its id."""
     tag = form.get("tag")
     provider = _holder(piece)
@@ -288,26 +284,33 @@ def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
 
 def _load_tagged_file(
     data: Any, mime_type: Any, is_image: bool
-) -> tuple[Media | None, Native, dict[str, Any]]:
+) -> tuple[Media | None, Native, Part]:
     """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native, and the note of its form."""
     fields = if_object(data)
     tag = fields.get("type") if len(fields) == 2 else None
-    reference = if_object(fields.get("reference")) if tag == "reference" else fields
+    if (piece := _load_reference(fields, tag)) is not None:
+        form = "reference" if tag == "reference" else "plain"
+        return piece, piece.native, {"tag": form}
     text = text_in(fields, str(tag))
     if tag == "data" and text is not None:
         return _text_file(text, mime_type, is_image), None, {"tag": tag}
     if tag == "url" and text is not None:
         return from_url(text), None, {"tag": tag}
-    if len(reference) == 1 and all(isinstance(id_, str) for id_ in reference.values()):
-        provider, id_ = next(iter(reference.items()))
-        form = "reference" if tag == "reference" else "plain"
-        return FilePart(id_), _mark_holder(provider), {"tag": form}
     read = None if isinstance(data, str) else _bytes_of(data)
     if read is None:
         return None, None, {}
     if not isinstance(mime_type, str):
         mime_type = file_type("", read[0])
     return DataPart(read[0], mime_type), None, {"bytes": _FORMS.get(read[1], read[1])}
+
+
+def _load_reference(fields: Part, tag: Any) -> FilePart | None:
+    """A file by the id that a provider has for it; `None`: it is no such reference."""
+    reference = if_object(fields.get("reference")) if tag == "reference" else fields
+    if len(reference) != 1 or not all(isinstance(id_, str) for id_ in reference.values()):
+        return None
+    provider, id_ = next(iter(reference.items()))
+    return FilePart(id_, native=_mark_holder(provider))
 
 
 def _is_image(piece: Media, dialect: Dialect) -> bool:
@@ -335,7 +338,7 @@ def _load_carried_file(part: Fields, dialect: Dialect) -> Media | None:
     return None if url is None else LinkPart(url)
 
 
-def _unread(piece: Media) -> dict[str, Any]:
+def _unread(piece: Media) -> Part:
     """The fields of a file that are not read again from its URL and type."""
     if isinstance(piece, DataPart):
         return {}
@@ -382,14 +385,14 @@ def _holder(piece: Media) -> str | None:
     return next((name for name, wire in _HOLDERS.items() if wire in wires), None)
 
 
-def _mark_holder(provider: str) -> dict[str, Any] | None:
+def _mark_holder(provider: str) -> Part | None:
     """The mark that the wire of a provider knows a file's id."""
     if provider not in _HOLDERS:
         return None
     return {_HOLDERS[provider]: {}}
 
 
-def _name_field(piece: Media) -> dict[str, Any]:
+def _name_field(piece: Media) -> Part:
     return present(filename=piece.name)
 
 
@@ -419,16 +422,19 @@ def _bytes_of(value: Any) -> tuple[bytes, str] | None:
     if isinstance(value, str):
         data = decoded(value)
         return None if data is None else (data, "base64")
-    fields = if_object(value)
-    numbers: list[Any] = list(fields.values())
-    form = "numbers"
+    numbers, form = _numbers_of(if_object(value))
+    is_bytes = all(type(number) is int and 0 <= number < 256 for number in numbers)
+    return (bytes(numbers), form) if form and is_bytes and len(numbers) <= _MAX_BYTES else None
+
+
+def _numbers_of(fields: Part) -> tuple[list[Any], str]:
+    """The numbers that JSON has for bytes, and its form; empty: it has none."""
     listed = fields.get("data")
     if isinstance(listed, list) and len(fields) == 2 and fields.get("type") == "Buffer":
-        numbers, form = cast("list[Any]", listed), "buffer"
-    elif not fields or any(key != str(index) for index, key in enumerate(fields)):
-        return None
-    is_bytes = all(type(number) is int and 0 <= number < 256 for number in numbers)
-    return (bytes(numbers), form) if is_bytes and len(numbers) <= _MAX_BYTES else None
+        return cast("list[Any]", listed), "buffer"
+    if fields and all(key == str(index) for index, key in enumerate(fields)):
+        return list(fields.values()), "numbers"
+    return [], ""
 
 
 def _as_bytes(data: bytes, form: Any) -> Any:

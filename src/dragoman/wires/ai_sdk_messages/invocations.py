@@ -16,16 +16,19 @@ import msgspec
 from dragoman.codec.json_values import filled, if_object, rest
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.metadata import metadata_of
-from dragoman.wires.ai_sdk_messages.own import OURS, OWN, V4, Nesting, flags, pick, present, restore
-from dragoman.wires.ai_sdk_messages.reading import (
-    Dialect,
+from dragoman.wires.ai_sdk_messages.own import (
+    OURS,
+    OWN,
+    V4,
     Fields,
+    Nesting,
     Part,
-    Reading,
-    fault,
-    finish,
-    load_mark,
+    flags,
+    pick,
+    present,
+    restore,
 )
+from dragoman.wires.ai_sdk_messages.reading import Dialect, Reading, fault, finish, load_mark
 from dragoman.wires.ai_sdk_messages.results import (
     as_result,
     denial_reason,
@@ -92,7 +95,7 @@ class _Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     is_error: bool | msgspec.UnsetType = msgspec.UNSET
     denied: bool | msgspec.UnsetType = msgspec.UNSET
-    native: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    native: dict[str, Part] | msgspec.UnsetType = msgspec.UNSET
     name: str | msgspec.UnsetType = msgspec.UNSET
     run_by: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -131,7 +134,7 @@ def _is_usual(inner: Part, number: int) -> bool:
     return is_numbered and inner.keys() == _OLD_USUAL and type(inner["args"]) is dict
 
 
-def _changes_of(carried: Any) -> dict[str, Any] | None:
+def _changes_of(carried: Any) -> Part | None:
     """What was carried of a result, or None where it was written by somebody else."""
     try:
         changes = msgspec.convert(carried, _Carried)
@@ -226,9 +229,7 @@ def _load_plain(inner: Part, reading: Reading) -> bool:
     return True
 
 
-def load_inner(
-    inner: Part, part: Fields, reading: Reading, where: str, form: Mapping[str, Any] = {}
-) -> None:
+def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fields = {}) -> None:
     """Reads the object of a call and the part around it. `form`: what is noted of where it stands."""
     id_, name, state = _identity(inner, where, _STATES)
     fields = _ROW.flatten(rest(part, "type"), inner)

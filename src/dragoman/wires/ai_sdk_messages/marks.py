@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.message import MarkPart, ProviderPart
-from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, pick
-from dragoman.wires.ai_sdk_messages.reading import (
-    IMPLIED,
-    STEP,
-    Dialect,
-    Fields,
-    Part,
-    Reading,
-    load_mark,
-)
+from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, Fields, Part, pick
+from dragoman.wires.ai_sdk_messages.reading import IMPLIED, STEP, Dialect, Reading, load_mark
 
 __all__ = ["dump_mark", "dump_old_mark", "load_source"]
 
@@ -88,7 +79,7 @@ def _copy_document(fields: Fields) -> Part:
     return {"type": "source-document", **rest(fields, "createdAt")}
 
 
-_Change = Callable[[Mapping[str, Any]], Part]
+_Change = Callable[[Fields], Part]
 _TO_OLD: Mapping[str, _Change] = {"source-url": _to_source, "source-document": _copy_document}
 """Kind of a mark of UI messages of ai 5 and later → its part in ai 4 and Mastra's."""
 _FROM_OLD: Mapping[str, _Change] = {"source": _from_source, "source-document": _copy_document}

@@ -7,7 +7,7 @@ the key `dragoman`, beside the fields of a piece that its part cannot hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -25,7 +25,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.ai_sdk_messages.own import NAME, OURS, OWN, present, text_in
+from dragoman.wires.ai_sdk_messages.own import NAME, OURS, OWN, Fields, Part, present, text_in
 from dragoman.wires.ai_sdk_messages.results import as_result
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "RESPONSES",
     "Lifted",
     "find_carried_fields",
+    "first_provider",
     "foreign",
     "is_native",
     "lift",
@@ -92,11 +93,11 @@ _CARRIED: Mapping[type[Content], frozenset[str]] = {
 class Lifted(NamedTuple):
     """What the metadata of a piece says."""
 
-    native: dict[str, Any]
+    native: Part
     """Fields of the wires of providers."""
-    unknown: dict[str, Any]
+    unknown: Part
     """The metadata that no wire has."""
-    form: dict[str, Any]
+    form: Part
     """Which key it was under, where that is not the usual one."""
     provider: str | None
     """Who answered, by our name."""
@@ -104,11 +105,11 @@ class Lifted(NamedTuple):
     """What is under our own key; `None`: nothing."""
 
 
-def lift(piece_kind: str, metadata: Mapping[str, Any]) -> Lifted:
+def lift(piece_kind: str, metadata: Fields) -> Lifted:
     """Returns what the metadata of a piece says. `piece_kind`: `text`, `reasoning`, `tool`, `file`, `result`; empty for a piece that no provider signs."""
-    native: dict[str, Any] = {}
-    unknown: dict[str, Any] = {}
-    form: dict[str, Any] = {}
+    native: Part = {}
+    unknown: Part = {}
+    form: Part = {}
     provider: str | None = None
     for key, value in metadata.items():
         if key == OURS:
@@ -131,9 +132,9 @@ def lift(piece_kind: str, metadata: Mapping[str, Any]) -> Lifted:
     return Lifted(native, unknown, form, provider, metadata.get(OURS))
 
 
-def _lift_anthropic(piece_kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _lift_anthropic(piece_kind: str, fields: Part) -> Part:
     """Native of Anthropic's wire, taken out of `fields`."""
-    wire_fields: dict[str, Any] = {}
+    wire_fields: Part = {}
     if piece_kind != "reasoning":
         if isinstance(fields.get("cacheControl"), dict):
             wire_fields = {"cache_control": fields.pop("cacheControl")}
@@ -144,14 +145,14 @@ def _lift_anthropic(piece_kind: str, fields: dict[str, Any]) -> dict[str, Any]:
     return filled({ANTHROPIC: wire_fields})
 
 
-def _lift_google(piece_kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
+def _lift_google(piece_kind: str, fields: Part) -> Fields:
     """Native of Gemini's wire, taken out of `fields`."""
     if piece_kind not in _SIGNED or not isinstance(fields.get("thoughtSignature"), str):
         return {}
     return _GOOGLE.note({"thoughtSignature": fields.pop("thoughtSignature")}) or {}
 
 
-def _lift_item(piece_kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
+def _lift_item(piece_kind: str, fields: Part) -> Fields:
     """Native of the Responses API, taken out of `fields`, which speak of one of its items."""
     id_, content = text_in(fields, "itemId"), fields.get("reasoningEncryptedContent", 0)
     is_thinking = piece_kind == "reasoning" and isinstance(content, str | None)
@@ -180,7 +181,7 @@ _LIFTS = {
 """Key of the metadata → the wire that has what it says, the usual key for that, and what reads it."""
 
 
-def metadata_of(piece_kind: str, native: Native, fields: Mapping[str, Any] = {}) -> dict[str, Any]:
+def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
     """Returns the metadata of a part that is written. `fields`: those of its piece that the part cannot hold."""
     if not native and not fields:
         return {}
@@ -191,7 +192,7 @@ def metadata_of(piece_kind: str, native: Native, fields: Mapping[str, Any] = {})
     return metadata
 
 
-def _lower(piece_kind: str, native: Mapping[str, Any]) -> dict[str, Any]:
+def _lower(piece_kind: str, native: Fields) -> Part:
     """The metadata of a piece without our own key: the inverse of `lift`."""
     metadata = _lower_anthropic(piece_kind, if_object(native.get(ANTHROPIC)))
     signature = text_in(_GOOGLE.fields(native), "thoughtSignature")
@@ -212,8 +213,8 @@ def _key_of(usual: str, native: Native) -> str:
     return key if key in _OTHER_KEYS else usual
 
 
-def _lower_anthropic(piece_kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    wire_fields: dict[str, Any] = {}
+def _lower_anthropic(piece_kind: str, fields: Fields) -> Part:
+    wire_fields: Part = {}
     if piece_kind != "reasoning":
         mark = fields.get("cache_control")
         if isinstance(mark, dict):
@@ -225,7 +226,7 @@ def _lower_anthropic(piece_kind: str, fields: Mapping[str, Any]) -> dict[str, An
     return filled({ANTHROPIC: wire_fields})
 
 
-def _lower_item(piece_kind: str, native: Native) -> dict[str, Any]:
+def _lower_item(piece_kind: str, native: Native) -> Part:
     if piece_kind == "text":
         item = if_object(RESPONSES.notes(native).get("item"))
         phase = present(phase=text_in(item, "phase"))
@@ -240,9 +241,9 @@ def _lower_item(piece_kind: str, native: Native) -> dict[str, Any]:
     return {"itemId": id_, "reasoningEncryptedContent": text_in(fields, "encrypted_content")}
 
 
-def foreign(piece_kind: str, native: Native) -> dict[str, Any]:
+def foreign(piece_kind: str, native: Native) -> Part:
     """Returns the fields of other formats that the metadata of a piece does not say."""
-    carried: dict[str, Any] = {}
+    carried: Part = {}
     for wire, fields in (native or {}).items():
         if wire == NAME or NOTES[0] in wire:
             continue
@@ -256,7 +257,7 @@ def foreign(piece_kind: str, native: Native) -> dict[str, Any]:
     return carried
 
 
-def _fields_in_metadata(piece_kind: str, wire: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+def _fields_in_metadata(piece_kind: str, wire: str, fields: Fields) -> tuple[str, ...]:
     """The fields of a wire that the metadata of a piece says."""
     if wire == ANTHROPIC and piece_kind == "reasoning":
         return ("signature", "type", "data") if fields.get("type") == REDACTED else ("signature",)
@@ -273,7 +274,7 @@ def _fields_in_metadata(piece_kind: str, wire: str, fields: Mapping[str, Any]) -
     return ()
 
 
-def provider_of(key: str, fields: Mapping[str, Any]) -> str | None:
+def provider_of(key: str, fields: Fields) -> str | None:
     """Returns who wrote metadata under a key, or None for an unknown key and for a caller's options."""
     # A mark for the cache is a caller's option for any model, and tells nothing about who answered.
     if not fields or (len(fields) == 1 and "cacheControl" in fields):
@@ -288,7 +289,7 @@ def origin_of(provider: str | None, usual: Origin | None) -> Origin | None:
     return Origin(provider)
 
 
-def provider_in(part: Mapping[str, Any]) -> str | None:
+def provider_in(part: Fields) -> str | None:
     """Returns the provider that a written part names to its reader, by our name, or None. In ai 4 only Anthropic signs."""
     for key in _METADATA:
         for name, value in if_object(part.get(key)).items() if key in part else ():
@@ -300,7 +301,13 @@ def provider_in(part: Mapping[str, Any]) -> str | None:
     return ANTHROPIC if any(fields.keys() & {"signature", "data"} for fields in signed) else None
 
 
-def find_carried_fields(part: Mapping[str, Any], key: str) -> dict[str, Any]:
+def first_provider(parts: Iterable[Fields]) -> str | None:
+    """Returns the provider that the first part with a provider names, or None."""
+    named = (provider for part in parts if (provider := provider_in(part)))
+    return next(named, None)
+
+
+def find_carried_fields(part: Fields, key: str) -> Part:
     """Returns the fields of a piece that are carried in the metadata of its part. `key`: field of the metadata."""
     return if_object(if_object(if_object(part.get(key)).get(OURS)).get("fields"))
 
@@ -311,9 +318,10 @@ def with_carried(piece: P, ours: Any) -> P:
     native, fields = carried.get("native", {}), carried.get("fields", {})
     if not carried or not carried.keys() <= {"native", "fields"} or not is_native(native):
         return piece
-    if not isinstance(fields, dict) or not fields.keys() <= _CARRIED.get(type(piece), frozenset()):
+    allowed = _CARRIED.get(type(piece), frozenset())
+    if not isinstance(fields, dict) or not fields.keys() <= allowed:
         return piece
-    changes: dict[str, Any] = {**fields, "native": {**native, **(piece.native or {})} or None}
+    changes: Part = {**fields, "native": {**native, **(piece.native or {})} or None}
     if isinstance(piece, ToolResultPart) and "result" in changes:
         result = as_result(changes.pop("result"))
         piece = msgspec.structs.replace(piece, result=result)

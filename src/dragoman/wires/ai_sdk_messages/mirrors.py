@@ -14,8 +14,8 @@ from dragoman.codec.media import Media
 from dragoman.message import MarkPart, Native, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.ai_sdk_messages.files import load_row_attachment
 from dragoman.wires.ai_sdk_messages.invocations import INVOCATION, load_inner
-from dragoman.wires.ai_sdk_messages.own import OWN
-from dragoman.wires.ai_sdk_messages.reading import ATTACHMENT, STEP, Fields, Part, Parts, Reading
+from dragoman.wires.ai_sdk_messages.own import OWN, Fields, Part, Parts
+from dragoman.wires.ai_sdk_messages.reading import ATTACHMENT, STEP, Reading
 
 __all__ = [
     "MIRRORS",
@@ -45,7 +45,7 @@ class Contents(NamedTuple):
     """Of its texts."""
     thoughts: list[str]
     """Of its thinking."""
-    calls: list[Part]
+    calls: Parts
     """Its invocations."""
     files: list[Fields]
     """Its files."""
@@ -75,11 +75,11 @@ def _plain(call: Fields, state: str) -> Part:
     return {**{key: call[key] for key in keys if key in call}, "state": state}
 
 
-def _usual_calls(contents: Contents) -> list[Part]:
+def _usual_calls(contents: Contents) -> Parts:
     return [_plain(call, call["state"]) for call in contents.calls if call.get("state") in _KNOWN]
 
 
-def _open_calls(contents: Contents) -> list[Part]:
+def _open_calls(contents: Contents) -> Parts:
     """Calls that failed or were refused count as open."""
     is_result = [call.get("state") == "result" for call in contents.calls]
     states = ["result" if has_result else "call" for has_result in is_result]
@@ -145,7 +145,7 @@ def mirror_parts(parts: Parts, ways: Any) -> Part:
     if not isinstance(ways, dict):
         return filled({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
     fields: Part = {}
-    for key, way in cast("dict[str, Any]", ways).items():
+    for key, way in cast("Part", ways).items():
         make = _WAYS.get(key, {}).get(way) if isinstance(way, str) else None
         fields |= {} if make is None else {key: make(contents)}
     return fields
@@ -174,6 +174,7 @@ def load_behind(content: Fields, contents: Contents, parts: Parts, reading: Read
     read: set[str] = set()
     text = content.get("content")
     if text and not contents.texts and isinstance(text, str):
+        # Words behind answered calls are another step, which a text beside the parts cannot say itself.
         has_step = bool(reading.answers) and not (parts and parts[-1].get("type") == STEP)
         if has_step:
             reading.step(MarkPart(STEP))
@@ -215,6 +216,7 @@ def split_alone(written: Parts) -> tuple[Parts, Part]:
             parts.append(part)
             continue
         values.setdefault(if_text(part["field"]), []).append(part["value"])
+        # The step that was made for such a text when it was read is none of the row's.
         if part.get("step") and parts and parts[-1] == {"type": STEP}:
             parts.pop()
     fields: Part = {}

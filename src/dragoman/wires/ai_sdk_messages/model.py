@@ -30,12 +30,10 @@ from dragoman.message import (
 )
 from dragoman.wires.ai_sdk_messages.envelope import JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.files import dump_model_file, load_model_file
-from dragoman.wires.ai_sdk_messages.metadata import origin_of, provider_in
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, dialect_of, pick
+from dragoman.wires.ai_sdk_messages.metadata import first_provider, origin_of
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, Part, Parts, dialect_of, pick
 from dragoman.wires.ai_sdk_messages.reading import (
     Dialect,
-    Part,
-    Parts,
     Reading,
     fault,
     load_parts,
@@ -343,8 +341,7 @@ def _with_options(
     """The message with what it has beside its content."""
     provider: str | None = None
     if message.origin:
-        named = (provider for part in parts if (provider := provider_in(part)))
-        provider = next(named, None)
+        provider = first_provider(parts)
     usual = Expected(None, None, origin_of(provider, None))
     extras = extras_of([message], [usual], joined=joined, metadata=True)
     is_own = message.native and dialect_of(message.native) in (dialect, None)

@@ -21,6 +21,7 @@ from dragoman.message import Native
 
 __all__ = [
     "CORE",
+    "Fields",
     "MESSAGE_FIELDS",
     "MODEL",
     "NAME",
@@ -32,6 +33,8 @@ __all__ = [
     "UI",
     "V4",
     "Nesting",
+    "Part",
+    "Parts",
     "dialect_of",
     "flags",
     "is_same",
@@ -44,6 +47,11 @@ __all__ = [
     "thread_of",
 ]
 
+Fields = Mapping[str, Any]
+"""A JSON object that is read."""
+Part = dict[str, Any]
+"""A JSON object that is made: a part, the message around it, or what is in one."""
+Parts = list[Part]
 NAME = "ai_sdk"
 OWN = Own(NAME)
 """Its part of `native`."""
@@ -67,7 +75,7 @@ def is_same(value: Any, other: Any) -> bool:
     if value is other:
         return True
     if isinstance(value, dict):
-        fields, others = cast("dict[str, Any]", value), if_object(other)
+        fields, others = cast("Part", value), if_object(other)
         is_alike = isinstance(other, dict) and fields.keys() == others.keys()
         return is_alike and all(is_same(fields[key], others[key]) for key in fields)
     if isinstance(value, _LISTS):
@@ -78,12 +86,12 @@ def is_same(value: Any, other: Any) -> bool:
 
 
 def note(
-    read: Mapping[str, Any],
-    written: Mapping[str, Any],
+    read: Fields,
+    written: Fields,
     dialect: str,
     native: Native = None,
-    form: Mapping[str, Any] = {},
-    unknown: Mapping[str, Any] = {},
+    form: Fields = {},
+    unknown: Fields = {},
 ) -> Native:
     """Returns `native` with a note of how an object that was read differs from `written`, the one that would be written for its piece.
 
@@ -106,12 +114,10 @@ def note(
     return join_native(native, OWN.note(fields, form, left=unknown))
 
 
-def _differences(
-    read: Mapping[str, Any], written: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _differences(read: Fields, written: Fields) -> tuple[Part, Part]:
     """The fields that were read and would be written otherwise or not at all, and of those that the piece says, both values."""
-    fields: dict[str, Any] = {}
-    values: dict[str, Any] = {}
+    fields: Part = {}
+    values: Part = {}
     for key, value in read.items():
         if key not in written:
             fields[key] = value
@@ -127,10 +133,10 @@ def _differences(
 
 def restore(
     native: Native,
-    written: dict[str, Any],
+    written: Part,
     dialect: str,
     shared: Collection[str] = (),
-) -> dict[str, Any]:
+) -> Part:
     """Returns the object as it was read, from what would be written for its piece alone. The inverse of `note`.
 
     Args:
@@ -165,22 +171,22 @@ def dialect_of(native: Native) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def present(**fields: Any) -> dict[str, Any]:
+def present(**fields: Any) -> Part:
     """Returns the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def flags(**are_set: bool) -> dict[str, Any]:
+def flags(**are_set: bool) -> Part:
     """Returns the flags that are set, as JSON has them: a flag that is not set is absent."""
     return {name: True for name, is_set in are_set.items() if is_set}
 
 
-def pick(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def pick(fields: Fields, names: Collection[str]) -> Part:
     """Returns the fields of these names, as far as there are such."""
     return {name: fields[name] for name in names if name in fields}
 
 
-def text_in(fields: Mapping[str, Any], name: str) -> str | None:
+def text_in(fields: Fields, name: str) -> str | None:
     """Returns a field that is a string, or None for anything else."""
     value = fields.get(name)
     return value if isinstance(value, str) else None
@@ -198,7 +204,7 @@ class Nesting(msgspec.Struct, frozen=True):
     outer: str = "outer/"
     """Prefix of those of the outer object's fields that are named like the inner one's own."""
 
-    def flatten(self, outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+    def flatten(self, outer: Fields, inner: Fields) -> Part:
         """Returns the fields of both objects as one, without the holder."""
         fields = {
             self.outer + key if key in self.own else key: value
@@ -209,14 +215,14 @@ class Nesting(msgspec.Struct, frozen=True):
             fields[key if key in self.own else self.inner + key] = value
         return fields
 
-    def is_clear(self, fields: Mapping[str, Any]) -> bool:
+    def is_clear(self, fields: Fields) -> bool:
         """True if no field is named like those that `flatten` makes."""
         return not any(key.startswith((self.inner, self.outer)) for key in fields)
 
-    def nest(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def nest(self, fields: Fields) -> tuple[Part, Part]:
         """Returns the outer object without its holder, and the inner one. The inverse of `flatten`."""
-        outer: dict[str, Any] = {}
-        inner: dict[str, Any] = {}
+        outer: Part = {}
+        inner: Part = {}
         for key, value in fields.items():
             if key in self.own:
                 inner[key] = value
@@ -227,7 +233,7 @@ class Nesting(msgspec.Struct, frozen=True):
         return outer, inner
 
 
-def thread_of(native: Native) -> dict[str, Any]:
+def thread_of(native: Native) -> Part:
     """Returns the fields in which a row of Mastra's names its thread and the thread's owner; empty for a message that was read from no row."""
     if not native or not OWN.is_ours(native):
         return {}
@@ -240,7 +246,7 @@ def thread_of(native: Native) -> dict[str, Any]:
     return {key: fields[key] for key in _THREAD if isinstance(fields.get(key), str)}
 
 
-def _find_thread(native: Native) -> dict[str, Any]:
+def _find_thread(native: Native) -> Part:
     """The thread that a message names: in fields of its own in any dialect, or in the row that it was read from."""
     if not native:
         return {}

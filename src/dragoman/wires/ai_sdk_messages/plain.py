@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from dragoman.message import Content, MarkPart, Message, Role, TextPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.own import NAME, OWN, ROW, V4, pick
-from dragoman.wires.ai_sdk_messages.reading import STEP, Part, Parts
+from dragoman.wires.ai_sdk_messages.own import NAME, OWN, ROW, V4, Part, Parts, pick
+from dragoman.wires.ai_sdk_messages.reading import STEP
 from dragoman.wires.ai_sdk_messages.times import date_of, is_js_date, js_date
 
 __all__ = ["dump_plain", "dump_plain_row", "load_plain", "load_plain_old", "load_plain_row"]

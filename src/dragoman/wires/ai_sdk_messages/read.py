@@ -17,9 +17,8 @@ from dragoman.codec.turns import inner_ids, only_answers
 from dragoman.message import Message, Origin, Role
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.metadata import origin_of
-from dragoman.wires.ai_sdk_messages.own import OLD, OURS, OWN, join_native
+from dragoman.wires.ai_sdk_messages.own import OLD, OURS, OWN, Fields, Part, join_native
 from dragoman.wires.ai_sdk_messages.reading import (
-    Part,
     Reading,
     Step,
     UIDialect,
@@ -56,7 +55,7 @@ class Loading(msgspec.Struct):
     """Ids of all its messages."""
     messages: list[Message] = []
     """Those that were read."""
-    arguments: dict[tuple[str, str], dict[str, Any]] = {}
+    arguments: dict[tuple[str, str], Part] = {}
     """Id and tool of each call so far → its arguments, for rows that leave them out with the result."""
 
 
@@ -65,13 +64,13 @@ class Head(msgspec.Struct):
 
     dialect: UIDialect
     """In which it is read."""
-    fields: dict[str, Any]
+    fields: Part
     """Those that no message of ours has."""
-    form: dict[str, Any]
+    form: Part
     """What is noted of the form of the others."""
     id: str | None = None
     """Its id."""
-    metadata: Mapping[str, Any] = {}
+    metadata: Fields = {}
     """The application's."""
     extras: Any = None
     """What is under our key; `None`: nothing."""
@@ -101,6 +100,7 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
     listed = cast("list[Any]", parts)
     if not listed:
         head.form["parts"] = EMPTY
+    # The part that stands for nothing is no part of the message, unless somebody else wrote what says so.
     elif listed == [filler(role)] and if_object(head.extras).get(EMPTY) is True:
         messages = turn_of(Reading(UI_DIALECT, role), head, loading)
         if OURS not in if_object(OWN.fields(messages[0].native).get("metadata")):
@@ -144,7 +144,8 @@ def metadata_in(value: Any, head: Head) -> None:
     if type(value) is not dict:
         head.fields["metadata"] = value
         return
-    metadata = cast("dict[str, Any]", value)
+    metadata = cast("Part", value)
+    # `thinking` is a message's own word for what its thinking says, and never the application's.
     if "thinking" in metadata or not metadata:
         head.fields["metadata"] = {key: metadata[key] for key in metadata if key == "thinking"}
     if OURS in metadata and metadata[OURS] is None:
@@ -247,7 +248,7 @@ def _messages_of(
 
 def _extras_again(
     messages: list[Message], expected: list[Expected], reading: Reading, head: Head
-) -> dict[str, Any]:
+) -> Part:
     """What would be written under our key for the messages that were read."""
     extras, dialect = if_object(head.extras), head.dialect
     first = if_object(next(iter(if_list(extras.get("messages"))), None))
@@ -263,7 +264,7 @@ def _extras_again(
     )
 
 
-def _origin_note(origin: Origin | None, provider: str | None) -> dict[str, Any]:
+def _origin_note(origin: Origin | None, provider: str | None) -> Part:
     """Notes that a message has the origin that the caller gave."""
     if origin is None or provider is not None:
         return {}
@@ -291,5 +292,5 @@ def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
         out += messages
 
 
-def _goes_on(first: Message, before: Message, extras: Mapping[str, Any]) -> bool:
+def _goes_on(first: Message, before: Message, extras: Fields) -> bool:
     return first.turn is None or (first.turn == before.turn and "turn" not in extras)

@@ -33,7 +33,17 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ai_sdk_messages.metadata import lift, metadata_of, with_carried
-from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, join_native, note, restore
+from dragoman.wires.ai_sdk_messages.own import (
+    OLD,
+    OWN,
+    UI,
+    Fields,
+    Part,
+    Parts,
+    join_native,
+    note,
+    restore,
+)
 
 __all__ = [
     "ATTACHMENT",
@@ -41,10 +51,7 @@ __all__ = [
     "STEP",
     "Dialect",
     "Envelope",
-    "Fields",
     "Loader",
-    "Part",
-    "Parts",
     "Reading",
     "Step",
     "UIDialect",
@@ -58,9 +65,6 @@ __all__ = [
     "text_field",
 ]
 
-Part = dict[str, Any]
-Parts = list[Part]
-Fields = Mapping[str, Any]
 ATTACHMENT = "attachment"
 """Type of a part that is to be one of the message's attachments."""
 STEP = "step-start"
@@ -85,7 +89,7 @@ class Envelope(msgspec.Struct, frozen=True):
     """All of them."""
     first: Message
     """The first of the messages that it is."""
-    extras: dict[str, Any]
+    extras: Part
     """What is under our own key."""
 
 
@@ -106,7 +110,7 @@ class Dialect(msgspec.Struct, frozen=True):
     """Field of a call's arguments."""
     output: str = "output"
     """Field of what a call returned."""
-    done: Mapping[str, Any] = {}
+    done: Fields = {}
     """Fields of the model's texts and thinking that are complete."""
     shared_text: tuple[str, ...] = ()
     """Fields of a text that are kept from other dialects."""
@@ -159,7 +163,7 @@ class Reading:
         """Those that are closed, and what the user said between them."""
         self.item: str | None = None
         """Id of OpenAI's item that the text before is of."""
-        self.arguments: dict[tuple[str, str], dict[str, Any]] = {}
+        self.arguments: dict[tuple[str, str], Part] = {}
         """Id and tool of each call so far → its arguments, for formats that repeat them with the result and may leave them out."""
         self.implies_steps = self.is_model and dialect.name in OLD
         """Whether what the model says behind an answered call is another step, also without a mark of one."""
@@ -213,8 +217,8 @@ class Reading:
         write: Callable[[Any, Dialect], Fields],
         piece_kind: str = "",
         key: str | None = None,
-        form: Mapping[str, Any] = {},
-        extra: Mapping[str, Any] = {},
+        form: Fields = {},
+        extra: Fields = {},
     ) -> Any:
         """Returns a piece with what its part says beyond it.
 
@@ -228,13 +232,13 @@ class Reading:
             extra: native fields that the part has outside of its metadata.
         """
         native: Native = None
-        unknown: Mapping[str, Any] = {}
+        unknown: Fields = {}
         value = part.get(key or self.dialect.metadata)
         if isinstance(value, dict):
-            metadata = lift(piece_kind, cast("dict[str, Any]", value))
+            metadata = lift(piece_kind, cast("Part", value))
             # A second text of one item of OpenAI's must not name the item again, or it would be sent twice.
             if piece_kind == "text" and metadata.native and self._goes_on(metadata.native):
-                metadata = lift("", cast("dict[str, Any]", value))
+                metadata = lift("", cast("Part", value))
             self.provider = self.provider or (metadata.provider if self.is_model else None)
             native, unknown, form = (
                 metadata.native or None,
@@ -259,7 +263,7 @@ class Reading:
         """Adds a result: behind the message, or in it where a provider ran the call."""
         (self.pieces if run_by == "provider" else self.answers).append(result)
 
-    def _goes_on(self, native: Mapping[str, Any]) -> bool:
+    def _goes_on(self, native: Fields) -> bool:
         """Whether a text is of the same item as the one before it."""
         item = native.get("openai_responses:notes", {}).get("item", {}).get("id")
         same, self.item = item is not None and item == self.item, item
@@ -275,7 +279,7 @@ def finish(
     piece: Content,
     piece_kind: str,
     dialect: Dialect,
-    unread: Mapping[str, Any] = {},
+    unread: Fields = {},
     shared: Sequence[str] = (),
     key: str | None = None,
 ) -> Part:
@@ -323,7 +327,7 @@ def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001
     # Metadata of a source names who answered, but no wire has a room for it.
     if reading.is_model and reading.provider is None and isinstance(metadata, dict):
         reading.opens(says=False)
-        reading.provider = lift("", cast("dict[str, Any]", metadata)).provider
+        reading.provider = lift("", cast("Part", metadata)).provider
     if mark.kind == STEP:
         reading.step(mark)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,17 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.ai_sdk_messages.own import OWN, UI, note, present, restore, text_in
+from dragoman.wires.ai_sdk_messages.own import (
+    OWN,
+    UI,
+    Fields,
+    Part,
+    Parts,
+    note,
+    present,
+    restore,
+    text_in,
+)
 
 __all__ = [
     "CONTENT",
@@ -62,17 +72,16 @@ def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
 def as_result(value: Any, dialect: str = UI) -> Any:
     """Returns what a tool returned: a JSON value, or parts if it is a content of known items."""
     fields = if_object(value)
+    # A tool may return an object with a field `type` of its own: only exactly this shape is a content.
     if len(fields) != 2 or fields.get("type") != CONTENT:
         return value
     parts = load_content(fields.get("value"), dialect)
     return value if parts is None else parts
 
 
-def dump_content(
-    parts: Sequence[_Item], dialect: str, version: str | None = None
-) -> list[dict[str, Any]]:
+def dump_content(parts: Sequence[_Item], dialect: str, version: str | None = None) -> Parts:
     """Returns parts as the items of a content. The inverse of `load_content`."""
-    items: list[dict[str, Any]] = []
+    items: Parts = []
     for part in parts:
         release = version
         if version is None and OWN.form(part.native).get("type") == "media":
@@ -88,7 +97,7 @@ def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
     return {"type": CONTENT, "value": dump_content(result.result, dialect)}
 
 
-def _load_item(fields: Mapping[str, Any]) -> _Item | None:
+def _load_item(fields: Fields) -> _Item | None:
     type_, mime_type = fields.get("type"), if_text(fields.get("mediaType"))
     name, text = text_in(fields, "filename"), text_in(fields, "text")
     url, id_ = text_in(fields, "url"), text_in(fields, "fileId")
@@ -103,7 +112,7 @@ def _load_item(fields: Mapping[str, Any]) -> _Item | None:
     return None
 
 
-def _dump_item(part: _Item, version: str | None) -> dict[str, Any]:
+def _dump_item(part: _Item, version: str | None) -> Part:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     is_image = (part.mime_type or "").startswith("image/")
@@ -119,9 +128,9 @@ def _dump_item(part: _Item, version: str | None) -> dict[str, Any]:
     return {"type": _IDS[not is_image], "fileId": part.id, **about}
 
 
-def dump_failure(result: ToolResultPart) -> tuple[dict[str, Any], dict[str, Any]]:
+def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
     """Returns the fields of a part for a result that failed or was refused, and the fields of the result that nobody reads from them."""
-    value: dict[str, Any] = {"result": msgspec.to_builtins(result.result)}
+    value: Part = {"result": msgspec.to_builtins(result.result)}
     if result.denied:
         is_read = denial(denial_reason(result)) == (result.result, result.is_error)
         fields = {"state": "output-denied"}
@@ -133,9 +142,9 @@ def dump_failure(result: ToolResultPart) -> tuple[dict[str, Any], dict[str, Any]
     return fields, {} if is_read else value
 
 
-def unread_result(result: ToolResultPart, call: ToolCallPart) -> dict[str, Any]:
+def unread_result(result: ToolResultPart, call: ToolCallPart) -> Part:
     """Returns the fields of a result that differ from those of its call."""
-    fields: dict[str, Any] = {}
+    fields: Part = {}
     if result.name != call.name:
         fields["name"] = result.name
     if result.run_by != call.run_by:
@@ -155,6 +164,6 @@ def denial_reason(result: ToolResultPart) -> str | None:
     return text.removeprefix("denied: ") if has_reason else None
 
 
-def refusal(id_: str, reason: Any) -> dict[str, Any]:
+def refusal(id_: str, reason: Any) -> Part:
     """Returns the approval of a refused call of which nothing else is known."""
     return present(id=id_, approved=False, reason=reason or None)

@@ -40,7 +40,7 @@ from dragoman.wires.ai_sdk_messages.mirrors import (
     split_alone,
     ways_of,
 )
-from dragoman.wires.ai_sdk_messages.own import OWN, ROW, Nesting, present, thread_of
+from dragoman.wires.ai_sdk_messages.own import OWN, ROW, Nesting, Part, Parts, present, thread_of
 from dragoman.wires.ai_sdk_messages.plain import load_plain_row
 from dragoman.wires.ai_sdk_messages.read import (
     Head,
@@ -53,8 +53,6 @@ from dragoman.wires.ai_sdk_messages.read import (
 from dragoman.wires.ai_sdk_messages.reading import (
     Dialect,
     Envelope,
-    Part,
-    Parts,
     Reading,
     fault,
     load_parts,

@@ -7,8 +7,9 @@ under `row`; where several rows became one message, `row` has the notes of each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
@@ -16,8 +17,17 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.approvals import dump_moved, has_parts
 from dragoman.wires.ai_sdk_messages.model import OPTIONS, dump_message, load_message
-from dragoman.wires.ai_sdk_messages.own import CORE, OURS, OWN, join_native, thread_of
-from dragoman.wires.ai_sdk_messages.reading import Part, Parts, object_in
+from dragoman.wires.ai_sdk_messages.own import (
+    CORE,
+    OURS,
+    OWN,
+    Fields,
+    Part,
+    Parts,
+    join_native,
+    thread_of,
+)
+from dragoman.wires.ai_sdk_messages.reading import object_in
 from dragoman.wires.ai_sdk_messages.rows import dump_time
 from dragoman.wires.ai_sdk_messages.times import date_of, js_date
 
@@ -210,12 +220,7 @@ def _split(entry: Part) -> Iterator[Part]:
     if entry["role"] != "assistant" or not isinstance(content, list) or not content:
         yield entry
         return
-    blocks: list[Parts] = []
-    for part in cast("Parts", content):
-        if blocks and _is_of_tools(blocks[-1][-1]) == _is_of_tools(part):
-            blocks[-1].append(part)
-        else:
-            blocks.append([part])
+    blocks = [list(block) for _, block in groupby(cast("Parts", content), _is_of_tools)]
     more = rest(entry, "role", "content")
     for block in blocks:
         is_text = block[0].keys() == {"type", "text"} and block[0]["type"] == "text"
@@ -224,11 +229,11 @@ def _split(entry: Part) -> Iterator[Part]:
         more = {}
 
 
-def _is_of_tools(part: Mapping[str, Any]) -> bool:
+def _is_of_tools(part: Fields) -> bool:
     return part.get("type") in ("tool-call", "tool-result")
 
 
-def _type_of(entry: Mapping[str, Any]) -> str:
+def _type_of(entry: Fields) -> str:
     types = {if_text(if_object(part).get("type")) for part in if_list(entry.get("content"))}
     return next((type_ for type_ in ("tool-call", "tool-result") if type_ in types), "text")
 

@@ -7,7 +7,7 @@ model messages what Anthropic signed is outside of the metadata.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -29,6 +29,9 @@ from dragoman.wires.ai_sdk_messages.own import (
     OWN,
     ROW,
     UI,
+    Fields,
+    Part,
+    Parts,
     flags,
     join_native,
     pick,
@@ -36,15 +39,7 @@ from dragoman.wires.ai_sdk_messages.own import (
     restore,
     text_in,
 )
-from dragoman.wires.ai_sdk_messages.reading import (
-    Dialect,
-    Part,
-    Parts,
-    Reading,
-    finish,
-    load_mark,
-    text_field,
-)
+from dragoman.wires.ai_sdk_messages.reading import Dialect, Reading, finish, load_mark, text_field
 from dragoman.wires.openai_responses.content import BETWEEN, split_joined
 
 __all__ = [
@@ -123,11 +118,9 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
         reading.provider = reading.provider or ANTHROPIC
         reading.pieces.append(ThinkingPart(text, {ANTHROPIC: {"signature": signature}}))
         return
-    extra: Mapping[str, Any] = {}
-    # In ai 4 only Anthropic signs, and the signature is a field of the part.
-    if dialect.name == CORE and isinstance(part.get("signature"), str):
-        extra = {ANTHROPIC: {"signature": part["signature"]}}
-        reading.provider = reading.provider or ANTHROPIC
+    extra: Fields = {}
+    if dialect.name == CORE:
+        extra = _load_signature(part, reading)
     piece = reading.read(ThinkingPart(text), part, _first_part, "reasoning", extra=extra)
     before = reading.pieces[-1] if reading.pieces else None
     joined = _join_summaries(before, piece) if isinstance(before, ThinkingPart) else None
@@ -135,6 +128,15 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
         reading.add(piece)
     else:
         reading.pieces[-1] = joined
+
+
+def _load_signature(part: Part, reading: Reading) -> Fields:
+    """Native of a signature that is a field of the part. In ai 4 only Anthropic signs."""
+    signature = text_in(part, "signature")
+    if signature is None:
+        return {}
+    reading.provider = reading.provider or ANTHROPIC
+    return {ANTHROPIC: {"signature": signature}}
 
 
 def load_redacted(part: Part, reading: Reading, where: str) -> None:
@@ -277,7 +279,7 @@ def _row_details_of(part: Part, dialect: Dialect) -> list[ThinkingPart] | None:
 
 
 def _add_details(
-    part: Part, reading: Reading, pieces: Sequence[ThinkingPart], form: Mapping[str, Any]
+    part: Part, reading: Reading, pieces: Sequence[ThinkingPart], form: Fields
 ) -> None:
     first, *others = pieces
     write = partial(_details_part, others=others)
@@ -359,7 +361,7 @@ def _dump_detail(piece: ThinkingPart, dialect: Dialect) -> Part:
     return {"type": "text", "text": piece.text, **signed}
 
 
-def _signature_fields(piece: ThinkingPart) -> dict[str, Any]:
+def _signature_fields(piece: ThinkingPart) -> Part:
     """What Anthropic signed or hid, as ai 4 writes it outside of the metadata."""
     fields = if_object((piece.native or {}).get(ANTHROPIC))
     if fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
@@ -378,6 +380,6 @@ def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: Dialect) -> Part:
     return restore(piece.native, part, dialect.name)
 
 
-def _with_form(piece: ThinkingPart, form: Mapping[str, Any]) -> ThinkingPart:
+def _with_form(piece: ThinkingPart, form: Fields) -> ThinkingPart:
     """A piece that goes on with the part of the one before it."""
     return msgspec.structs.replace(piece, native=join_native(piece.native, OWN.note(form=form)))

@@ -13,16 +13,17 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OWN, flags, present, text_in
-from dragoman.wires.ai_sdk_messages.reading import (
-    Dialect,
+from dragoman.wires.ai_sdk_messages.own import (
+    CORE,
+    MODEL,
+    OWN,
     Fields,
     Part,
-    Reading,
-    fault,
-    finish,
-    text_field,
+    flags,
+    present,
+    text_in,
 )
+from dragoman.wires.ai_sdk_messages.reading import Dialect, Reading, fault, finish, text_field
 from dragoman.wires.ai_sdk_messages.results import (
     CONTENT,
     as_result,
@@ -189,7 +190,7 @@ def load_failure(
 
 def load_input(
     call: ToolCallPart, part: Fields, state: str | None, key: str = "input"
-) -> tuple[ToolCallPart, dict[str, Any]]:
+) -> tuple[ToolCallPart, Part]:
     """Returns a call with its arguments, and what is noted of their form. `state`: `input-streaming` where they may be cut."""
     arguments, raw = part.get(key), part.get("rawInput")
     if state == "input-streaming":
@@ -199,17 +200,15 @@ def load_input(
         is_cut = call.state != "complete"
         return msgspec.structs.replace(call, state="invalid") if is_cut else call, {}
     if arguments is None and isinstance(raw, dict):
-        arguments = cast("dict[str, Any]", raw)
+        arguments = cast("Part", raw)
     if isinstance(arguments, dict):
-        call = msgspec.structs.replace(call, arguments=cast("dict[str, Any]", arguments))
+        call = msgspec.structs.replace(call, arguments=cast("Part", arguments))
     elif arguments is not None:
         call = msgspec.structs.replace(call, raw=text_or_json(arguments), state="invalid")
     return call, {}
 
 
-def _load_cut_input(
-    call: ToolCallPart, part: Fields, key: str
-) -> tuple[ToolCallPart, dict[str, Any]]:
+def _load_cut_input(call: ToolCallPart, part: Fields, key: str) -> tuple[ToolCallPart, Part]:
     text, is_partial = text_in(part, "rawInput"), False
     if text is None and key in part:
         text, is_partial = json_bytes.encode(part[key]).decode(), True
@@ -218,9 +217,9 @@ def _load_cut_input(
 
 def unread_fields(
     call: ToolCallPart, load: Callable[[ToolCallPart], tuple[ToolCallPart, Any]]
-) -> dict[str, Any]:
+) -> Part:
     """Returns the fields of a call that are not read again from its part. `load`: reads the part's arguments into a call without them."""
-    fields: dict[str, Any] = {}
+    fields: Part = {}
     if call.run_by == "client":
         fields["run_by"] = "client"
     if call.state == "complete":
@@ -269,7 +268,7 @@ def load_model_call(part: Part, reading: Reading, where: str) -> None:
     dialect = reading.dialect
     arguments = part.get(dialect.arguments)
     if len(part) == 4 and type(arguments) is dict:
-        reading.add(ToolCallPart(id_, name, cast("dict[str, Any]", arguments)))
+        reading.add(ToolCallPart(id_, name, cast("Part", arguments)))
         return
     bare = ToolCallPart(id_, name, run_by=runner_of(part))
     call, form = load_input(bare, part, None, dialect.arguments)
@@ -310,7 +309,7 @@ def dump_model_result(
 ) -> Part:
     """Returns the part of a result in a model message. `usual`: who runs the tools whose results stand there."""
     part: Part = {"type": "tool-result", "toolCallId": result.id, "toolName": result.name}
-    unread: dict[str, Any] = {} if result.run_by == usual else {"run_by": result.run_by}
+    unread: Part = {} if result.run_by == usual else {"run_by": result.run_by}
     if dialect.name == CORE:
         part |= {"result": plain_output(result, CORE), **flags(isError=result.is_error)}
         unread |= flags(denied=result.denied)
@@ -339,11 +338,11 @@ def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
     return value, type_.startswith("error"), False
 
 
-def _is_usual(output: Any) -> TypeGuard[dict[str, Any]]:
+def _is_usual(output: Any) -> TypeGuard[Part]:
     """Whether an output is a value of JSON, and named as it would be."""
     if type(output) is not dict:
         return False
-    fields = cast("dict[str, Any]", output)
+    fields = cast("Part", output)
     if len(fields) != 2 or "value" not in fields:
         return False
     return fields.get("type") == ("text" if type(fields["value"]) is str else "json")

@@ -24,8 +24,8 @@ from dragoman.message import (
     TextPart,
     ToolResultPart,
 )
-from dragoman.wires.ai_sdk_messages.own import OWN
-from dragoman.wires.ai_sdk_messages.reading import STEP, Part, Parts
+from dragoman.wires.ai_sdk_messages.own import OWN, Part, Parts
+from dragoman.wires.ai_sdk_messages.reading import STEP
 
 __all__ = [
     "Group",

@@ -12,8 +12,8 @@ from dragoman.message import Message, Role
 from dragoman.wires.ai_sdk_messages.detection import is_v4
 from dragoman.wires.ai_sdk_messages.files import dump_file, load_file
 from dragoman.wires.ai_sdk_messages.marks import dump_mark
-from dragoman.wires.ai_sdk_messages.own import OURS, OWN, UI
-from dragoman.wires.ai_sdk_messages.reading import STEP, Envelope, Part, Parts, UIDialect
+from dragoman.wires.ai_sdk_messages.own import OURS, OWN, UI, Part, Parts
+from dragoman.wires.ai_sdk_messages.reading import STEP, Envelope, UIDialect
 from dragoman.wires.ai_sdk_messages.texts import (
     dump_reasoning,
     dump_text,

@@ -7,8 +7,7 @@ takes is a loss, as is the order of what a dialect cannot write where it stood.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
 
 from dragoman.codec.marks import INTERRUPT
 from dragoman.codec.turns import inner_ids
@@ -28,15 +27,13 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, Expected, extras_of
-from dragoman.wires.ai_sdk_messages.metadata import origin_of, provider_in
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OLD, OURS, OWN, UI
+from dragoman.wires.ai_sdk_messages.metadata import first_provider, origin_of
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OLD, OURS, OWN, UI, Fields, Part, Parts
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
     IMPLIED,
     STEP,
     Envelope,
-    Part,
-    Parts,
     UIDialect,
     says_behind_answers,
 )
@@ -92,6 +89,11 @@ class Writing:
                 )
             else:  # results, which stand with their calls
                 self._lose_waits(index, message)
+        self._lose_order()
+        return self.parts
+
+    def _lose_order(self) -> None:
+        """Notes the losses that show when all is written: of results without their call, and of the order."""
         if self._is_reordered:
             why = "a result stands with its call, an attachment last"
             self.losses.append(Loss(self.group.positions[0], None, Lost.order, why))
@@ -101,8 +103,7 @@ class Writing:
         for message in self.group.behind:
             if (piece_index := _place_behind_words(message)) is not None:
                 why = "results stand with their calls, before what stood before them"
-                self.lose(len(messages), piece_index, Lost.order, why)
-        return self.parts
+                self.lose(len(self.group.messages), piece_index, Lost.order, why)
 
     def lose(self, index: int, piece_index: int, what: Lost, why: str, which: str = "") -> None:
         """Notes a loss of a piece of one of the messages."""
@@ -129,11 +130,8 @@ class Writing:
             self._flush(thinking)
         written = self.parts[begun:]
         self._is_reordered |= _has_attachment_before_part(written)
-        if message.role is Role.MODEL:
-            named = (provider for part in written if (provider := provider_in(part)))
-            self.providers.append(next(named, None))
-        else:
-            self.providers.append(None)
+        provider = first_provider(written) if message.role is Role.MODEL else None
+        self.providers.append(provider)
 
     def _flush(self, thinking: list[ThinkingPart]) -> None:
         """Writes thinking that follows each other, and forgets it."""
@@ -279,7 +277,7 @@ def _takes_none(role: Role, version: str | None) -> bool:
 def _expect(
     group: Group,
     id_: str | None,
-    form: Mapping[str, Any],
+    form: Fields,
     taken: Collection[str],
     providers: Sequence[str | None],
 ) -> list[Expected]:

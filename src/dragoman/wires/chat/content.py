@@ -241,6 +241,7 @@ def _read_link(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Conte
     if url is None:
         return None
     part = LinkPart(url) if type_name == "file_url" else from_url(url)
+    # a `file_url` without a scheme is the base64 of a file
     if type_name == "file_url" and ":" not in url and (data := decoded(url)) is not None:
         part = DataPart(data, "application/octet-stream")
     return with_rest(chat, type_name, part, _rest_of(type_name, block, inner, "url"))

@@ -54,12 +54,15 @@ class Decoder(ResponseDecoder):
                 choice = as_object(entry, "choice")
                 index = choice.get("index")
                 if error is None or _has_content(choice):
-                    number = index if isinstance(index, int) else position if whole else 0
+                    # chunks without an index are of the one candidate; a whole answer lists its candidates in order
+                    usual = position if whole else 0
+                    number = index if isinstance(index, int) else usual
                     self._candidate(number).add(choice, whole=whole)
         except DecodeError:
             if error is None:
                 raise
-        if error is not None:  # what stands beside it was paid for
+        # what stands beside it was paid for
+        if error is not None:
             raise error
         if whole:
             self.done()

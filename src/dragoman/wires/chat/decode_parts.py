@@ -100,7 +100,8 @@ class StreamedCalls:
         part = self._by_index.get(index)
         if part is None:
             return False
-        if text:  # a call is started with its first piece
+        # a call is started with its first piece
+        if text:
             part.deltas.append(text)
             self._emitter.events.append(PartDelta(self._emitter.message_id, part.index, text))
         return True
@@ -120,6 +121,7 @@ class StreamedCalls:
         for part in self._all:
             is_text = self._is_text(part)
             text = "".join(map(str, part.deltas)) if at_limit else ""
+            # Arguments that parse are whole, although a limit ended the answer.
             cut = at_limit and (
                 not text or (not is_text and parse_call(_EMPTY, text).state != "complete")
             )
@@ -331,9 +333,8 @@ class Candidate:
             self._think_detail(entry, again, whole=whole)
         texts: dict[str, list[str]] = {}
         for field in self.chat.thinking:
-            if field not in again and (
-                whole or not text
-            ):  # pieces of a stream are not cut alike in all fields
+            # pieces of a stream are not cut alike in all fields
+            if field not in again and (whole or not text):
                 texts.setdefault(as_text(message.get(field)), []).append(field)
         for thought, fields in texts.items():
             if thought:

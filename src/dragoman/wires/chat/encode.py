@@ -78,6 +78,7 @@ class Encoder(ResponseEncoder):
         self._beside[event.message_id] = self._fields(event.native)
         if not first:
             return NONE
+        # All chunks begin alike: that is encoded once, and `frame` puts the deltas behind it.
         self._head = (
             b"data: "
             + json_bytes.encode(self.envelope(True))[:-1]
@@ -196,6 +197,7 @@ def dump_response(
     lists = encoder.LISTS | {chat.calls}
     indexed = lists | encoder.INDEXED | {chat.details}
     last_entries: _Places = {}
+    # A whole response is its stream, joined as clients join it, so that the two cannot differ.
     for event in compact(kept(events, losses)):
         if isinstance(event, RunError):
             return dump_error(chat, event.error).body

@@ -141,6 +141,7 @@ def _load_straight(
 ) -> Message | None:
     """A model's message that holds calls of the usual form, and a text or nothing beside them; `None`: it is no such."""
     calls, content = if_objects(entry.get(chat.calls)), entry.get("content", ABSENT)
+    # role, content and calls: with a fourth field it has something of the vendor's own
     if (
         not calls
         or len(entry) != 3
@@ -190,6 +191,8 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
     """A conversation on its way out → the list of messages."""
     dumped: list[dict[str, Any]] = []
     sent_ids: dict[str, str | None] = {}
+    # Nearly all messages are one text, or calls or results without anything of a format's own: those are written
+    # here, without asking the dialect.
     straight = out.chat.straight and not out.bridge
     for position, message in enumerate(out.messages):
         if (
@@ -305,6 +308,7 @@ def dump_other(
             )
         if piece.is_error and not has_error(piece.result):
             out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
+    # Media of results follow the results, before what the user said beside them.
     blocks = later + blocks
     if dumped and not blocks:
         return dumped
@@ -384,7 +388,8 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
         and entry.get("content", "") is None
         and not ({chat.calls, *chat.alone} & body.keys())
     ):
-        entry["content"] = ""  # taken where null is refused
+        # taken where null is refused
+        entry["content"] = ""
     if message_fields and reason is not None and chat.signed:
         out.lose(position, None, Lost.field, reason, ", ".join(message_fields))
         return [entry]

@@ -102,6 +102,7 @@ def dump_http(
     sending = Sending(request, target, quirks, losses, history)
     out, messages, _, _ = sending.conversation(partial(outgoing, chat), dump_conversation)
     own_fields = chat.own.fields(request.native)
+    # Made for a vendor, a body is written as that vendor takes it, however a loaded one was spelled.
     form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body["messages"] = messages

@@ -47,6 +47,7 @@ def reasoning(field: str, dump: Callable[[str | int], Any]) -> Way:
     """A field that says how much to think: a level or a budget of tokens → its value, from which the setting is read again."""
 
     def load(value: Any) -> str | int | None:
+        # Read by trial: the one setting that is written so. Where two are written alike, none is read.
         settings = [
             *_LEVELS,
             *(number for number in if_object(value).values() if type(number) is int),
@@ -128,6 +129,7 @@ def dump_settings(out: Outgoing, settings: Settings, form: Mapping[str, Any]) ->
         key = form.get(setting, out.ways.get(setting, ways[0].key))
         way = next((way for way in ways if way.key == key), ways[0])
         value_sent = way.dump(value, out.name)
+        # A setting that was changed after it was loaded may not fit the way in which it was written.
         if value_sent is None and setting in form:
             way = ways[0]
             value_sent = way.dump(value, out.name)

@@ -195,6 +195,7 @@ def load_plain_call(chat: Dialect, call: Mapping[str, Any]) -> ToolCallPart | No
         and name
     ):
         return None
+    # Arguments that would be written in another form are kept as they came, by the longer way.
     part = parse_call(ToolCallPart(call_id, name), text)
     return part if arguments_json(part) == text else None
 
@@ -285,6 +286,7 @@ def load_result(
         form["role"] = message["role"]
     elif isinstance(name, str) and name:
         form["name"] = True
+    # A result without an id answers the first call without one that is not answered yet.
     unnamed = (
         key
         for key, call in calls.items()
@@ -297,7 +299,8 @@ def load_result(
     further = rest(message, "role", "tool_call_id", "content", *read)
     fields = (further if further.get("id") is not None else rest(further, "id")) | fields
     result = _load_result(chat, message, form)
-    named = name if isinstance(name, str) and read else call.name if call else ""
+    call_name = call.name if call else ""
+    named = name if isinstance(name, str) and read else call_name
     return ToolResultPart(call_id, named, result, native=native_of.note(fields, form))
 
 

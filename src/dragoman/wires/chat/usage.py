@@ -50,9 +50,8 @@ def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, 
     numbers = _numbers(fields)
     if not numbers:
         return None, _rest_of(fields, set())
-    ways = [
-        (name, path) for name, paths in chat.counts.items() for path in reversed(paths)
-    ]  # so that the first wins
+    # so that the first wins
+    ways = [(name, path) for name, paths in chat.counts.items() for path in reversed(paths)]
     counts = {name: numbers[path] for name, path in ways if path in numbers}
     return (Usage(**counts) if counts else None), _rest_of(fields, {path for _, path in ways})
 

@@ -61,15 +61,19 @@ class Decoder(MessageDecoder):
         """See `MessageDecoder`."""
         super().__init__(origin, new_id)
         self._index: Any = (
-            None  # the block that deltas are coming for, its part, and whether that is thinking
+            # the block that deltas are coming for, its part, and whether that is thinking
+            None
         )
         self._block: OpenPart | None = None
         self._thinks = False
         self._calls = 0
-        self._ended: set[OpenPart] = set()  # calls whose end came
+        # calls whose end came
+        self._ended: set[OpenPart] = set()
         self._citations: list[Any] = []
-        self._own: dict[str, Any] = {}  # further fields of the message
-        self._response: dict[str, Any] = {}  # fields of the response beyond the message's
+        # further fields of the message
+        self._own: dict[str, Any] = {}
+        # fields of the response beyond the message's
+        self._response: dict[str, Any] = {}
 
     def ordinary(self, payload: bytes) -> bool:
         """A delta of the block that deltas are coming for."""
@@ -102,9 +106,8 @@ class Decoder(MessageDecoder):
             raise error_of(event)
         else:
             self._part(str(event_type), as_index(event.get("index")), message)
-            if logprobs := event.get("logprobs") or delta.get(
-                "logprobs"
-            ):  # in a whole answer they are one list
+            # in a whole answer they are one list
+            if logprobs := event.get("logprobs") or delta.get("logprobs"):
                 self._response.setdefault("logprobs", []).append(logprobs)
 
     def _part(self, event_type: str, index: int | str | None, message: dict[str, Any]) -> None:
@@ -217,6 +220,7 @@ class Decoder(MessageDecoder):
         part = self._out.find(("call", index))
         if part is None or part in self._ended:
             return
+        # What may have been cut stays open: only the finish reason tells whether a limit ended it.
         self._ended.add(part)
         text = "".join(map(str, part.deltas))
         if text and parse_call(cast("ToolCallPart", part.part), text).state == "complete":

@@ -84,11 +84,12 @@ class Encoder(ResponseEncoder):
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         """`envelope`: `id`, that of the response, where it is not to be the events' own."""
         super().__init__(OWN, envelope)
-        self._open: dict[
-            tuple[str, int], tuple[Content, int | None]
-        ] = {}  # open parts and their number on the wire
-        self._sent: set[tuple[str, int]] = set()  # open parts of which a delta was sent
-        self._whole: set[tuple[str, int]] = set()  # open parts that are sent at their end
+        # open parts and their number on the wire
+        self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}
+        # open parts of which a delta was sent
+        self._sent: set[tuple[str, int]] = set()
+        # open parts that are sent at their end
+        self._whole: set[tuple[str, int]] = set()
         self._numbers = {"content": 0, "call": 0}
         self._citations: dict[str, list[Any]] = {}  # of each message
 
@@ -123,6 +124,7 @@ class Encoder(ResponseEncoder):
             return NONE
         if isinstance(part, ToolCallPart) and part.run_by == "provider":
             return NONE
+        # Blocks and calls are counted apart, as clients expect.
         number = self._number("call" if isinstance(part, ToolCallPart) else "content")
         self._open[key] = (part, number)
         if isinstance(part, ToolCallPart):

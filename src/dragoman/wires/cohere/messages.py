@@ -276,7 +276,8 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
     if message_fields and why is not None:
         out.lose(position, None, Lost.field, why, ", ".join(message_fields))
         message_fields = {}
-    if out.target is not None and not (calls or blocks):  # a plan says something beside calls alone
+    # a plan says something beside calls alone
+    if out.target is not None and not (calls or blocks):
         out.lose(
             position, None, Lost.message, "it says nothing, and the API takes no empty message"
         )

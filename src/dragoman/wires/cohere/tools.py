@@ -91,7 +91,9 @@ def dump_tool_choice(settings: Settings, losses: list[Loss]) -> dict[str, Any]:
         losses.append(
             Loss(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
         )
-    return {"tool_choice": "NONE" if choice == "none" else "REQUIRED"} if chosen else {}
+    if not chosen:
+        return {}
+    return {"tool_choice": "NONE" if choice == "none" else "REQUIRED"}
 
 
 def load_calls(entries: Any) -> list[ToolCallPart]:

@@ -11,7 +11,8 @@ from dragoman.message import FinishReason, Usage
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 
-_REASONS = {  # the first of each kind is what is written
+# the first of each kind is what is written
+_REASONS = {
     "COMPLETE": FinishReason.stop,
     "STOP_SEQUENCE": FinishReason.stop,
     "MAX_TOKENS": FinishReason.length,
@@ -71,7 +72,8 @@ def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
     counts = {name: count for name, count in counted if count is not None}
     raw: dict[str, Any] = {**if_object(other)}
     if counts:
-        raw = {"billed_units": _billable(counts), **raw}  # which clients read, whatever is billed
+        # which clients read, whatever is billed
+        raw = {"billed_units": _billable(counts), **raw}
         raw["tokens"] = {**if_object(raw.get("tokens")), **counts}
     if usage.cache_read_tokens is not None:
         raw["cached_tokens"] = usage.cache_read_tokens

@@ -51,13 +51,9 @@ def usual_type(
         )
     if isinstance(part, FilePart):
         return "text" if OWN.is_foreign(part.native) else "file"
-    return (
-        "thinking"
-        if isinstance(part, ThinkingPart)
-        else "text"
-        if isinstance(part, TextPart)
-        else ""
-    )
+    if isinstance(part, ThinkingPart):
+        return "thinking"
+    return "text" if isinstance(part, TextPart) else ""
 
 
 def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,6 +167,7 @@ def _dump_items(text: str, items: Any) -> str | list[Any]:
     """The inverse. Where the text is another than the one that came, it is one text."""
     if items == "string":
         return text
+    # Lengths that do not add up to the text are those of another one: it was edited.
     if items is None or sum(item for item in if_list(items) if isinstance(item, int)) != len(text):
         return [{"type": "text", "text": text}] if text else []
     return _divide(text, if_list(items))

@@ -135,7 +135,8 @@ WIRE = MistralChat(
     quirks=Quirks,
     thinking=(),
     empty="",
-    no_ids=("null",),  # what the official clients write
+    # what the official clients write
+    no_ids=("null",),
     no_text={"content": ""},
     further=("model",),
     readers=content.BLOCKS,

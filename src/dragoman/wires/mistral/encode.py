@@ -117,7 +117,8 @@ def _thinking(items: list[dict[str, Any]], further: Mapping[str, Any] = {}) -> D
 
 def _call(chat: Dialect, part: ToolCallPart, index: int) -> dict[str, Any]:
     entry = dump_call(chat, part, part.id, part.name, exact=True)
-    if part.state != "complete":  # whoever asked shall see what the model wrote
+    # whoever asked shall see what the model wrote
+    if part.state != "complete":
         entry["function"]["arguments"] = part.raw or ""
     return {**entry, "index": index}
 

@@ -55,14 +55,15 @@ class Decoder(MessageDecoder):
         super().__init__(origin, new_id)
         self._calls = 0
         self._numbers = count()
-        self._open: OpenPart | None = None  # the text or thinking that deltas go to
+        # the text or thinking that deltas go to
+        self._open: OpenPart | None = None
         self._thinks = False  # it is thinking
         self._created = ""
-        self._last: dict[
-            str, Any
-        ] = {}  # the fields of all lines, as they were last: counts, reason
+        # the fields of all lines, as they were last: counts, reason
+        self._last: dict[str, Any] = {}
         self._envelope: dict[str, Any] = {}
-        self._own: dict[str, Any] = {}  # further fields of the message
+        # further fields of the message
+        self._own: dict[str, Any] = {}
 
     def ordinary(self, payload: bytes) -> bool:
         """More thinking, or more text."""
@@ -98,9 +99,8 @@ class Decoder(MessageDecoder):
             raise error_of(event)
         if not {"message", "response", "done"} & event.keys():
             raise DecodeError("a line of the answer holds no message and is not done")
-        message = event.get(
-            "message", {**event, "content": event.get("response")}
-        )  # or that of `/api/generate`
+        # or that of `/api/generate`
+        message = event.get("message", {**event, "content": event.get("response")})
         if not isinstance(message, dict):
             raise DecodeError("the message of an answer is no JSON object")
         if not self._out.started:

@@ -91,11 +91,12 @@ class Encoder(ResponseEncoder):
         super().__init__(OWN, envelope)
         self._generates = _generates(envelope)
         self._head: dict[str, Any] = {}
-        self._fields: dict[
-            tuple[str, int], str
-        ] = {}  # parts that are open → the field of their deltas
-        self._sent: set[tuple[str, int]] = set()  # those of which a delta was sent
-        self._own: dict[str, dict[str, Any]] = {}  # further fields of each message
+        # parts that are open → the field of their deltas
+        self._fields: dict[tuple[str, int], str] = {}
+        # those of which a delta was sent
+        self._sent: set[tuple[str, int]] = set()
+        # further fields of each message
+        self._own: dict[str, dict[str, Any]] = {}
         self._calls = 0
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
@@ -133,6 +134,7 @@ class Encoder(ResponseEncoder):
     def message_dropped(self, event: MessageDropped) -> Objects:
         """A line's end stands between the texts of the message and those that follow, since no line takes back."""
         self._own.pop(event.message_id, None)
+        # No line takes back what was sent: a line's end keeps the next message apart from it.
         dropped = {key for key in self._sent if key[0] == event.message_id}
         self._sent -= dropped
         fields = sorted({self._fields[key] for key in dropped})

@@ -88,13 +88,16 @@ def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
     form = OWN.form(call.native)
     function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
     exact = {"name": call.name, **({"arguments": form["arguments"]} if "arguments" in form else {})}
+    # As it was loaded, but only while its arguments are still those.
     if {"arguments", "without"} & form.keys() and load_call(
         {"function": exact}, str
     ).arguments == call.arguments:
         function = exact
-    named = (
-        {"id": form["id"]} if "id" in form else {} if _is_unnamed(call.native) else {"id": call_id}
-    )
+    named = {"id": call_id}
+    if "id" in form:
+        named = {"id": form["id"]}
+    elif _is_unnamed(call.native):
+        named = {}
     return merged({**named, "function": function}, rest(OWN.fields(call.native), "id"))
 
 
@@ -127,9 +130,11 @@ class Waiting:
 
     def take(self, call_id: str, name: str) -> ToolCallPart | None:
         """The first that still waits of those with the id, where one is given, else the name, else of all."""
-        indexes = (
-            self._by_id.get(call_id) if call_id else self._by_name.get(name) if name else self._all
-        )
+        indexes = self._all
+        if call_id:
+            indexes = self._by_id.get(call_id)
+        elif name:
+            indexes = self._by_name.get(name)
         while indexes:
             if (index := indexes.popleft()) in self._left:
                 self._left.remove(index)
@@ -156,7 +161,9 @@ def load_result(
         *(["tool_call_id"] if call_id else []),
         *(["images"] if images else []),
     )
-    result: Any = (*images, *([TextPart(text)] if text else [])) if images else text
+    result: Any = text
+    if images:
+        result = (*images, TextPart(text)) if text else (*images,)
     return ToolResultPart(
         call_id or (call.id if call else fresh_id()),
         name or (call.name if call else ""),

@@ -124,7 +124,7 @@ class Candidate(ChatCandidate):
         self._executed: dict[Any, ToolCallPart] = {}
         self._audio: OpenPart | None = None
 
-    def filtered(self, results: Mapping[str, Any]) -> None:
+    def note_filter(self, results: Mapping[str, Any]) -> None:
         """What the vendor's filter says of the answer; the last word counts."""
         self.response["content_filter_results"] = results
 
@@ -212,10 +212,11 @@ class Decoder(ChatDecoder):
         if candidate is None:
             return False
         if choice.content_filter_results:
-            candidate.filtered(choice.content_filter_results)
+            candidate.note_filter(choice.content_filter_results)
         text, thought = delta.content, delta.reasoning_content or delta.reasoning
         if delta.tool_calls is not None:
             piece = delta.tool_calls[0]
+            # Beside a text, or while one is open, a piece of a call takes the longer way, which ends the text.
             alone = not text and not thought and candidate.run is None
             return alone and candidate.calls.more(piece.index, piece.function.arguments)
         if text and not thought:

@@ -140,7 +140,8 @@ def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, 
 
 # errors
 
-RULES = ErrorRules(statuses={498: OverloadedError})  # Groq's flex tier has no room
+# Groq's flex tier has no room
+RULES = ErrorRules(statuses={498: OverloadedError})
 
 
 def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:

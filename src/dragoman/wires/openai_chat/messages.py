@@ -117,7 +117,8 @@ def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tupl
     """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
     content = out.messages[position].content
     field = OWN.form(piece.native).get("field") if out.exact(position) else None
-    if isinstance(piece, ToolResultPart):  # stands with its call
+    # stands with its call
+    if isinstance(piece, ToolResultPart):
         if not any(
             isinstance(other_piece, ToolCallPart) and other_piece.id == piece.id
             for other_piece in content

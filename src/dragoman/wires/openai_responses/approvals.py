@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import Json, if_object, if_text
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import decode, encode
 from dragoman.message import Content, ProviderPart, ToolCallPart
@@ -24,7 +22,7 @@ def dump_interrupt(interrupt: Interrupt) -> Content | None:
     if interrupt.reason != "approval" or call is None:
         return None
     seal = f"{_SEALED}{interrupt.signature}" if interrupt.signature else ""
-    item: dict[str, Any] = {
+    item: Json = {
         "type": _REQUEST,
         "id": f"{_PREFIX}{interrupt.id}{seal}",
         "server_label": _SERVER,
@@ -60,7 +58,7 @@ def load_resume(piece: Content) -> Resume | None:
     return Resume(interrupt_id, payload=payload, signature=signature)
 
 
-def _item(piece: Content, kind: str) -> dict[str, Any] | None:
+def _item(piece: Content, kind: str) -> Json | None:
     if not isinstance(piece, ProviderPart) or piece.kind != kind:
         return None
     return if_object(OWN.fields(piece.native))

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text, rest
 from dragoman.codec.media import (
     ELSEWHERE,
     IMAGES,
@@ -72,7 +72,7 @@ _MEDIA = ("input_image", "input_file", "input_audio")
 _PDF = "application/pdf"
 
 
-def load_block(block: Mapping[str, Any], usual: str = "input_text") -> Block:
+def load_block(block: JsonMap, usual: str = "input_text") -> Block:
     """A content block → the part that it is. `usual`: the type of text blocks where it stands."""
     kind = str(block.get("type"))
     part = _LOADERS[kind](block) if kind in _LOADERS else None
@@ -83,16 +83,16 @@ def load_block(block: Mapping[str, Any], usual: str = "input_text") -> Block:
     return msgspec.structs.replace(part, native=OWN.with_form(part.native, type=kind))
 
 
-def dump_block(part: Block, usual: str = "input_text") -> dict[str, Any]:
+def dump_block(part: Block, usual: str = "input_text") -> Json:
     """A part → its content block. What has no block of its own becomes a text."""
-    own = OWN.fields(part.native)
+    fields = OWN.fields(part.native)
     if isinstance(part, ProviderPart):
-        return own
+        return fields
     kind = _kind(part, usual)
     if isinstance(part, TextPart):
-        return {"type": kind, _TEXT_FIELDS[kind]: part.text, **own}
+        return {"type": kind, _TEXT_FIELDS[kind]: part.text, **fields}
     if kind in _DUMPERS:
-        return {"type": kind, **_DUMPERS[kind](part, own)}
+        return {"type": kind, **_DUMPERS[kind](part, fields)}
     if isinstance(part, LinkPart) and not part.url.startswith("data:"):
         return {"type": kind, "text": part.url}
     return {"type": kind, "text": as_text(part)}
@@ -123,7 +123,7 @@ def is_block(piece: Content) -> bool:
     return isinstance(piece, ProviderPart) and bool(OWN.form(piece.native).get("block"))
 
 
-def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[Lost, str, str] | None:
+def unsaid(part: Block, block: JsonMap) -> tuple[Lost, str, str] | None:
     """What of a file its block does not hold, why, and which file."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
@@ -141,35 +141,39 @@ def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[Lost, str, str] | Non
     return None
 
 
-def _dump_image(part: Media, own: dict[str, Any]) -> dict[str, Any]:
+def _dump_image(part: Media, own_fields: Json) -> Json:
     fields = {"file_id": part.id} if isinstance(part, FilePart) else {"image_url": _url(part)}
     if "detail" not in OWN.form(part.native):
-        own.setdefault("detail", "auto")
-    return fields | own
+        own_fields.setdefault("detail", "auto")
+    return fields | own_fields
 
 
-def _dump_file(part: Media, own: dict[str, Any]) -> dict[str, Any]:
+def _dump_file(part: Media, fields: Json) -> Json:
     if isinstance(part, FilePart):
-        return {"file_id": part.id, **own}
+        return {"file_id": part.id, **fields}
     if isinstance(part, LinkPart):
-        return {"file_url": part.url, **({"filename": part.name} if part.name else {}), **own}
+        return {"file_url": part.url, **({"filename": part.name} if part.name else {}), **fields}
     name = part.name or f"file.{part.mime_type.rpartition('/')[2]}"
     return {
         **({} if "filename" in OWN.form(part.native) else {"filename": name}),
         "file_data": data_url(part),
-        **own,
+        **fields,
     }
 
 
-def _dump_audio(part: Media, own: dict[str, Any]) -> dict[str, Any]:
+def _dump_audio(part: Media, fields: Json) -> Json:
     mime_type = str(part.mime_type)
     format_ = next(
         (form for form, mime in _AUDIO.items() if mime == mime_type), mime_type[len("audio/") :]
     )
     data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
     return {
-        "input_audio": {"data": data, "format": format_, **if_object(own.pop("input_audio", None))},
-        **own,
+        "input_audio": {
+            "data": data,
+            "format": format_,
+            **if_object(fields.pop("input_audio", None)),
+        },
+        **fields,
     }
 
 
@@ -177,14 +181,14 @@ def _url(part: DataPart | LinkPart) -> str:
     return part.url if isinstance(part, LinkPart) else data_url(part)
 
 
-_DUMPERS: Mapping[str, Callable[[Media, dict[str, Any]], dict[str, Any]]] = {
+_DUMPERS: Mapping[str, Callable[[Media, Json], Json]] = {
     "input_image": _dump_image,
     "input_file": _dump_file,
     "input_audio": _dump_audio,
 }
 
 
-def _load_text(block: Mapping[str, Any]) -> TextPart | None:
+def _load_text(block: JsonMap) -> TextPart | None:
     field = _TEXT_FIELDS[block["type"]]
     text = block.get(field)
     return (
@@ -194,51 +198,51 @@ def _load_text(block: Mapping[str, Any]) -> TextPart | None:
     )
 
 
-def _load_image(block: Mapping[str, Any]) -> Media | None:
-    left = rest(block, "type")
-    if left.get("detail") == "auto":
-        del left["detail"]
+def _load_image(block: JsonMap) -> Media | None:
+    unread = rest(block, "type")
+    if unread.get("detail") == "auto":
+        del unread["detail"]
     form = {} if "detail" in block else {"detail": "absent"}
     match block:
         case {"image_url": str(url)}:
-            return _from_url(url, None, OWN.note(rest(left, "image_url"), form=form))
+            return _from_url(url, None, OWN.note(rest(unread, "image_url"), form=form))
         case {"file_id": str(file_id)}:
             return FilePart(
-                file_id, "image/*", None, OWN.note(rest(left, "file_id"), mark=True, form=form)
+                file_id, "image/*", None, OWN.note(rest(unread, "file_id"), mark=True, form=form)
             )
         case _:
             return None
 
 
-def _load_file(block: Mapping[str, Any]) -> Media | None:
+def _load_file(block: JsonMap) -> Media | None:
     name = block.get("filename")
     name = name if isinstance(name, str) and name else None
-    left = rest(block, "type", *(("filename",) if name else ()))
+    unread = rest(block, "type", *(("filename",) if name else ()))
     match block:
         case {"file_data": str(url)}:
             part = _from_url(
                 url,
                 name,
-                OWN.note(rest(left, "file_data"), form={} if name else {"filename": "absent"}),
+                OWN.note(rest(unread, "file_data"), form={} if name else {"filename": "absent"}),
             )
             return part if isinstance(part, DataPart) else None
         case {"file_url": str(url)}:
-            return LinkPart(url, None, name, OWN.note(rest(left, "file_url")))
+            return LinkPart(url, None, name, OWN.note(rest(unread, "file_url")))
         case {"file_id": str(file_id)} if name is None:
-            return FilePart(file_id, native=OWN.note(rest(left, "file_id"), mark=True))
+            return FilePart(file_id, native=OWN.note(rest(unread, "file_id"), mark=True))
         case _:
             return None
 
 
-def _load_audio(block: Mapping[str, Any]) -> Media | None:
+def _load_audio(block: JsonMap) -> Media | None:
     match block.get("input_audio"):
         case {"data": str(text), "format": str(format_)} if (data := decoded(text)) is not None:
-            inner = rest(cast("dict[str, Any]", block["input_audio"]), "data", "format")
-            left = {
+            inner = rest(cast("Json", block["input_audio"]), "data", "format")
+            unread = {
                 **rest(block, "type", "input_audio"),
                 **({"input_audio": inner} if inner else {}),
             }
-            return DataPart(data, _AUDIO.get(format_, f"audio/{format_}"), None, OWN.note(left))
+            return DataPart(data, _AUDIO.get(format_, f"audio/{format_}"), None, OWN.note(unread))
         case _:
             return None
 
@@ -256,7 +260,7 @@ def _from_url(url: str, name: str | None, native: Any) -> DataPart | LinkPart:
     return LinkPart(url, None, name, native)
 
 
-_LOADERS: Mapping[str, Callable[[Mapping[str, Any]], TextPart | Media | None]] = {
+_LOADERS: Mapping[str, Callable[[JsonMap], TextPart | Media | None]] = {
     **dict.fromkeys(_TEXT_FIELDS, _load_text),
     "input_image": _load_image,
     "input_file": _load_file,
@@ -266,7 +270,7 @@ _LOADERS: Mapping[str, Callable[[Mapping[str, Any]], TextPart | Media | None]] =
 
 def load_content(
     content: Any, usual: str, *, full: bool = False, from_response: bool = False
-) -> tuple[list[Content], dict[str, Any]]:
+) -> tuple[list[Content], Json]:
     """The content of a message item → its pieces, and its form. `usual`: the type of its text blocks.
 
     `full`: the item is one of a response's, and so has `annotations` with each text.
@@ -277,23 +281,21 @@ def load_content(
         isinstance(block, dict) for block in cast("list[Any]", content)
     ):
         return [], {"content": content}
-    blocks = cast("list[dict[str, Any]]", content)
+    blocks = cast("list[Json]", content)
     if not blocks:
         return [], {"content": []}
     pieces = [_block(block, usual, full=full, from_response=from_response) for block in blocks]
     return pieces, {"content": "list"} if not full and is_plain(blocks) else {}
 
 
-def dump_content(
-    blocks: list[dict[str, Any]], how: str | None, *, full: bool
-) -> str | list[dict[str, Any]]:
+def dump_content(blocks: list[Json], how: str | None, *, full: bool) -> str | list[Json]:
     """Blocks → the content of a message item: one plain text is a string, unless `how` it was written says otherwise or the item
     is `full`, one of a response's."""
     as_list = not is_plain(blocks) or how == "list" or (full and how != "string")
     return blocks if as_list else blocks[0]["text"]
 
 
-def is_plain(blocks: list[dict[str, Any]]) -> bool:
+def is_plain(blocks: list[Json]) -> bool:
     """Whether blocks are a single text that says nothing but itself."""
     return (
         len(blocks) == 1
@@ -302,9 +304,9 @@ def is_plain(blocks: list[dict[str, Any]]) -> bool:
     )
 
 
-def _block(block: Mapping[str, Any], usual: str, *, full: bool, from_response: bool) -> Content:
+def _block(block: JsonMap, usual: str, *, full: bool, from_response: bool) -> Content:
     sent, unsent = sendable(block) if from_response else (dict(block), {})
-    form: dict[str, Any] = {}
+    form: Json = {}
     if full and block.get("type") == "output_text":
         if "annotations" not in sent:
             form["annotations"] = "absent"
@@ -318,7 +320,7 @@ def _block(block: Mapping[str, Any], usual: str, *, full: bool, from_response: b
     return piece
 
 
-def sendable(block: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def sendable(block: JsonMap) -> tuple[Json, Json]:
     """The fields of a response's item or block that a request may have, and those of the others that are not empty."""
     unsent = (*_NEVER_SENT, *_UNSENT.get(str(block.get("type")), ()))
     return rest(block, *unsent), {
@@ -326,7 +328,7 @@ def sendable(block: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     }
 
 
-def load_reasoning(item: Mapping[str, Any], unsent: Mapping[str, Any] = {}) -> ThinkingPart:
+def load_reasoning(item: JsonMap, unsent: JsonMap = {}) -> ThinkingPart:
     """A reasoning item → the part. `unsent`: fields that a response has and no request may have."""
     texts = {
         field: found
@@ -344,15 +346,15 @@ def load_reasoning(item: Mapping[str, Any], unsent: Mapping[str, Any] = {}) -> T
     )
 
 
-def dump_reasoning(part: ThinkingPart) -> dict[str, Any]:
+def dump_reasoning(part: ThinkingPart) -> Json:
     """The part → its reasoning item."""
-    own = OWN.fields(part.native)
+    own_fields = OWN.fields(part.native)
     pieces: Mapping[str, list[int]] = {
         field: [length if type(length) is int else 0 for length in if_list(lengths)]
         for field, lengths in if_object(OWN.form(part.native).get("pieces")).items()
         if field in REASONING
     }
-    if not pieces and "summary" not in own:
+    if not pieces and "summary" not in own_fields:
         pieces = {"summary": [len(part.text)] if part.text else []}
     lengths = [length for of_field in pieces.values() for length in of_field]
     texts = iter(split_joined(part.text, lengths) or [part.text, *("" for _ in lengths)])
@@ -360,7 +362,7 @@ def dump_reasoning(part: ThinkingPart) -> dict[str, Any]:
         field: [{"type": REASONING[field], "text": next(texts)} for _ in of_field]
         for field, of_field in pieces.items()
     }
-    return {"type": "reasoning", **own, **fields}
+    return {"type": "reasoning", **own_fields, **fields}
 
 
 def resolved(part: ThinkingPart) -> bool:
@@ -385,8 +387,8 @@ def _texts(pieces: Any, kind: str) -> list[str] | None:
 def split_joined(text: str, lengths: Sequence[int]) -> list[str] | None:
     """The text cut into the pieces that it was joined from; `None` where it is not the same text any more."""
     out: list[str] = []
-    at = 0
+    position = 0
     for length in lengths:
-        out.append(text[at : at + length])
-        at += length + len(BETWEEN)
+        out.append(text[position : position + length])
+        position += length + len(BETWEEN)
     return out if BETWEEN.join(out) == text else None

@@ -7,13 +7,12 @@ is taken from it, and what it corrects (encrypted reasoning differs from that of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import need_object, rest
+from dragoman.codec.json_values import Json, JsonMap, need_object, rest
 from dragoman.errors import DecodeError
 from dragoman.event import Custom, OpenText
 from dragoman.message import FinishReason, Origin
@@ -120,7 +119,7 @@ class Decoder(MessageDecoder):
         self._out.add(self._part, delta.delta)
         return True
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Json) -> None:
         """Any event but a delta of the usual kinds."""
         self._kind = None
         kind = event.get("type")
@@ -147,13 +146,13 @@ class Decoder(MessageDecoder):
         else:
             raise DecodeError("the provider sent what is neither an event nor a response")
 
-    def _start(self, response: Mapping[str, Any]) -> None:
+    def _start(self, response: JsonMap) -> None:
         given = {"served_model": response.get("model"), "response_id": response.get("id")}
         known = {name: value for name, value in given.items() if isinstance(value, str) and value}
         self._out.origin = msgspec.structs.replace(self._out.origin or Origin(""), **known)
         self._out.start(native=OWN.note(echo=echo(response)))
 
-    def _finish(self, response: dict[str, Any]) -> None:
+    def _finish(self, response: Json) -> None:
         """The terminal event, or the whole response."""
         began = self._out.origin if self._out.started else None
         self._start(response)
@@ -183,6 +182,6 @@ class Decoder(MessageDecoder):
 decoder, load_response = Decoder.create, Decoder.load_response
 
 
-def _index(event: Mapping[str, Any]) -> int | None:
+def _index(event: JsonMap) -> int | None:
     index = event.get("output_index")
     return index if isinstance(index, int) else None

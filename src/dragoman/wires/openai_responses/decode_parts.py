@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.json_values import if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, if_text, rest
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import arguments_text
@@ -42,7 +41,7 @@ class _OpenItem:
 
     __slots__ = ("fields", "number", "parts", "piece", "pieces", "type")
 
-    def __init__(self, number: int, item: Mapping[str, Any]) -> None:
+    def __init__(self, number: int, item: JsonMap) -> None:
         self.number = number
         self.type = str(item.get("type", "message"))
         self.fields = item
@@ -65,7 +64,7 @@ class OpenItems:
         self._calls: Calls = {}
         self._images = 0
 
-    def add(self, index: int | None, item: dict[str, Any]) -> None:
+    def add(self, index: int | None, item: Json) -> None:
         """An item begins."""
         entry = _OpenItem(len(self._items), item)
         self._items.append(entry)
@@ -88,7 +87,7 @@ class OpenItems:
         if opened is not None:
             entry.parts[_WHOLE] = self._out.part((entry.number, _WHOLE), opened)
 
-    def part(self, what: str, index: int, place: int) -> OpenPart | None:
+    def part(self, what: str, index: int, piece_index: int) -> OpenPart | None:
         """The open part that a delta is more of; `None`: its item is whole already.
 
         Raises:
@@ -103,28 +102,30 @@ class OpenItems:
         if entry.pieces is not None:
             return None
         if what in ("text", "refusal"):
-            return self._text(entry, what, place)
+            return self._text(entry, what, piece_index)
         part = entry.parts.get(_WHOLE)
         if part is None:
             raise DecodeError(
                 f"a delta of {what} does not fit item {index}, which is a {entry.type}"
             )
         if what != "call":
-            if entry.piece is not None and entry.piece != (what, place):
+            if entry.piece is not None and entry.piece != (what, piece_index):
                 self._out.add(part, BETWEEN)
-            entry.piece = (what, place)
+            entry.piece = (what, piece_index)
         return part
 
-    def delta(self, kind: str, event: Mapping[str, Any], delta: str) -> None:
+    def delta(self, kind: str, event: JsonMap, delta: str) -> None:
         """A delta of an unusual kind or shape. Those that are not known are passed over: the whole item has all."""
         if kind not in _SLOW:
             return
         what, field = _SLOW[kind]
-        index, place = event.get("output_index"), event.get(field, 0)
+        index, piece_index = event.get("output_index"), event.get(field, 0)
         if not isinstance(index, int):
             index = self._named(event.get("item_id"))
         if what not in ("input", "code"):
-            if (part := self.part(what, index, place if isinstance(place, int) else 0)) is not None:
+            if (
+                part := self.part(what, index, piece_index if isinstance(piece_index, int) else 0)
+            ) is not None:
                 self._out.add(part, delta)
         elif (
             part := self.part("call", index, 0)
@@ -132,7 +133,7 @@ class OpenItems:
             escaped = _encode(delta).decode()[1:-1]
             self._out.add(part, escaped if part.deltas else f'{{"{what}":"{escaped}')
 
-    def finish(self, index: int | None, item: dict[str, Any]) -> None:
+    def finish(self, index: int | None, item: Json) -> None:
         """An item is whole."""
         entry = self._at.get(self._named(item.get("id")) if index is None else index)
         if entry is None or (entry.pieces is not None and entry.fields.get("id") != item.get("id")):
@@ -143,18 +144,18 @@ class OpenItems:
 
     def settle(self, output: Any) -> None:
         """The terminal word on all items: adds what is missing, and amends thinking that is another now."""
-        left: dict[str, dict[int, _OpenItem]] = {}
+        unread: dict[str, dict[int, _OpenItem]] = {}
         named: dict[tuple[str, str], list[_OpenItem]] = {}  # the first of them last
         for entry in self._items:
-            left.setdefault(entry.type, {})[entry.number] = entry
+            unread.setdefault(entry.type, {})[entry.number] = entry
         for entry in reversed(self._items):
             named.setdefault((entry.type, if_text(entry.fields.get("id"))), []).append(entry)
         for item in cast("list[Any]", output) if isinstance(output, list) else ():
             if not isinstance(item, dict):
                 raise DecodeError("an item of the output is no JSON object")
-            item = cast("dict[str, Any]", item)
+            item = cast("Json", item)
             type_ = str(item.get("type", "message"))
-            alike = left.get(type_)
+            alike = unread.get(type_)
             if not alike:
                 self.add(None, item)
                 self._end(self._items[-1], item)
@@ -177,7 +178,7 @@ class OpenItems:
                 if amended != entry.pieces:
                     self._out.amend(part, amended[0])
 
-    def _end(self, entry: _OpenItem, item: dict[str, Any]) -> None:
+    def _end(self, entry: _OpenItem, item: Json) -> None:
         """Closes the parts of an item with what it really is, and adds what is missing."""
         entry.type = str(item.get("type", "message"))  # some servers only now say what it is
         sent, unsent = sendable(item)
@@ -186,7 +187,7 @@ class OpenItems:
         self.refused = self.refused or any(
             OWN.form(piece.native).get("type") == "refusal" for piece in pieces
         )
-        parts = [entry.parts[place] for place in sorted(entry.parts)]
+        parts = [entry.parts[index] for index in sorted(entry.parts)]
         for piece in pieces:
             text = isinstance(piece, (TextPart, ThinkingPart, ToolCallPart))
             if (
@@ -201,14 +202,14 @@ class OpenItems:
         for part in parts:
             self._out.close(part)
 
-    def _text(self, entry: _OpenItem, what: str, place: int) -> OpenPart:
+    def _text(self, entry: _OpenItem, what: str, index: int) -> OpenPart:
         self.refused = self.refused or what == "refusal"
-        part = entry.parts.get(place)
+        part = entry.parts.get(index)
         if part is None:
             item = None if entry.parts else rest(entry.fields, "role", "content", "status")
             native = OWN.note(item=item, form={"type": what} if what == "refusal" else {})
-            part = entry.parts[place] = self._out.part(
-                (entry.number, place), OpenText(native=native)
+            part = entry.parts[index] = self._out.part(
+                (entry.number, index), OpenText(native=native)
             )
         return part
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, rest
 from dragoman.codec.response import ResponseState, kept, model_of
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
@@ -52,7 +52,7 @@ def encoder(**envelope: Any) -> Encoder:
 
 def dump_response(
     events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
-) -> dict[str, Any]:
+) -> Json:
     """Events → a whole response; an error's body where they tell of an error. `envelope`: as for `encoder`."""
     writer = Encoder(envelope)
     for event in kept(events, losses):
@@ -63,27 +63,27 @@ def dump_response(
     return writer.response
 
 
-def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
     """What a response holds that no event tells: its id, when it was made, and what it repeats of the request."""
-    own: dict[str, Any] = {
+    fields: Json = {
         "id": f"resp_{id.removeprefix('resp_')}",
         "created_at": int(now.timestamp()),
     }
     if request is None:
-        return own
+        return fields
     head = takewhile(
         lambda message: message.role is Role.SYSTEM, request.messages
     )  # of which the instructions are made
     body = dump_request(request.replace(messages=head))
     for field in ("model", *REPEATED):
         if (value := body.get(field)) is not None:
-            own[field] = (
+            fields[field] = (
                 {**if_object(USUAL.get(field)), **value} if isinstance(value, dict) else value
             )
-    return own
+    return fields
 
 
-def _envelope(native: Native) -> dict[str, Any]:
+def _envelope(native: Native) -> Json:
     """A response's own fields, and those that it repeats of its request."""
     return {**if_object(OWN.notes(native).get("echo")), **OWN.response(native)}
 
@@ -96,19 +96,17 @@ class Encoder(ResponseEncoder):
 
     EMPTY = True
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
+    def __init__(self, envelope: JsonMap) -> None:
         """`envelope`: fields of the response, which replace those of the events."""
         super().__init__(OWN, envelope)
         self._state = ResponseState(_envelope)
-        self.response: dict[str, Any] = {}
+        self.response: Json = {}
         """The response, as far as it is known."""
-        self._objects: list[Mapping[str, Any]] = []
+        self._objects: list[JsonMap] = []
         self._sequence = 0
         self._writer = ItemWriter(self._add)
         self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
-        self._items: dict[
-            tuple[str, int], dict[str, Any]
-        ] = {}  # of each part that is written, its item
+        self._items: dict[tuple[str, int], Json] = {}  # of each part that is written, its item
         self._turn: tuple[str, int] | None = None
         self._deltas: list[str | bytes] = []  # of the part that has its turn
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
@@ -161,17 +159,17 @@ class Encoder(ResponseEncoder):
             self._end_turn()
             self._go_on()
         self._writer.end_item()
-        reason, own, counted = self._state.reason, self._state.envelope, self._state.usage
+        reason, fields, counted = self._state.reason, self._state.envelope, self._state.usage
         status = dump_finish(reason)
-        if reason in (None, FinishReason.unspecified) or own.get("status") == status["status"]:
-            status = {key: own.get(key, value) for key, value in status.items()}
+        if reason in (None, FinishReason.unspecified) or fields.get("status") == status["status"]:
+            status = {key: fields.get(key, value) for key, value in status.items()}
         usage = (
             None
             if counted is None
-            else dump_usage(counted, if_object(own.get("usage")), complete=not own)
+            else dump_usage(counted, if_object(fields.get("usage")), complete=not fields)
         )
         self.response |= {
-            **rest(own, "usage", *status),
+            **rest(fields, "usage", *status),
             **status,
             "output": self._writer.output,
             "usage": usage,
@@ -181,7 +179,7 @@ class Encoder(ResponseEncoder):
         self._add(ending, response=self.response)
         return self._taken()
 
-    def frame(self, data: Mapping[str, Any]) -> bytes:
+    def frame(self, data: JsonMap) -> bytes:
         return as_typed_event(data)
 
     def _begin(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
+from dragoman.codec.json_values import Json, if_list, if_object, if_text, text_or_json
 from dragoman.codec.media import as_text
 from dragoman.fold import arguments_text
 from dragoman.message import (
@@ -68,11 +68,11 @@ class ItemWriter:
 
     def __init__(self, add: Add) -> None:
         """`add` is given objects that stay as they are."""
-        self.output: list[dict[str, Any]] = []
+        self.output: list[Json] = []
         """The items so far, the last of which may be open."""
         self.response_id = ""
         self._add = add
-        self._item: dict[str, Any] | None = None
+        self._item: Json | None = None
         self._piece = False  # the item's latest piece is open
         self._begun: _Streamed | None = None
         """The part that the open piece was begun for, and its deltas."""
@@ -87,7 +87,7 @@ class ItemWriter:
             self._deltas.append(delta)
             self._add(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
 
-    def end(self, part: Content) -> dict[str, Any] | None:
+    def end(self, part: Content) -> Json | None:
         """A part that is whole → the item that it stands in."""
         if self._piece and not _goes_on(self._begun, part):
             self._end_begun()
@@ -141,7 +141,7 @@ class ItemWriter:
                 )
             self._add("output_item.done", output_index=len(self.output) - 1, item=dict(item))
 
-    def _begin_item(self, item: dict[str, Any], **unknown: Any) -> dict[str, Any]:
+    def _begin_item(self, item: Json, **unknown: Any) -> Json:
         """An item begins; `unknown`: its fields whose values are still to come."""
         self.end_item()
         index = len(self.output)
@@ -156,19 +156,21 @@ class ItemWriter:
             self._add(f"{type_}.{stage}", item_id=item["id"], output_index=index)
         return item
 
-    def _whole(self, item: dict[str, Any]) -> dict[str, Any]:
+    def _whole(self, item: Json) -> Json:
         self._begin_item(item)
         self.end_item()
         return item
 
-    def _at(self, part: Content) -> dict[str, Any]:
+    def _at(self, part: Content) -> Json:
         """Where the piece that is open stands."""
         item = self._item or {}
-        at: dict[str, Any] = {"item_id": item["id"], "output_index": len(self.output) - 1}
+        position: Json = {"item_id": item["id"], "output_index": len(self.output) - 1}
         if isinstance(part, ThinkingPart):
-            return {**at, "summary_index" if _name(part) == _SUMMARY else "content_index": 0}
+            return {**position, "summary_index" if _name(part) == _SUMMARY else "content_index": 0}
         return (
-            at if isinstance(part, ToolCallPart) else {**at, "content_index": len(item["content"])}
+            position
+            if isinstance(part, ToolCallPart)
+            else {**position, "content_index": len(item["content"])}
         )
 
     def _open(self, part: TextPart | ThinkingPart | ToolCallPart) -> None:
@@ -187,20 +189,20 @@ class ItemWriter:
         self._open_message(part)
         self._add("content_part.added", **self._at(part), part=_block(part, ""))
 
-    def _open_message(self, part: TextPart | ProviderPart) -> dict[str, Any]:
+    def _open_message(self, part: TextPart | ProviderPart) -> Json:
         begun = begun_item(part.native)
         if self._item is None or self._item["type"] != "message" or begun is not None:
-            own: dict[str, Any] = {
+            fields: Json = {
                 "status": "completed",
                 **(begun or {}),
                 "type": "message",
                 "role": "assistant",
                 "content": [],
             }
-            return self._begin_item(own, content=[])
+            return self._begin_item(fields, content=[])
         return self._item
 
-    def _end_text(self, part: TextPart | ThinkingPart) -> dict[str, Any]:
+    def _end_text(self, part: TextPart | ThinkingPart) -> Json:
         if not self._piece:
             self._open(part)
             if part.text:
@@ -231,22 +233,22 @@ class ItemWriter:
             item["status"] = status
         return item
 
-    def _end_block(self, part: ProviderPart, block: dict[str, Any]) -> dict[str, Any]:
+    def _end_block(self, part: ProviderPart, block: Json) -> Json:
         item = self._open_message(part)
         item["content"].append(block)
         return item
 
-    def _end_call(self, call: ToolCallPart) -> dict[str, Any]:
+    def _end_call(self, call: ToolCallPart) -> Json:
         item = _call_item(call)
         if not _streams(call):
             item = self._begin_item(item)
             if item["type"] == "custom_tool_call":
-                at, text = (
+                position, text = (
                     {"item_id": item["id"], "output_index": len(self.output) - 1},
                     item.get("input", ""),
                 )
-                self._add("custom_tool_call_input.delta", **at, delta=text)
-                self._add("custom_tool_call_input.done", **at, input=text)
+                self._add("custom_tool_call_input.delta", **position, delta=text)
+                self._add("custom_tool_call_input.done", **position, input=text)
         else:
             if not self._piece:
                 self._open(call)
@@ -254,14 +256,14 @@ class ItemWriter:
                     self._add(f"{_name(call)}.delta", **self._at(call), delta=item["arguments"])
             self._piece = False
             self._add(f"{_name(call)}.done", **self._at(call), arguments=item["arguments"])
-            own = self._item or {}
-            item = own | {**item, "id": own["id"]}
+            fields = self._item or {}
+            item = fields | {**item, "id": fields["id"]}
             self._item = self.output[-1] = item
         if call.run_by != "provider":
             self.end_item()
         return item
 
-    def _end_result(self, part: ToolResultPart) -> dict[str, Any] | None:
+    def _end_result(self, part: ToolResultPart) -> Json | None:
         if answer_type(part) is not None:
             return self._whole({**dump_provider_result(part), **OWN.response(part.native)})
         item = self._item
@@ -307,7 +309,7 @@ def _streams(call: ToolCallPart) -> bool:
     return kind_of(call) in (FUNCTION, "mcp_call")
 
 
-def _logprobs(part: Content) -> dict[str, Any]:
+def _logprobs(part: Content) -> Json:
     return {"logprobs": []} if isinstance(part, TextPart) and _name(part) == "output_text" else {}
 
 
@@ -315,16 +317,16 @@ def _summary(text: str) -> dict[str, str]:
     return {"type": "summary_text", "text": text}
 
 
-def _block(part: TextPart, text: str) -> dict[str, Any]:
+def _block(part: TextPart, text: str) -> Json:
     """The block of a text, as a response has it."""
     if _name(part) == "refusal":
         return {"type": "refusal", "refusal": text}
-    own = {**OWN.fields(part.native), **OWN.response(part.native)} if text else {}
-    block: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-    return block | own
+    fields = {**OWN.fields(part.native), **OWN.response(part.native)} if text else {}
+    block: Json = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return block | fields
 
 
-def _call_item(call: ToolCallPart) -> dict[str, Any]:
+def _call_item(call: ToolCallPart) -> Json:
     """The item of a call, with all that a response has of it. What another provider ran is the call of an MCP server."""
     item = {**dump_call(call, call.id, call.name), **OWN.response(call.native)}
     item.setdefault("status", "incomplete" if call.state == "cut" else "completed")

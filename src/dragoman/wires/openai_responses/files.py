@@ -23,9 +23,9 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
     for one in if_objects(OWN.fields(piece.native).get("annotations")):
         if one.get("type") in _MADE and (id_ := if_text(one.get("file_id"))):
             container = if_text(one.get("container_id"))
-            own = {"container_id": container} if container else {}
+            fields = {"container_id": container} if container else {}
             found.setdefault(
-                id_, FilePart(id_, None, if_text(one.get("filename")) or None, {NAME: own})
+                id_, FilePart(id_, None, if_text(one.get("filename")) or None, {NAME: fields})
             )
     return list(found.values())
 

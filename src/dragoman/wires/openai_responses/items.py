@@ -3,12 +3,11 @@ is noted as a loss."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import has_error, if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, has_error, if_object, rest
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
@@ -97,7 +96,7 @@ class Conversation(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """Ids of the items that are sent already: none may stand in a request twice."""
 
 
-def side_of(item: Mapping[str, Any], calls: Calls) -> Role:
+def side_of(item: JsonMap, calls: Calls) -> Role:
     """Who an item of a request comes from."""
     if "role" in item:
         return ROLES.get(str(item["role"]), Role.USER)
@@ -111,9 +110,9 @@ def side_of(item: Mapping[str, Any], calls: Calls) -> Role:
 
 
 def load_item(
-    item: Mapping[str, Any],
+    item: JsonMap,
     calls: Calls,
-    unsent: Mapping[str, Any] | None = None,
+    unsent: JsonMap | None = None,
     *,
     images: int = 0,
 ) -> list[Content]:
@@ -136,9 +135,9 @@ def load_item(
     return pieces or [ProviderPart(type_, OWN.note(item, mark=True, response=unsent))]
 
 
-def _load_message(item: Mapping[str, Any], *, from_response: bool) -> list[Content]:
+def _load_message(item: JsonMap, *, from_response: bool) -> list[Content]:
     """A message item of the model's → its pieces, the first of which holds the item's fields. No text: nothing."""
-    own, full = rest(item, "role", "content"), "id" in item
+    fields, full = rest(item, "role", "content"), "id" in item
     pieces, form = load_content(
         item.get("content"), "output_text", full=full, from_response=from_response
     )
@@ -148,18 +147,18 @@ def _load_message(item: Mapping[str, Any], *, from_response: bool) -> list[Conte
     if form:
         first = msgspec.structs.replace(first, native=OWN.with_form(first.native, **form))
     return [
-        msgspec.structs.replace(first, native=OWN.with_notes(first.native, item=own)),
+        msgspec.structs.replace(first, native=OWN.with_notes(first.native, item=fields)),
         *pieces[1:],
     ]
 
 
-def begun_item(native: Native) -> Mapping[str, Any] | None:
+def begun_item(native: Native) -> JsonMap | None:
     """Fields of the message item that begins with this piece; `None`: it begins none."""
     notes = OWN.notes(native)
     return if_object(notes["item"]) if "item" in notes else None
 
 
-def dump_items(out: Conversation, position: int) -> list[dict[str, Any]]:
+def dump_items(out: Conversation, position: int) -> list[Json]:
     """The message at that position → its items, in order."""
     message = out.messages[position]
     part = message.content[0] if len(message.content) == 1 and not message.native else None
@@ -168,7 +167,7 @@ def dump_items(out: Conversation, position: int) -> list[dict[str, Any]]:
     return _Writer(out, position).items()
 
 
-def _plain(out: Conversation, role: Role, text: str) -> dict[str, Any]:
+def _plain(out: Conversation, role: Role, text: str) -> Json:
     """A message that is nothing but a text: most of a conversation."""
     if role is Role.MODEL and out.quirks.listed:
         return {
@@ -193,21 +192,19 @@ class _Writer:
         alone = out.quirks.plain_thinking or (bool(thinking) and all(map(resolved, thinking)))
         self._keeps = self._unreadable is None and (out.target is None or out.holds or alone)
         """Whether items may go back under their ids."""
-        self._items: list[dict[str, Any]] = []
-        self._open: dict[str, Any] | None = None  # the message item whose content goes on
+        self._items: list[Json] = []
+        self._open: Json | None = None  # the message item whose content goes on
         self._form: Any = None  # of its content
         self._begun = len(out.losses)
-        self._apart: dict[str, Any] | None = (
-            None  # fields of texts that are message items of their own
-        )
+        self._apart: Json | None = None  # fields of texts that are message items of their own
 
-    def items(self) -> list[dict[str, Any]]:
+    def items(self) -> list[Json]:
         """The items, in the message's order."""
         content = self._message.content
-        for place, piece in enumerate(content):
+        for index, piece in enumerate(content):
             if isinstance(piece, (TextPart, DataPart, LinkPart, FilePart)) or is_block(piece):
-                self._write(piece, place)
-            elif (item := self._item(piece, place)) is not None:
+                self._write(piece, index)
+            elif (item := self._item(piece, index)) is not None:
                 self._end()
                 self._apart = None
                 self._items.append(item)
@@ -219,18 +216,10 @@ class _Writer:
             self._lose(None, Lost.message, "it is empty")
         return self._items
 
-    def _write(self, piece: Content, place: int) -> None:
+    def _write(self, piece: Content, index: int) -> None:
         """A piece of a message item's content."""
-        if (
-            isinstance(piece, DataPart)
-            and (call_id := OWN.form(piece.native).get("call")) is not None
-        ):
-            call = next(
-                (item for item in reversed(self._items) if holds_result(item, call_id)), None
-            )
-            if call is not None:
-                hold_result(call, piece)
-                return
+        if isinstance(piece, DataPart) and self._write_into_call(piece):
+            return
         begun = begun_item(piece.native)
         if not self._model:
             if self._open is None:
@@ -239,15 +228,13 @@ class _Writer:
         elif begun is not None or (self._open is None and self._apart is None):
             self._begin_message(begun, OWN.form(piece.native).get("content"))
         if self._open is not None:
-            block = self._block(cast("Block", piece), place)
-            if "id" in self._open and block.get("type") == "output_text" and self._form != "string":
-                block |= (
-                    {}
-                    if "annotations" in OWN.form(piece.native)
-                    else {"annotations": block.get("annotations", [])}
-                )
+            block = self._block(cast("Block", piece), index)
+            is_answer = "id" in self._open and block.get("type") == "output_text"
+            # The API demands the field in a message that has its id, unless it came without.
+            if is_answer and self._form != "string" and "annotations" not in OWN.form(piece.native):
+                block.setdefault("annotations", [])
             self._open["content"].append(block)
-        elif (text := self._text(piece, place)) is not None:
+        elif (text := self._text(piece, index)) is not None:
             listed = self._out.quirks.listed
             content = [{"type": "output_text", "text": text}] if listed else text
             kind = {"type": "message"} if listed else {}
@@ -255,22 +242,33 @@ class _Writer:
                 {**kind, **(self._apart or {}), "role": "assistant", "content": content}
             )
 
-    def _begin_message(self, begun: Mapping[str, Any] | None, form: Any) -> None:
+    def _write_into_call(self, piece: DataPart) -> bool:
+        """Writes a file into the call of the provider's own tool that made it. `False`: it was made by none, or that is not sent."""
+        call_id = OWN.form(piece.native).get("call")
+        if call_id is None:
+            return False
+        for item in reversed(self._items):
+            if holds_result(item, call_id):
+                hold_result(item, piece)
+                return True
+        return False
+
+    def _begin_message(self, begun: JsonMap | None, form: Any) -> None:
         """A message of the model's begins: an item as it came, where that can go back, else texts that are items each."""
         self._end()
-        own = dict(begun or {}) if self._unreadable is None else {}
-        kept = self._may_keep(own)
+        fields = dict(begun or {}) if self._unreadable is None else {}
+        kept = self._may_keep(fields)
         if (
             begun is not None
             and self._unreadable is None
-            and (self._out.target is None or (kept and "id" in own))
+            and (self._out.target is None or (kept and "id" in fields))
         ):
             self._form = form
-            self._begin({**own, "role": "assistant"})
+            self._begin({**fields, "role": "assistant"})
         else:
-            self._apart = rest(own, "id", "status", "type")
+            self._apart = rest(fields, "id", "status", "type")
 
-    def _begin(self, item: dict[str, Any]) -> None:
+    def _begin(self, item: Json) -> None:
         self._apart = None
         self._open = {**item, "content": []}
         self._items.append(self._open)
@@ -283,13 +281,13 @@ class _Writer:
                 item["content"], self._form, full="id" in item and self._model
             )
 
-    def _text(self, piece: Content, place: int) -> str | None:
+    def _text(self, piece: Content, index: int) -> str | None:
         """A piece of the model's, as nothing but text."""
         if isinstance(piece, TextPart):
             return piece.text
         if isinstance(piece, ProviderPart):
             self._lose(
-                place,
+                index,
                 Lost.provider,
                 self._unreadable or _FORGOTTEN,
                 f"a block of the provider's, {piece.kind}",
@@ -298,7 +296,7 @@ class _Writer:
         media = cast("DataPart | LinkPart | FilePart", piece)
         if text_of(media) is None:
             self._lose(
-                place,
+                index,
                 kind_of(media),
                 "the API takes no media from the model; a text names it",
                 label(media),
@@ -311,9 +309,9 @@ class _Writer:
         role = OWN.form(self._message.native).get("role")
         return "developer" if role == "developer" and self._out.quirks.developer else "system"
 
-    def _may_keep(self, own: Mapping[str, Any]) -> bool:
+    def _may_keep(self, fields: JsonMap) -> bool:
         """Whether an item may go under its id. It then counts as sent."""
-        id_ = own.get("id")
+        id_ = fields.get("id")
         if id_ is None or (self._keeps and self._out.target is None):
             return True
         if not self._keeps or not isinstance(id_, str) or id_ in self._out.taken:
@@ -321,22 +319,22 @@ class _Writer:
         self._out.taken.add(id_)
         return True
 
-    def _item(self, piece: Content, place: int) -> dict[str, Any] | None:
+    def _item(self, piece: Content, index: int) -> Json | None:
         """A piece that is an item of its own, or goes into one."""
         if isinstance(piece, ThinkingPart):
-            return self._thinking(piece, place)
+            return self._thinking(piece, index)
         if isinstance(piece, ToolCallPart):
-            return self._call(piece, place)
+            return self._call(piece, index)
         if isinstance(piece, ToolResultPart):
-            return self._result(piece, place)
+            return self._result(piece, index)
         return self._signed(
             piece,
             OWN.fields(piece.native),
-            place,
+            index,
             f"an item of the provider's, {cast(Any, piece).kind}",
         )
 
-    def _thinking(self, part: ThinkingPart, place: int) -> dict[str, Any] | None:
+    def _thinking(self, part: ThinkingPart, index: int) -> Json | None:
         out = self._out
         item = dump_reasoning(part)
         plain = out.quirks.plain_thinking and part.text != ""
@@ -347,30 +345,30 @@ class _Writer:
             why = None if resolved(part) or plain else "it stands in the request already"
             item = rest(item, "id")
         if why is not None:
-            self._lose(place, Lost.thinking, why)
+            self._lose(index, Lost.thinking, why)
             return None
         return item
 
-    def _call(self, call: ToolCallPart, place: int) -> dict[str, Any] | None:
+    def _call(self, call: ToolCallPart, index: int) -> Json | None:
         if call.run_by == "provider":
             item = dump_call(call, call.id, call.name) if OWN.is_ours(call.native) else {}
-            return self._signed(call, item, place, f"a call of {call.name}, which the provider ran")
+            return self._signed(call, item, index, f"a call of {call.name}, which the provider ran")
         if not self._model:
-            self._lose(place, Lost.tool_call, "the API takes calls from the model alone")
+            self._lose(index, Lost.tool_call, "the API takes calls from the model alone")
             return None
-        own = OWN.fields(call.native) if self._unreadable is None else {}
-        if not self._may_keep(own):
-            own = rest(own, "id", "status")
-        sent = msgspec.structs.replace(call, native=OWN.note(own, form=OWN.form(call.native)))
-        item = dump_call(sent, self._out.id(self._position, place, call), self._out.name(call.name))
-        self._out.lose_unfinished(self._position, place, call, item.get("arguments"))
+        fields = OWN.fields(call.native) if self._unreadable is None else {}
+        if not self._may_keep(fields):
+            fields = rest(fields, "id", "status")
+        sent = msgspec.structs.replace(call, native=OWN.note(fields, form=OWN.form(call.native)))
+        item = dump_call(sent, self._out.id(self._position, index, call), self._out.name(call.name))
+        self._out.lose_unfinished(self._position, index, call, item.get("arguments"))
         return item
 
-    def _result(self, part: ToolResultPart, place: int) -> dict[str, Any] | None:
+    def _result(self, part: ToolResultPart, index: int) -> Json | None:
         if part.run_by == "provider":
             which = f"a result of {part.name}, which the provider ran"
             if answer_type(part) is not None:
-                return self._signed(part, dump_provider_result(part), place, which)
+                return self._signed(part, dump_provider_result(part), index, which)
             call = next(
                 (item for item in reversed(self._items) if holds_result(item, part.id)), None
             )
@@ -378,32 +376,30 @@ class _Writer:
                 hold_result(call, part)
             else:
                 self._lose(
-                    place, Lost.tool_result, self._unreadable or "its call is not sent", which
+                    index, Lost.tool_result, self._unreadable or "its call is not sent", which
                 )
             return None
         if self._model:
-            self._lose(place, Lost.tool_result, "the API takes results from the user alone")
+            self._lose(index, Lost.tool_result, "the API takes results from the user alone")
             return None
         sent = msgspec.structs.replace(part, native=None) if part.id in self._out.foreign else part
         item = dump_result(
-            sent, self._out.id(self._position, place, part), self._out.kinds.get(part.id, FUNCTION)
+            sent, self._out.id(self._position, index, part), self._out.kinds.get(part.id, FUNCTION)
         )
         for each in part.result if part.is_content else ():
-            self._block(each, place)
+            self._block(each, index)
         if part.is_error and item["type"] not in _WITH_STATUS and not has_error(part.result):
-            self._lose(place, Lost.is_error, "the API has no mark for a failed tool")
+            self._lose(index, Lost.is_error, "the API has no mark for a failed tool")
         return item
 
-    def _block(self, piece: Block, place: int) -> dict[str, Any]:
+    def _block(self, piece: Block, index: int) -> Json:
         """The content block of a piece. What it does not hold is noted."""
         block = dump_block(piece, self._usual)
         if (lost := unsaid(piece, block)) is not None:
-            self._lose(place, *lost)
+            self._lose(index, *lost)
         return block
 
-    def _signed(
-        self, piece: Content, item: dict[str, Any], place: int, which: str
-    ) -> dict[str, Any] | None:
+    def _signed(self, piece: Content, item: Json, index: int, which: str) -> Json | None:
         """An item that goes back to its own origin and to nobody else. `which`: what is lost otherwise."""
         why = self._unreadable or (
             None if OWN.is_ours(piece.native) else "it is another provider's"
@@ -411,9 +407,9 @@ class _Writer:
         if why is None and self._model and not self._may_keep(item):
             why = _FORGOTTEN if not self._keeps else "it stands in the request already"
         if why is not None:
-            self._lose(place, kind_of(piece), why, which)
+            self._lose(index, kind_of(piece), why, which)
             return None
         return item
 
-    def _lose(self, place: int | None, what: Lost, why: str, which: str = "") -> None:
-        self._out.lose(self._position, place, what, why, which)
+    def _lose(self, index: int | None, what: Lost, why: str, which: str = "") -> None:
+        self._out.lose(self._position, index, what, why, which)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman.codec import digest
 from dragoman.codec.digest import signed_chain
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import JsonMap, if_object
 from dragoman.message import FinishReason, Message, Origin, Role
 from dragoman.wires.openai_responses.items import Conversation
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
@@ -22,13 +19,13 @@ _SESSION = frozenset({"_responses_session", "response_id"})
 _BROKEN = (FinishReason.error, FinishReason.cancelled)
 
 
-def is_stored(options: Mapping[str, Any]) -> bool:
+def is_stored(options: JsonMap) -> bool:
     """Whether the provider holds what such requests were answered: `store` counts as true where it is null."""
     forgotten = "previous_response_id" in options and options["previous_response_id"] is None
     return options.get("store") is not False and not forgotten
 
 
-def may_link(target: Origin | None, quirks: Quirks, options: Mapping[str, Any]) -> bool:
+def may_link(target: Origin | None, quirks: Quirks, options: JsonMap) -> bool:
     """Whether a request may go on from a stored response at all."""
     stored = target is not None and quirks.links and is_stored(options)
     return stored and not any(name in options for name in LINKED_BY_CALLER)

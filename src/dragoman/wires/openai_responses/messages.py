@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.layout import Layout
 from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import prepared
@@ -70,16 +70,16 @@ def load_conversation(
         raise HistoryError(
             'the payload must be {"instructions": …, "input": …}, the part of a Responses request'
         )
-    payload = cast("Mapping[str, Any]", payload)
+    payload = cast("JsonMap", payload)
     out = [Message.system(text)] if (text := if_text(payload.get("instructions"))) else []
-    given = payload.get("input", [])
-    if isinstance(given, str):
-        message = Message.user(*([given] if given else []))
+    value = payload.get("input", [])
+    if isinstance(value, str):
+        message = Message.user(*([value] if value else []))
         return [*out, message.replace(native=OWN.note(form={"input": "string"}))]
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         raise HistoryError('"input" must be a string or a list of items').at(field="input")
     reader = _Reader(out, origin)
-    for position, item in enumerate(cast("list[Any]", given)):
+    for position, item in enumerate(cast("list[Any]", value)):
         fault = _fault(item, position)
         if fault is None and problems is not None:
             fault = _depth(item)
@@ -98,7 +98,7 @@ def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
     """The field by which a value is no item, where it is one field, and what is wrong."""
     if not isinstance(item, dict):
         return None, f'"input[{position}]" must be an object, an item of the conversation'
-    item = cast("dict[str, Any]", item)
+    item = cast("Json", item)
     for name in ("type", "role"):
         if not isinstance(item.get(name), str | None):
             return (
@@ -135,7 +135,7 @@ def votes(message: Any) -> int:
     """How surely an item is of this format: 0 cannot be, 1 could be, 2 likely, 3 hardly anything else."""
     if not isinstance(message, dict):
         return 0
-    item = cast("dict[str, Any]", message)
+    item = cast("Json", message)
     kind, role, content = item.get("type"), item.get("role"), item.get("content")
     if not isinstance(kind, str | None) or not isinstance(role, str | None):
         return 0
@@ -212,24 +212,15 @@ def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
     return isinstance(piece, ToolCallPart) and piece.run_by != "provider"
 
 
-def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
+def dump_conversation(out: Conversation, *, after: int = -1) -> Json:
     """A conversation → `{"instructions": …, "input": […]}`. `after`: position of the last message that the provider holds already."""
-    calling = ToolCallPart in kinds(out.messages)
-    for message, reason in zip(out.messages, out.unreadable, strict=True) if calling else ():
-        for piece in message.content:
-            if _is_ours_to_run(piece):
-                out.kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
-                (out.foreign.discard if reason is None else out.foreign.add)(piece.id)
+    if ToolCallPart in kinds(out.messages):
+        _note_calls(out)
     head = 0 if out.before else _head(out.messages)
-    payload: dict[str, Any] = {}
+    payload: Json = {}
     if head:
-        payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])
-        if head > 1 or len(out.messages[0].content) > 1:
-            for position in range(head):
-                out.lose(
-                    position, None, Lost.texts, "the instructions are one text; they are joined"
-                )
-    items: list[dict[str, Any]] = []
+        payload["instructions"] = _dump_instructions(out, head)
+    items: list[Json] = []
     for position in range(max(head, after + 1), len(out.messages)):
         items += dump_items(out, position)
     last = out.messages[-1] if out.messages else None
@@ -239,25 +230,46 @@ def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
     return {**payload, "input": items}
 
 
+def _note_calls(out: Conversation) -> None:
+    """Notes what kind of item each call is. A call that the API cannot read as its own goes as a function's, and so does its result."""
+    for message, reason in zip(out.messages, out.unreadable, strict=True):
+        for call in filter(_is_ours_to_run, message.content):
+            if reason is None:
+                out.kinds[call.id] = kind_of(call)
+                out.foreign.discard(call.id)
+            else:
+                out.kinds[call.id] = FUNCTION
+                out.foreign.add(call.id)
+
+
+def _dump_instructions(out: Conversation, head: int) -> str:
+    messages = out.messages[:head]
+    if head > 1 or len(messages[0].content) > 1:
+        why = "the instructions are one text; they are joined"
+        for position in range(head):
+            out.lose(position, None, Lost.texts, why)
+    return "\n\n".join([message.text for message in messages])
+
+
 _CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
 def _head(messages: Sequence[Message]) -> int:
     """How many messages at the head are the instructions: plain text of the system's."""
-    for position, message in enumerate(messages):
-        plain = all(
-            isinstance(piece, TextPart) and not OWN.is_ours(piece.native)
-            for piece in message.content
-        )
-        if (
-            message.role is not Role.SYSTEM
-            or not message.content
-            or not plain
-            or OWN.is_ours(message.native)
-        ):
-            return position
-    return len(messages)
+    return next(
+        (position for position, message in enumerate(messages) if not _is_plain_system(message)),
+        len(messages),
+    )
+
+
+def _is_plain_system(message: Message) -> bool:
+    # What has fields of this API's own came as an item of the input, and goes back as one.
+    if message.role is not Role.SYSTEM or not message.content or OWN.is_ours(message.native):
+        return False
+    return all(
+        isinstance(piece, TextPart) and not OWN.is_ours(piece.native) for piece in message.content
+    )
 
 
 _PLAIN = {"user": Role.USER, "assistant": Role.MODEL}
@@ -276,7 +288,7 @@ class _Reader:
         self._calls: Calls = {}
         self._known: set[str] = set()  # ids of the calls so far
 
-    def read(self, item: dict[str, Any]) -> None:
+    def read(self, item: Json) -> None:
         """The next item."""
         if (
             len(item) == 2
@@ -334,9 +346,9 @@ class _Reader:
         self._pieces += [first, *pieces[1:]]
 
 
-def _message(item: dict[str, Any], role: Role) -> Message:
+def _message(item: Json, role: Role) -> Message:
     """A message item of a user's, the system's or a developer's."""
-    absent: tuple[list[Content], dict[str, Any]] = ([], {"content": ABSENT})
+    absent: tuple[list[Content], Json] = ([], {"content": ABSENT})
     pieces, form = load_content(item["content"], "input_text") if "content" in item else absent
     if item["role"] == "developer":
         form["role"] = "developer"

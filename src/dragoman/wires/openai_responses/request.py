@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from dragoman.codec.formats import Received, RequestFormat, Sending
 from dragoman.codec.history_dump import Link
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import if_list, if_object, merged, rest
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, merged, rest
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.request import HttpRequest, ModelRequest
@@ -52,34 +50,34 @@ _OWN = (*FIELDS, "model", "tools", "text", "stream", "instructions", "input")
 _ENCRYPTED = ["reasoning.encrypted_content"]
 
 
-def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
+def _load(body: JsonMap, value: Received) -> ModelRequest:
     """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too."""
     if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
         raise HistoryError('a Responses request needs "input", a string or a list of items').at(
             field="input"
         )
-    left = dict(body)
-    form: dict[str, Any] = {}
-    payload = {key: left.pop(key) for key in ("instructions", "input") if body.get(key)}
-    messages = load_conversation(payload, given.origin, given.problems)
+    unread = dict(body)
+    form: Json = {}
+    payload = {key: unread.pop(key) for key in ("instructions", "input") if body.get(key)}
+    messages = load_conversation(payload, value.origin, value.problems)
     if "input" not in body:
         form["input"] = "absent"
-    settings = load_settings(left, form)
-    tools = if_list(left.get("tools"))
+    settings = load_settings(unread, form)
+    tools = if_list(unread.get("tools"))
     if tools:
-        del left["tools"]
-    schema = load_schema(left)
-    if isinstance(stream := left.get("stream"), bool):
-        del left["stream"]
+        del unread["tools"]
+    schema = load_schema(unread)
+    if isinstance(stream := unread.get("stream"), bool):
+        del unread["stream"]
         if not stream:
             form["stream"] = "explicit"
-    if left.get("store") is False and "include" not in left:
+    if unread.get("store") is False and "include" not in unread:
         form["include"] = "absent"
-    model = left.pop("model") if isinstance(left.get("model"), str) else ""
-    own = {field: left.pop(field) for field in _OWN if field in left}
-    tools, native, wire = load_tools(tools), OWN.note(own, form=form), NAME if left else None
+    model = unread.pop("model") if isinstance(unread.get("model"), str) else ""
+    fields = {field: unread.pop(field) for field in _OWN if field in unread}
+    tools, native, wire = load_tools(tools), OWN.note(fields, form=form), NAME if unread else None
     return ModelRequest(
-        model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire
+        model, tuple(messages), tools, settings, schema, stream is True, unread, native, wire=wire
     )
 
 
@@ -105,7 +103,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
         key=holds,
         ids=_taken,
     )
-    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body: Json = {"model": request.model} if request.model else {}
     body |= payload
     if not body["input"] and ("input" in form or "input" in OWN.fields(request.native)):
         del body["input"]
@@ -113,19 +111,19 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
         body["previous_response_id"] = linked
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
     body |= dump_settings(request.settings, form, out)
-    own = OWN.fields(request.native)
-    format_ = if_object(own.get("text")).get("format")
+    fields = OWN.fields(request.native)
+    format_ = if_object(fields.get("text")).get("format")
     if request.output_schema is not None:
         body["text"] = {"format": dump_schema(request.output_schema, if_object(format_) or None)}
     elif (
         isinstance(format_, dict) and "type" not in format_
     ):  # it stood beside a schema that is there no more
-        own["text"] = rest(own["text"], "format")
+        fields["text"] = rest(fields["text"], "format")
     if request.stream or "stream" in form:
         body["stream"] = request.stream
     if options.get("store") is False and quirks.encrypted and "include" not in form:
         body["include"] = _ENCRYPTED
-    body = merged(body, own)
+    body = merged(body, fields)
     return HttpRequest(
         "/responses", body={**body, **merged(dict(options), body)}, names=renamed(out.names)
     )
@@ -136,7 +134,7 @@ def _taken(out: Conversation) -> set[str]:
     return out.taken
 
 
-def _fault(body: Mapping[str, Any]) -> InvalidRequestError | None:
+def _fault(body: JsonMap) -> InvalidRequestError | None:
     if body.get("input") or any(body.get(name) for name in LINKED_BY_CALLER):
         return None
     return InvalidRequestError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from dragoman.codec.body_schema import (
     BOOLEAN,
@@ -14,7 +13,7 @@ from dragoman.codec.body_schema import (
     either,
     typed,
 )
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.codec.serving import RequestFields, SealForm
 from dragoman.message import Content, Message, Role, ThinkingPart
 from dragoman.request import HttpRequest, ModelRequest
@@ -103,7 +102,7 @@ LINKS = ("background", "conversation", "previous_response_id")
 """Fields of a request by which it says what becomes of its answer, or which it goes on from."""
 
 
-def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
     """A client's body as it is, but for what the server itself does: it runs in the background, and knows what answers were kept."""
     fields = {name: value for name, value in body.items() if name not in LINKS or not value}
     return HttpRequest("/responses", body={**fields, "model": request.model})
@@ -114,9 +113,7 @@ def call_id(response_id: str) -> str:
     return response_id.removeprefix(_PREFIX)
 
 
-def with_state(
-    body: Mapping[str, Any], state: str, error: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def with_state(body: JsonMap, state: str, error: JsonMap | None) -> Json:
     """A response that is not completed. `state`: `in_progress`, `failed` or `cancelled`; `error`: the body of its error."""
     what = if_object(if_object(error).get("error"))
     message = what.get("message") or "the response could not be made; send the request again"
@@ -125,15 +122,15 @@ def with_state(
     return {**body, "status": state, "error": failure, "incomplete_details": None, "usage": usage}
 
 
-def item_references(body: Mapping[str, Any]) -> list[tuple[int, str]]:
+def item_references(body: JsonMap) -> list[tuple[int, str]]:
     """The items of a request that are named in place of being there: the place of each in its `input`, and its id."""
     listed = if_list(body.get("input"))
     return [
-        (place, name) for place, item in enumerate(listed) if (name := _reference(if_object(item)))
+        (index, name) for index, item in enumerate(listed) if (name := _reference(if_object(item)))
     ]
 
 
-def _reference(item: Mapping[str, Any]) -> str:
+def _reference(item: JsonMap) -> str:
     """The id that an item is a mere reference to. The type may be left out."""
     is_one = item.get("type") == "item_reference" or (
         item.keys() <= {"type", "id"} and item.get("type") is None
@@ -141,26 +138,26 @@ def _reference(item: Mapping[str, Any]) -> str:
     return if_text(item.get("id")) if is_one else ""
 
 
-def items_by_id(response: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def items_by_id(response: JsonMap) -> dict[str, Json]:
     """The items of a whole response, by the ids that requests may name them by."""
     items = [if_object(item) for item in if_list(response.get("output"))]
     return {name: item for item in items if (name := if_text(item.get("id")))}
 
 
-def with_items(body: Mapping[str, Any], items: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def with_items(body: JsonMap, items: Mapping[int, JsonMap]) -> Json:
     """A request with these items at these places of its `input`."""
     return {
         **body,
-        "input": [items.get(place, item) for place, item in enumerate(if_list(body.get("input")))],
+        "input": [items.get(index, item) for index, item in enumerate(if_list(body.get("input")))],
     }
 
 
-def dump_deleted(call_id: str) -> dict[str, Any]:
+def dump_deleted(call_id: str) -> Json:
     """The answer to a request to delete a response."""
     return {"id": f"{_PREFIX}{call_id}", "object": "response", "deleted": True}
 
 
-def dump_token_count(count: int) -> dict[str, Any]:
+def dump_token_count(count: int) -> Json:
     """The answer to a request to count tokens."""
     return {"object": "response.input_tokens", "input_tokens": count}
 
@@ -170,7 +167,7 @@ def is_lasting(message: Message) -> bool:
     return OWN.form(message.native).get("place") == "input"
 
 
-def dump_input_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def dump_input_items(messages: Iterable[Message]) -> list[Json]:
     """The input of a request as the items that are listed of it, oldest first; each has an id."""
     spoken = [
         message for message in messages if message.role is not Role.SYSTEM or is_lasting(message)
@@ -178,16 +175,16 @@ def dump_input_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
     items = dump_messages(spoken).get("input", [])
     if isinstance(items, str):
         items = [{"role": "user", "content": items}]
-    return [_listed(item, place) for place, item in enumerate(items)]
+    return [_listed(item, index) for index, item in enumerate(items)]
 
 
-def _listed(item: dict[str, Any], place: int) -> dict[str, Any]:
+def _listed(item: Json, index: int) -> Json:
     kind = item.get("type", "message")
-    listed = {"type": kind, "id": f"{_PREFIXES.get(kind, 'item')}_{place}", **item}
+    listed = {"type": kind, "id": f"{_PREFIXES.get(kind, 'item')}_{index}", **item}
     if kind != "message":
         return {**listed, "status": item.get("status", "completed")}
     if isinstance(text := item.get("content"), str):
-        by_model: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
+        by_model: Json = {"type": "output_text", "text": text, "annotations": []}
         listed["content"] = [
             by_model if item.get("role") == "assistant" else {"type": "input_text", "text": text}
         ]
@@ -209,8 +206,8 @@ def dump_seal(token: str) -> ThinkingPart:
 
 def load_seal(piece: Content) -> str | None:
     """The token that such a piece may hold."""
-    own = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
-    return if_text(own.get("encrypted_content")) or None
+    fields = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
+    return if_text(fields.get("encrypted_content")) or None
 
 
 seal = SealForm(dump_seal, load_seal)

@@ -5,11 +5,10 @@ A schema that says no more than "an object" is JSON mode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from dragoman.codec.json_schema import strict_schema
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, rest
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.settings import Fields, dump_fields, effort, take_fields
 from dragoman.loss import Lost
@@ -33,11 +32,11 @@ _UNKNOWN = ("top_k", "presence_penalty", "frequency_penalty", "stop", "seed")
 """Settings that the API does not have."""
 _EFFORTS = {"none": "off", "low": "low", "medium": "medium", "high": "high"}
 _SENT_EFFORTS = {neutral: effort for effort, neutral in _EFFORTS.items()}
-_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_ANY_OBJECT: Json = {"type": "object"}
 _SCHEMA_NAME = "dartantic_output"  # D-145r
 
 
-def load_settings(body: dict[str, Any], form: dict[str, Any]) -> Settings:
+def load_settings(body: Json, form: Json) -> Settings:
     """Takes out of `body` what settings hold; adds to `form` what is not the usual form of it."""
     known = take_fields(body, _SAME)
     if (choice := load_tool_choice(body.get("tool_choice"))) is not None:
@@ -56,9 +55,7 @@ def load_settings(body: dict[str, Any], form: dict[str, Any]) -> Settings:
     return Settings(**known)
 
 
-def dump_settings(
-    settings: Settings, form: Mapping[str, Any], out: Outgoing[Quirks]
-) -> dict[str, Any]:
+def dump_settings(settings: Settings, form: JsonMap, out: Outgoing[Quirks]) -> Json:
     """Settings → fields of the body. One that the API does not have is noted as a loss."""
     quirks = out.quirks
     for name in _UNKNOWN:
@@ -76,31 +73,31 @@ def dump_settings(
     return body
 
 
-def load_schema(body: dict[str, Any]) -> Mapping[str, Any] | None:
+def load_schema(body: Json) -> JsonMap | None:
     """Takes the schema out of `body["text"]`, and leaves there what stands beside it."""
     text = if_object(body.get("text"))
     form = text.get("format")
     match form:
         case {"type": "json_object", **others} if not others:
-            schema, left = dict(_ANY_OBJECT), {}
+            schema, unread = dict(_ANY_OBJECT), {}
         case {"type": "json_schema", "schema": dict()}:
-            form = cast("dict[str, Any]", form)
-            schema, left = form["schema"], rest(form, "type", "schema")
+            form = cast("Json", form)
+            schema, unread = form["schema"], rest(form, "type", "schema")
         case _:
             return None
-    body["text"] = {**rest(text, "format"), **({"format": left} if left else {})}
+    body["text"] = {**rest(text, "format"), **({"format": unread} if unread else {})}
     if not body["text"]:
         del body["text"]
     return schema
 
 
-def dump_schema(schema: Mapping[str, Any], own: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The schema → `text.format`. `own`: what stood beside it in a loaded request, whose schema is sent as it was.
+def dump_schema(schema: JsonMap, fields: JsonMap | None) -> Json:
+    """The schema → `text.format`. `fields`: what stood beside it in a loaded request, whose schema is sent as it was.
 
     Any other is sent in its strict form where it has one, else as it is and not strict.
     """
-    if own is not None:
-        return {"type": "json_schema", **own, "schema": schema}
+    if fields is not None:
+        return {"type": "json_schema", **fields, "schema": schema}
     if schema == _ANY_OBJECT:
         return {"type": "json_object"}
     strict = strict_schema(schema)

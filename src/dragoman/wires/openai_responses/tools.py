@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.ids import NAMES
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.media import data_url, decoded, from_url
 from dragoman.codec.outgoing import Outgoing
 from dragoman.errors import HistoryError
@@ -42,7 +42,7 @@ __all__ = [
     "runner",
 ]
 
-_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
+_NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 _NO_STORES = {"type": "file_search"}
 _CHOICES = ("auto", "none", "required")
 FUNCTION = "function_call"
@@ -102,9 +102,7 @@ def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
     return tuple([_load_tool(tool) for tool in tools])
 
 
-def dump_tools(
-    tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]
-) -> list[dict[str, Any]]:
+def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
     """The inverse, under the names that tools are sent by. One that cannot be sent is noted as a loss."""
     dumped = [_dump_tool(tool, out) for tool in tools]
     kept = [tool for tool in dumped if tool != _NO_STORES]
@@ -132,16 +130,16 @@ def load_tool_choice(value: Any) -> str | None:
             return None
 
 
-def dump_tool_choice(choice: str, out: Outgoing[Quirks]) -> str | dict[str, Any]:
+def dump_tool_choice(choice: str, out: Outgoing[Quirks]) -> str | Json:
     """The inverse."""
     return choice if choice in _CHOICES else {"type": "function", "name": out.name(choice)}
 
 
-def runner(item: Mapping[str, Any]) -> Literal["agent", "provider"]:
+def runner(item: JsonMap) -> Literal["agent", "provider"]:
     """Who runs the tool that an item calls."""
     environment = item.get("environment")
     hosted = isinstance(environment, dict) and "container" in str(
-        cast("dict[str, Any]", environment).get("type")
+        cast("Json", environment).get("type")
     )
     kind = KINDS[item["type"]]
     return (
@@ -157,9 +155,7 @@ def kind_of(call: ToolCallPart) -> str:
     return kind if kind in KINDS else FUNCTION if call.run_by != "provider" else "mcp_call"
 
 
-def load_call(
-    item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, *, images: int = 0
-) -> list[Content]:
+def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) -> list[Content]:
     """An item that is a call → the call, then what the item holds of its result. Nothing where it has no id or name.
 
     `unsent`: fields that a response has and no request may; `None`: it stands in a request, which is kept to the
@@ -172,7 +168,7 @@ def load_call(
     name = item.get("name", kind.name)
     if not isinstance(id_, str) or not isinstance(name, str) or (run_by == "agent" and not id_):
         return []
-    form: dict[str, Any] = {"named": True} if "name" in item and kind.name is not None else {}
+    form: Json = {"named": True} if "name" in item and kind.name is not None else {}
     call, read = arguments_of(ToolCallPart(id_, name, run_by=run_by), item)
     if item["type"] not in _TEXTUAL and isinstance(item.get("arguments"), str):
         form["text"] = True
@@ -190,25 +186,25 @@ def load_call(
     return [msgspec.structs.replace(call, native=native), *result]
 
 
-def arguments_of(call: ToolCallPart, item: Mapping[str, Any]) -> tuple[ToolCallPart, list[str]]:
+def arguments_of(call: ToolCallPart, item: JsonMap) -> tuple[ToolCallPart, list[str]]:
     """The call with its arguments, and the fields of the item that hold them."""
-    given = item.get("arguments")
-    if isinstance(given, str):
-        return _parsed(call, given), ["arguments"]
+    value = item.get("arguments")
+    if isinstance(value, str):
+        return _parsed(call, value), ["arguments"]
     if item["type"] in _TEXTUAL:
-        return msgspec.structs.replace(call, arguments=if_object(given)), ["arguments"]
+        return msgspec.structs.replace(call, arguments=if_object(value)), ["arguments"]
     found = [field for field in KINDS[item["type"]].held if field in item]
     return msgspec.structs.replace(call, arguments={field: item[field] for field in found}), found
 
 
-def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
+def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
     """A call → its item, with its own fields, under that id and name."""
-    own, form = OWN.fields(call.native), OWN.form(call.native)
+    fields, form = OWN.fields(call.native), OWN.form(call.native)
     type_ = kind_of(call)
     kind = KINDS[type_]
     item = {
         "type": type_,
-        **rest(own, "type"),
+        **rest(fields, "type"),
         "call_id" if call.run_by != "provider" else "id": id_,
     }
     if kind.name is None or form.get("named"):
@@ -220,30 +216,30 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
         older = (
             form.get("arguments") == "absent" and call.state == "complete"
         )  # a stored note of no field at all
-        given = {"arguments": form["arguments"]} if "arguments" in form and not older else {}
-        again, _ = arguments_of(ToolCallPart(call.id, call.name), {"type": type_, **given})
+        value = {"arguments": form["arguments"]} if "arguments" in form and not older else {}
+        again, _ = arguments_of(ToolCallPart(call.id, call.name), {"type": type_, **value})
         if (again.state, again.arguments) == (
             call.state,
             call.arguments,
         ):  # it still says what the call says
             del item["arguments"]
-            item |= given
+            item |= value
     return item
 
 
-def holds_result(item: Mapping[str, Any] | None, id_: Any) -> bool:
+def holds_result(item: JsonMap | None, id_: Any) -> bool:
     """Whether an item is a call of that id, which may hold what came of it."""
     return item is not None and item.get("id") == id_ and item.get("type") in KINDS
 
 
-def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None:
+def hold_result(item: Json, result: ToolResultPart | DataPart) -> None:
     """Writes into a call's item what came of it."""
     field = KINDS[item["type"]].result
     if isinstance(result, DataPart) and (held := if_object(OWN.form(result.native).get("output"))):
         output = {**if_object(held.get("fields")), "url": data_url(result)}
-        place, outputs = held.get("place"), if_list(item.get(field))
-        place = place if type(place) is int else len(outputs)
-        item[field] = [*outputs[:place], output, *outputs[place:]]
+        index, outputs = held.get("place"), if_list(item.get(field))
+        index = index if type(index) is int else len(outputs)
+        item[field] = [*outputs[:index], output, *outputs[index:]]
     elif isinstance(result, DataPart):
         item["result"] = b64encode(result.data).decode()
     else:
@@ -256,7 +252,7 @@ def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
-    tool = cast("dict[str, Any]", tool)
+    tool = cast("Json", tool)
     name, description, parameters = (
         tool.get("name"),
         tool.get("description"),
@@ -274,14 +270,14 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     return ToolSpec(
         name,
         cast("str", description) if "description" in known else "",
-        cast("dict[str, Any]", parameters) if "parameters" in known else {},
+        cast("Json", parameters) if "parameters" in known else {},
         OWN.note(
             rest(tool, *known, *(["strict"] if tool.get("strict") is False else [])), form=form
         ),
     )
 
 
-def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, Any]:
+def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json:
     """A function is not strict unless it says so: the API takes silence for strict, and
     then refuses or changes schemas that are not."""
     if isinstance(tool, ServerTool):
@@ -290,8 +286,8 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, 
         if type_ == "code_interpreter":
             options.setdefault("container", {"type": "auto"})
         return {"type": type_, **options}
-    own, form = OWN.fields(tool.native), OWN.form(tool.native)
-    entry = {"type": "function", **own, "name": out.name(tool.name)}
+    fields, form = OWN.fields(tool.native), OWN.form(tool.native)
+    entry = {"type": "function", **fields, "name": out.name(tool.name)}
     if tool.description:
         entry["description"] = tool.description
     if tool.input_schema:
@@ -315,14 +311,14 @@ def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
     return parsed
 
 
-def _outputs(call: ToolCallPart, outputs: list[dict[str, Any]], images: int) -> list[Content]:
+def _outputs(call: ToolCallPart, outputs: list[Json], images: int) -> list[Content]:
     """What code put out: what is no image, and then the images that came with their bytes, with the place of each."""
     shown: list[Content] = []
-    left: list[Any] = []
-    for place, output in enumerate(outputs):
+    unread: list[Any] = []
+    for index, output in enumerate(outputs):
         data = from_url(if_text(output.get("url")))
         if isinstance(data, DataPart) and data.data:
-            held = {"place": place, "fields": rest(output, "url")}
+            held = {"place": index, "fields": rest(output, "url")}
             name = f"image_{images + len(shown)}.{data.mime_type.rpartition('/')[2]}"
             shown.append(
                 DataPart(
@@ -333,12 +329,12 @@ def _outputs(call: ToolCallPart, outputs: list[dict[str, Any]], images: int) -> 
                 )
             )
         else:
-            left.append(output)
-    return [ToolResultPart(call.id, call.name, left, run_by="provider"), *shown]
+            unread.append(output)
+    return [ToolResultPart(call.id, call.name, unread, run_by="provider"), *shown]
 
 
 def _result(
-    call: ToolCallPart, item: Mapping[str, Any], kind: Kind, images: int
+    call: ToolCallPart, item: JsonMap, kind: Kind, images: int
 ) -> tuple[list[Content], list[str]]:
     """What an item holds of its result, and the fields that hold it."""
     value = item.get(kind.result)

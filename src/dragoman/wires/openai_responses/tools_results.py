@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_text, rest, text_or_json
+from dragoman.codec.json_values import Json, JsonMap, if_text, rest, text_or_json
 from dragoman.codec.media import data_url
 from dragoman.message import (
     DataPart,
@@ -42,9 +42,7 @@ def answer_type(part: ToolResultPart) -> str | None:
     return kind if kind in ANSWERS else None
 
 
-def load_result(
-    item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]
-) -> ToolResultPart | None:
+def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
     """An answer → the result; `None` where it names no call. `calls`: the calls so far by id, which have the tools' names."""
     id_ = item.get("call_id")
     if not isinstance(id_, str):
@@ -60,11 +58,11 @@ def load_result(
     )
 
 
-def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any]:
+def dump_result(part: ToolResultPart, id_: str, call_type: str) -> Json:
     """A result → the answer to a call of that type."""
-    own, form = OWN.fields(part.native), OWN.form(part.native).get("output")
+    fields, form = OWN.fields(part.native), OWN.form(part.native).get("output")
     type_ = answer_type(part) or KINDS[call_type].answer or "function_call_output"
-    item: dict[str, Any] = {"type": type_, "call_id": id_, **rest(own, "type", "call_id")}
+    item: Json = {"type": type_, "call_id": id_, **rest(fields, "type", "call_id")}
     field = KINDS[ANSWERS[type_]].result
     if form == "absent" and part.result is None:
         return item
@@ -90,7 +88,7 @@ def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any
 
 
 def load_provider_result(
-    item: Mapping[str, Any], calls: dict[str, ToolCallPart], unsent: Mapping[str, Any] = {}
+    item: JsonMap, calls: dict[str, ToolCallPart], unsent: JsonMap = {}
 ) -> ToolResultPart:
     """An item by which the provider answers itself → the result."""
     call_type = ANSWERS[item["type"]]
@@ -104,11 +102,11 @@ def load_provider_result(
     return ToolResultPart(id_, name, item.get(field), run_by="provider", native=native)
 
 
-def dump_provider_result(part: ToolResultPart) -> dict[str, Any]:
+def dump_provider_result(part: ToolResultPart) -> Json:
     """The inverse of `load_provider_result`, of a result that has an `answer_type`."""
-    own = OWN.fields(part.native)
+    fields = OWN.fields(part.native)
     call_id = {} if OWN.form(part.native).get("call_id") == "absent" else {"call_id": part.id}
-    return {**own, **call_id, KINDS[ANSWERS[own["type"]]].result: part.result}
+    return {**fields, **call_id, KINDS[ANSWERS[fields["type"]]].result: part.result}
 
 
 def _loaded(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
@@ -117,9 +115,7 @@ def _loaded(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
         return output, {}
     if type_ in _WITH_BLOCKS and isinstance(output, list) and output:
         blocks = cast("list[Any]", output)
-        parts = [
-            load_block(cast("dict[str, Any]", block)) for block in blocks if isinstance(block, dict)
-        ]
+        parts = [load_block(cast("Json", block)) for block in blocks if isinstance(block, dict)]
         if len(parts) == len(blocks) and not any(isinstance(part, ProviderPart) for part in parts):
             return tuple(parts), {}
     return cast("Any", output), {"output": "raw"}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import Json, JsonMap, if_object, rest
 from dragoman.message import FinishReason, Usage
 
 __all__ = [
@@ -45,7 +44,7 @@ REPEATED = (
     "store",
 )
 """What OpenAI's API itself repeats."""
-USUAL: Mapping[str, Any] = {
+USUAL: JsonMap = {
     "background": False,
     "instructions": None,
     "max_output_tokens": None,
@@ -65,14 +64,12 @@ USUAL: Mapping[str, Any] = {
 """What a response repeats of its request, where the envelope does not say otherwise."""
 
 
-def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> FinishReason:
+def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReason:
     """A response's status → the neutral reason; calls that wait for an answer, and a refusal, count for more."""
     status = response.get("status", "completed")
     if status == "incomplete":
         details = response.get("incomplete_details")
-        reason = (
-            cast("dict[str, Any]", details).get("reason") if isinstance(details, dict) else None
-        )
+        reason = cast("Json", details).get("reason") if isinstance(details, dict) else None
         return _INCOMPLETE.get(str(reason), FinishReason.unspecified)
     reason = _STATUSES.get(str(status), FinishReason.unspecified)
     if reason is FinishReason.stop and refused:
@@ -80,7 +77,7 @@ def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> F
     return FinishReason.tool_calls if reason is FinishReason.stop and calls else reason
 
 
-def dump_finish(reason: FinishReason | None) -> dict[str, Any]:
+def dump_finish(reason: FinishReason | None) -> Json:
     """The neutral reason → the fields of a response that say it."""
     if reason is not None and reason in _SENT:
         return {"status": "incomplete", "incomplete_details": {"reason": _SENT[reason]}}
@@ -90,7 +87,7 @@ def dump_finish(reason: FinishReason | None) -> dict[str, Any]:
     return {"status": status or "completed", "incomplete_details": None}
 
 
-def load_envelope(response: Mapping[str, Any]) -> dict[str, Any]:
+def load_envelope(response: JsonMap) -> Json:
     """A response's fields beyond the neutral, but for what its request held. `store` only where nothing is stored."""
     fields = {
         key: value
@@ -104,7 +101,7 @@ def load_envelope(response: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def echo(response: Mapping[str, Any]) -> dict[str, Any]:
+def echo(response: JsonMap) -> Json:
     """What a response repeats of its request, where that is not the usual and not large."""
     echoed = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
     objects = [key for key, usual in USUAL.items() if isinstance(usual, dict)]
@@ -134,23 +131,21 @@ def load_usage(usage: Any) -> Usage | None:
     return Usage(**known) if known else None
 
 
-def _other_usage(usage: Any) -> dict[str, Any]:
+def _other_usage(usage: Any) -> Json:
     """A provider's usage beyond the neutral counts, without what is zero or empty."""
     raw = if_object(usage)
-    left = rest(raw, "input_tokens", "output_tokens", "total_tokens")
+    unread = rest(raw, "input_tokens", "output_tokens", "total_tokens")
     for name, known in (
         ("input_tokens_details", ("cached_tokens", "cache_write_tokens")),
         ("output_tokens_details", ("reasoning_tokens",)),
     ):
-        left[name] = {
+        unread[name] = {
             key: value for key, value in rest(if_object(raw.get(name)), *known).items() if value
         }
-    return {key: value for key, value in left.items() if value}
+    return {key: value for key, value in unread.items() if value}
 
 
-def dump_usage(
-    usage: Usage, other: Mapping[str, Any] = {}, *, complete: bool = False
-) -> dict[str, Any]:
+def dump_usage(usage: Usage, other: JsonMap = {}, *, complete: bool = False) -> Json:
     """The inverse. What is not known is 0 where the API demands a number; `complete`: also what it demands of late."""
     unknown = usage.cache_write_tokens is None
     written = (
