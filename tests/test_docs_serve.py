@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, serve
-from dragoman.model import fetch_files
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 

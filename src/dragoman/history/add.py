@@ -179,14 +179,8 @@ class Adding:
     ) -> list[Row]:
         """The rows of a turn after a copy of it came. `copy_ids`: ids of what came."""
         rows_by_id = {row.message.id: row for row in old_rows}
-        turn = next(
-            (
-                message.turn
-                for message in (*(row.message for row in old_rows), *messages)
-                if message.turn
-            ),
-            None,
-        )
+        named = [message.turn for message in (*[row.message for row in old_rows], *messages)]
+        turn = next(filter(None, named), None)
         new_rows: list[Row] = []
         for message in messages:
             row = None if message.id is None else rows_by_id.get(message.id)
@@ -195,28 +189,24 @@ class Adding:
                 message = stamp(message, self.mint, before.message.created_at, turn)
             if turn is not None and message.turn is None:
                 message = message.replace(turn=turn)
-            if row is None or message is not row.message:
-                live = self._live_sources(
-                    row or old_rows[0], is_stored=is_stored, replaced=replaced
-                )
-                origins = (row.origins if row else NOWHERE) | live
-                new_rows.append(
-                    Row(message, before.order if row is None else row.order, live, origins)
-                )
-            elif (
-                self.source == "response"
-                and message.id in copy_ids
-                and row.live
-                and row.live != RESPONSE
-            ):
-                new_rows.append(row._replace(live=RESPONSE, origins=row.origins | RESPONSE))
-            elif is_stored:
-                new_rows.append(
-                    row._replace(live=row.live | self._sources, origins=row.origins | self._sources)
-                )
-            else:
-                new_rows.append(row)
+            if row is not None and message is row.message:
+                is_copied = message.id in copy_ids
+                new_rows.append(self._kept_row(row, is_copied=is_copied, is_stored=is_stored))
+                continue
+            live = self._live_sources(row or old_rows[0], is_stored=is_stored, replaced=replaced)
+            origins = (NOWHERE if row is None else row.origins) | live
+            order = before.order if row is None else row.order
+            new_rows.append(Row(message, order, live, origins))
         return in_order(new_rows)
+
+    def _kept_row(self, row: Row, *, is_copied: bool, is_stored: bool) -> Row:
+        """Returns a row whose message stays as it is. `is_copied`: it is in the copy."""
+        # An answer that was asked or loaded before counts as a response once it comes as one.
+        if self.source == "response" and is_copied and row.live and row.live != RESPONSE:
+            return row._replace(live=RESPONSE, origins=row.origins | RESPONSE)
+        if is_stored:
+            return row._replace(live=row.live | self._sources, origins=row.origins | self._sources)
+        return row
 
     def _live_sources(self, row: Row, *, is_stored: bool, replaced: bool) -> frozenset[str]:
         """The sources of a row that changes."""
@@ -239,25 +229,19 @@ class Adding:
             fill_arguments(self.rows, messages) if self._has_calls else messages,
             strict=True,
         ):
-            stamped_message = stamp(
-                full, self.mint, None if before is None else before.message.created_at
-            )
+            new = stamp(full, self.mint, None if before is None else before.message.created_at)
             if self.source == "response":
-                if stamped_message.turn is None and (
-                    turn or stamped_message.role is Role.MODEL or only_answers(stamped_message)
-                ):
-                    stamped_message = stamped_message.replace(turn=turn or stamped_message.id)
-                turn = stamped_message.turn
-            order = (
-                0
-                if stamped_message.created_at is None
-                else microseconds(stamped_message.created_at)
-            )
+                is_answer = new.role is Role.MODEL or only_answers(new)
+                if new.turn is None and (turn or is_answer):
+                    new = new.replace(turn=turn or new.id)
+                turn = new.turn
+            order = 0 if new.created_at is None else microseconds(new.created_at)
+            # The first message of a turn that was loaded with a time stands where that says, maybe before others.
             is_timed = is_memory and message.created_at is not None and not unit
             if before is not None and order <= before.order and not is_timed:
                 order = before.order + 1
             order = max(order, self._least)
-            before = Row(stamped_message, order, self._sources, self._sources)
+            before = Row(new, order, self._sources, self._sources)
             unit.append(before)
             self.orders[id(message)] = order
         if self._ordered:
@@ -270,27 +254,28 @@ class Adding:
     def _append(self, unit: Sequence[Row]) -> None:
         """Puts a turn, or the end of one, behind all else."""
         rows = self.rows
-        changes = (
-            self.source == "response"
-        )  # turns are named as they come, so that they end elsewhere than they did
-        rows.append(unit[0], True if self._is_whole and not changes else None)
+        # Responses get the name of their turn as they come, so that a turn may end elsewhere than it did.
+        is_named_late = self.source == "response"
+        rows.append(unit[0], True if self._is_whole and not is_named_late else None)
         self._is_whole = rows.last_start == len(rows) - 1
         for row in unit[1:]:
-            rows.append(row, False if self._is_whole and not changes else None)
+            rows.append(row, False if self._is_whole and not is_named_late else None)
 
     def _with_step(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """The messages, the first of which begins with the mark of a step in which the turn ended so far."""
         rows = self.rows
-        for position in range(len(rows) - 1, rows.last_start - 1, -1):
-            if rows[position].message.role is Role.MODEL:
-                split = without_step(rows[position].message)
-                if split is not None and messages[0].role is Role.MODEL:
-                    rows.splice(position, position + 1, [rows[position]._replace(message=split[0])])
-                    return messages[0].replace(content=(split[1], *messages[0].content)), *messages[
-                        1:
-                    ]
-                break
-        return messages
+        if messages[0].role is not Role.MODEL or not len(rows):
+            return messages
+        position = len(rows) - 1
+        while position > rows.last_start and rows[position].message.role is not Role.MODEL:
+            position -= 1
+        split = without_step(rows[position].message)
+        if split is None or split[0].role is not Role.MODEL:
+            return messages
+        before, mark = split
+        rows.splice(position, position + 1, [rows[position]._replace(message=before)])
+        first = messages[0].replace(content=(mark, *messages[0].content))
+        return first, *messages[1:]
 
     def _turn_of(self, message: Message) -> str | None:
         """The turn that a response goes on with: the last one, where that is the model's and may grow."""
@@ -303,29 +288,26 @@ class Adding:
         if message.role is not Role.MODEL and not only_answers(message):
             return None
         first = rows[rows.last_start].message
-        if (
-            first.turn is not None and len(rows) > rows.last_start + 1
-        ):  # all of it was looked at when its second message came
-            grows = (
-                first.role is Role.MODEL
-                and not is_done([last.message, message])
-                and last.order > rows.sealed
-            )
+        if last.order <= rows.sealed:
+            return None
+        # All of a turn was looked at when its second message came: that keeps the cost of a long turn linear.
+        if first.turn is not None and len(rows) > rows.last_start + 1:
+            grows = first.role is Role.MODEL and not is_done([last.message, message])
             return first.turn if grows else None
         unit = rows.between(rows.last_start, len(rows))
         turn_messages = [row.message for row in unit]
-        if (
-            not is_model(turn_messages)
-            or is_done([*turn_messages, message])
-            or last.order <= rows.sealed
-            or _only_marks(turn_messages)
-        ):
+        if not is_model(turn_messages) or _only_marks(turn_messages):
             return None
-        if first.turn is not None:
-            return first.turn
+        if is_done([*turn_messages, message]):
+            return None
+        return first.turn if first.turn is not None else self._name_turn(unit)
+
+    def _name_turn(self, unit: Sequence[Row]) -> str | None:
+        """Names the last turn by its first message."""
+        rows, name = self.rows, unit[0].message.id
         changed = [
             Row(
-                row.message.replace(turn=first.id),
+                row.message.replace(turn=name),
                 row.order,
                 RESPONSE,
                 row.origins | RESPONSE,
@@ -334,7 +316,7 @@ class Adding:
             for row in unit
         ]
         rows.splice(rows.last_start, len(rows), changed)
-        return first.id
+        return name
 
 
 def _without_twins(messages: tuple[Message, ...]) -> Sequence[tuple[Message, ...]]:

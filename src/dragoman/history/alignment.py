@@ -22,39 +22,41 @@ _TABLE = 1024
 
 
 def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
-    """Positions of equal elements, in these and in those, both rising. Where equal elements repeat, the earlier ones are taken, but at the end the last; `None`
-    equals nothing."""
+    """Returns the positions of equal elements, in these and in those, both rising. Where equal elements repeat, the earlier ones are taken, but
+    at the end the last. `None` equals nothing."""
     pairs: list[Pair] = []
     todo = [(0, len(these), 0, len(those), 0)]
     while todo:
         a, a_end, b, b_end, depth = todo.pop()
-        while a < a_end and b < b_end and these[a] is not None and these[a] == those[b]:
+        while a < a_end and b < b_end and _is_equal(these[a], those[b]):
             pairs.append((a, b))
             a, b = a + 1, b + 1
-        while (
-            a < a_end
-            and b < b_end
-            and these[a_end - 1] is not None
-            and these[a_end - 1] == those[b_end - 1]
-        ):
+        while a < a_end and b < b_end and _is_equal(these[a_end - 1], those[b_end - 1]):
             a_end, b_end = a_end - 1, b_end - 1
             pairs.append((a_end, b_end))
         if a == a_end or b == b_end:
             continue
         anchors = _anchors(these[a:a_end], those[b:b_end], every=False) if depth < _DEEPEST else []
-        if not anchors and (a_end - a) * (b_end - b) <= _TABLE:
-            pairs += [(a + i, b + j) for i, j in _longest_common(these[a:a_end], those[b:b_end])]
-        elif not anchors:
-            pairs += [
-                (a + i, b + j) for i, j in _anchors(these[a:a_end], those[b:b_end], every=True)
-            ]
-        else:
-            anchors = [(a + i, b + j) for i, j in anchors]
-            pairs += anchors
-            starts = [(a, b), *((i + 1, j + 1) for i, j in anchors)]
-            ends = [*anchors, (a_end, b_end)]
-            todo += [(i, k, j, m, depth + 1) for (i, j), (k, m) in zip(starts, ends, strict=True)]
+        if not anchors:
+            # A table costs the product of both lengths, so it is for short ones; long ones without anchors are repetitive.
+            is_small = (a_end - a) * (b_end - b) <= _TABLE
+            find = _longest_common if is_small else _repeated
+            pairs += [(a + i, b + j) for i, j in find(these[a:a_end], those[b:b_end])]
+            continue
+        anchors = [(a + i, b + j) for i, j in anchors]
+        pairs += anchors
+        starts = [(a, b), *((i + 1, j + 1) for i, j in anchors)]
+        ends = [*anchors, (a_end, b_end)]
+        todo += [(i, k, j, m, depth + 1) for (i, j), (k, m) in zip(starts, ends, strict=True)]
     return sorted(pairs)
+
+
+def _is_equal(one: Key, other: Key) -> bool:
+    return one is not None and one == other
+
+
+def _repeated(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+    return _anchors(these, those, every=True)
 
 
 def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list[Pair]:

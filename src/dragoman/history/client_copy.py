@@ -285,24 +285,29 @@ def _find_start(
         ]
         if ends:
             return _Start(ends[-1] + 1, follows=True)
-    ids = {message.id for message in stored} - {None}
     spoken = [message for message in copy if message.role is not Role.SYSTEM]
     is_sure = request.regenerates or whole
-    if is_sure or not all(
-        message.role is Role.USER and not message.tool_results and message.id not in ids
-        for message in spoken
-    ):
+    if is_sure or not _only_asks(spoken, stored):
         return _Start(is_sure=is_sure)
+    # Nothing but questions came. They are all of the conversation's, and more; or only those behind its last answer.
     answers = [position for position, message in enumerate(stored) if _is_answer(message)]
     if not answers:
         return _Start()
     questions = [said_key(message) for message in stored if _asks(message)]
-    if (
-        1 < len(spoken) >= len(questions) > 0
-        and [said_key(message) for message in spoken[: len(questions)]] == questions
-    ):
-        return _Start(new=spoken[len(questions) :])
+    count = len(questions)
+    are_all = len(spoken) > 1 and 0 < count <= len(spoken)
+    if are_all and [said_key(message) for message in spoken[:count]] == questions:
+        return _Start(new=spoken[count:])
     return _Start(answers[-1] + 1)
+
+
+def _only_asks(messages: Sequence[Message], stored: Sequence[Message]) -> bool:
+    """Returns whether messages are questions alone, none of them with the id of a stored message."""
+    ids = {message.id for message in stored} - {None}
+    return all(
+        message.role is Role.USER and not message.tool_results and message.id not in ids
+        for message in messages
+    )
 
 
 # what became of it

@@ -91,7 +91,7 @@ class CopyMerge:
         self._extra: dict[int, list[int]] = {}  # message of the copy → places of what is not stored
         self._needed: dict[int, list[int]] = {}
         self._merges = False
-        self._units = _units(stored, floor)
+        self._units: dict[int, int] = {}
         self._spoken = [
             index for index, message in enumerate(copy) if message.role is not Role.SYSTEM
         ]
@@ -108,6 +108,7 @@ class CopyMerge:
     def messages(self, *, merges: bool) -> list[MergedMessage]:
         """Returns the merged conversation. `merges`: in the copy's format, two answers that stand beside each other are one."""
         self._merges = merges
+        self._units = _units(self._stored, self._floor)
         self._needed = self._find_needed()
         self._find_replaced()
         changed, added = self._find_changes()
@@ -338,11 +339,8 @@ class CopyMerge:
             for part_index, piece in enumerate(message.content):
                 for position, source in self._match.pieces.get((index, part_index), ()):
                     if position in contents:
-                        before = self._stored[position].content[source]
-                        is_changed = (index, part_index) in self._match.changed
-                        is_believed = is_changed and self._allowed.may_change(piece)
-                        taken = _with_id(piece, before) if is_believed else before
-                        contents[position].append((source, taken))
+                        part = self._believe((index, part_index), (position, source))
+                        contents[position].append((source, part))
                 if part_index in owned_parts:
                     pieces = foreign_content(message, (piece,), signatures=self._allowed.signatures)
                     contents[owners[-1]] += [(None, part) for part in pieces]
@@ -354,6 +352,13 @@ class CopyMerge:
                 about = {**before.own_metadata, **metadata[position]}
                 changed[position] = before.replace(content=content, metadata=about)
         return changed, added
+
+    def _believe(self, at: Place, source: Place) -> Content:
+        """Returns a stored piece, or what the client says of the call or result that it is, where the client may change that."""
+        piece = self._copy[at[0]].content[at[1]]
+        before = self._stored[source[0]].content[source[1]]
+        is_believed = at in self._match.changed and self._allowed.may_change(piece)
+        return _with_id(piece, before) if is_believed else before
 
     def _split_extra(self, index: int, owners: Sequence[int]) -> tuple[set[int], set[int]]:
         """Returns the places of what no stored message has: of what is a new message, and of what belongs to the last of the owners."""

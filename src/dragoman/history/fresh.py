@@ -100,15 +100,12 @@ def add_new(
     if last is not None and ToolCallPart in types and lacks_arguments(messages):
         return None
     times = [message.created_at for message in messages] if source == "memory" else []
-    is_early = (
-        bool(times)
-        and times[0] is not None
-        and last is not None
-        and microseconds(times[0]) < last.order
-    )
+    is_early = bool(times) and last is not None and _time(times[0], last.order) < last.order
     behind = None if is_early else last
-    first = None if behind is None else rows[rows.last_start].message
-    starts = _starts(first, None if behind is None else behind.message, messages, types)
+    if behind is None:
+        starts = _starts(None, None, messages, types)
+    else:
+        starts = _starts(rows[rows.last_start].message, behind.message, messages, types)
     keeps = any(times)  # turns stand where their times say, and not behind what came before
     heads = [time for time, begins in zip(times, starts, strict=True) if begins] if keeps else []
     if keeps and not all(heads):
@@ -217,5 +214,5 @@ def _stamp_all(
     return stamped_messages, orders
 
 
-def _time(time: datetime | None) -> int:
-    return _BEFORE_ALL if time is None else microseconds(time)
+def _time(time: datetime | None, default: int = _BEFORE_ALL) -> int:
+    return default if time is None else microseconds(time)

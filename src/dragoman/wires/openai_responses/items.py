@@ -218,16 +218,8 @@ class _Writer:
 
     def _write(self, piece: Content, index: int) -> None:
         """A piece of a message item's content."""
-        if (
-            isinstance(piece, DataPart)
-            and (call_id := OWN.form(piece.native).get("call")) is not None
-        ):
-            call = next(
-                (item for item in reversed(self._items) if holds_result(item, call_id)), None
-            )
-            if call is not None:
-                hold_result(call, piece)
-                return
+        if isinstance(piece, DataPart) and self._write_into_call(piece):
+            return
         begun = begun_item(piece.native)
         if not self._model:
             if self._open is None:
@@ -237,12 +229,10 @@ class _Writer:
             self._begin_message(begun, OWN.form(piece.native).get("content"))
         if self._open is not None:
             block = self._block(cast("Block", piece), index)
-            if "id" in self._open and block.get("type") == "output_text" and self._form != "string":
-                block |= (
-                    {}
-                    if "annotations" in OWN.form(piece.native)
-                    else {"annotations": block.get("annotations", [])}
-                )
+            is_answer = "id" in self._open and block.get("type") == "output_text"
+            # The API demands the field in a message that has its id, unless it came without.
+            if is_answer and self._form != "string" and "annotations" not in OWN.form(piece.native):
+                block.setdefault("annotations", [])
             self._open["content"].append(block)
         elif (text := self._text(piece, index)) is not None:
             listed = self._out.quirks.listed
@@ -251,6 +241,17 @@ class _Writer:
             self._items.append(
                 {**kind, **(self._apart or {}), "role": "assistant", "content": content}
             )
+
+    def _write_into_call(self, piece: DataPart) -> bool:
+        """Writes a file into the call of the provider's own tool that made it. `False`: it was made by none, or that is not sent."""
+        call_id = OWN.form(piece.native).get("call")
+        if call_id is None:
+            return False
+        for item in reversed(self._items):
+            if holds_result(item, call_id):
+                hold_result(item, piece)
+                return True
+        return False
 
     def _begin_message(self, begun: JsonMap | None, form: Any) -> None:
         """A message of the model's begins: an item as it came, where that can go back, else texts that are items each."""

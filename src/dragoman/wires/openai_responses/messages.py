@@ -214,21 +214,12 @@ def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
 
 def dump_conversation(out: Conversation, *, after: int = -1) -> Json:
     """A conversation → `{"instructions": …, "input": […]}`. `after`: position of the last message that the provider holds already."""
-    calling = ToolCallPart in kinds(out.messages)
-    for message, reason in zip(out.messages, out.unreadable, strict=True) if calling else ():
-        for piece in message.content:
-            if _is_ours_to_run(piece):
-                out.kinds[piece.id] = kind_of(piece) if reason is None else FUNCTION
-                (out.foreign.discard if reason is None else out.foreign.add)(piece.id)
+    if ToolCallPart in kinds(out.messages):
+        _note_calls(out)
     head = 0 if out.before else _head(out.messages)
     payload: Json = {}
     if head:
-        payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])
-        if head > 1 or len(out.messages[0].content) > 1:
-            for position in range(head):
-                out.lose(
-                    position, None, Lost.texts, "the instructions are one text; they are joined"
-                )
+        payload["instructions"] = _dump_instructions(out, head)
     items: list[Json] = []
     for position in range(max(head, after + 1), len(out.messages)):
         items += dump_items(out, position)
@@ -239,25 +230,46 @@ def dump_conversation(out: Conversation, *, after: int = -1) -> Json:
     return {**payload, "input": items}
 
 
+def _note_calls(out: Conversation) -> None:
+    """Notes what kind of item each call is. A call that the API cannot read as its own goes as a function's, and so does its result."""
+    for message, reason in zip(out.messages, out.unreadable, strict=True):
+        for call in filter(_is_ours_to_run, message.content):
+            if reason is None:
+                out.kinds[call.id] = kind_of(call)
+                out.foreign.discard(call.id)
+            else:
+                out.kinds[call.id] = FUNCTION
+                out.foreign.add(call.id)
+
+
+def _dump_instructions(out: Conversation, head: int) -> str:
+    messages = out.messages[:head]
+    if head > 1 or len(messages[0].content) > 1:
+        why = "the instructions are one text; they are joined"
+        for position in range(head):
+            out.lose(position, None, Lost.texts, why)
+    return "\n\n".join([message.text for message in messages])
+
+
 _CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
 def _head(messages: Sequence[Message]) -> int:
     """How many messages at the head are the instructions: plain text of the system's."""
-    for position, message in enumerate(messages):
-        plain = all(
-            isinstance(piece, TextPart) and not OWN.is_ours(piece.native)
-            for piece in message.content
-        )
-        if (
-            message.role is not Role.SYSTEM
-            or not message.content
-            or not plain
-            or OWN.is_ours(message.native)
-        ):
-            return position
-    return len(messages)
+    return next(
+        (position for position, message in enumerate(messages) if not _is_plain_system(message)),
+        len(messages),
+    )
+
+
+def _is_plain_system(message: Message) -> bool:
+    # What has fields of this API's own came as an item of the input, and goes back as one.
+    if message.role is not Role.SYSTEM or not message.content or OWN.is_ours(message.native):
+        return False
+    return all(
+        isinstance(piece, TextPart) and not OWN.is_ours(piece.native) for piece in message.content
+    )
 
 
 _PLAIN = {"user": Role.USER, "assistant": Role.MODEL}
