@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, serve
+from dragoman.model import fetch_files
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 
@@ -70,7 +71,9 @@ def test_every_bound_of_fetching_is_told_with_its_default() -> None:
         name.strip("`"): amounts(default)[0]
         for name, _, default in rows("files-by-url.md", "bound")
     }
-    defaults = {name: each.default for name, each in inspect.signature(fetched).parameters.items()}
+    defaults = {
+        name: each.default for name, each in inspect.signature(fetch_files).parameters.items()
+    }
     assert told == {name: defaults[name] for name in told}
     assert len(told) == 5
 

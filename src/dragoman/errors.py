@@ -295,32 +295,31 @@ _FAULT = "the server cannot answer this; if it happens again, ask who runs it"
 
 
 def public(error: BaseException) -> DragomanError:
-    """What a client of a server may read of an error: what is wrong with its own request, and when to try again. Keys, settings and what
-    an upstream says of them are ours: they become a `ProviderError` (5xx) in neutral words. Bodies, partial messages and results stay
-    here."""
-    neutral_type = next(
-        (neutral_type for neutral_type in _NEUTRAL if isinstance(error, neutral_type)), None
-    )
-    is_local = isinstance(error, ProviderError) and not any(
-        getattr(error, name) for name in _UPSTREAM
-    )
-    if not isinstance(error, DragomanError) or not (
-        is_local or neutral_type or isinstance(error, _REQUEST)
-    ):
+    """Returns what a client of a server may read of an error: what is wrong with its own request, and when to try again.
+
+    Keys, settings and what an upstream says of them are the server's: they become a `ProviderError` (5xx) in neutral words.
+    Bodies, partial messages and results are left out.
+    """
+    if not isinstance(error, DragomanError):
         return ProviderError(_FAULT)
-    if neutral_type and not is_local:
-        message, field = _NEUTRAL[neutral_type], None
+    neutral = next((words for kind, words in _NEUTRAL.items() if isinstance(error, kind)), None)
+    is_request = isinstance(error, _REQUEST)
+    has_upstream = any(getattr(error, name) for name in _UPSTREAM)
+    is_local = isinstance(error, ProviderError) and not has_upstream
+    if not (is_local or is_request or neutral):
+        return ProviderError(_FAULT)
+    if neutral and not is_local:
+        message, field = neutral, None
     else:
         message, field = _SECRET.sub("…", error.message), error.field
     # The addresses in a client's own request are its own.
-    if not (is_local and isinstance(error, _REQUEST)):
+    if not (is_local and is_request):
         message = _ADDRESS.sub("…", message)
-    # A subclass may be made in another way.
+    if field is not None and field not in message:
+        message = f"{field}: {message}"
+    # A subclass of a user's may take other arguments, so the nearest class of this module is made.
     error_type = next(base for base in type(error).__mro__ if base.__module__ == __name__)
-    public_error: DragomanError = error_type(
-        message if field is None or field in message else f"{field}: {message}"
-    ).at(field=field)
-    # When to try again is the client's business.
+    public_error: DragomanError = error_type(message).at(field=field)
     if isinstance(public_error, RateLimitError | OverloadedError):
         public_error.retry_after = getattr(error, "retry_after", None)
     return public_error

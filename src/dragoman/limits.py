@@ -64,27 +64,23 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def find_reached_limit(
     limits: Limits, spent: Spent, *, model_calls: int = 0, tool_calls: int = 0
 ) -> str | None:
-    """Says which limit leaves no room for so many more calls, as a sentence for the user; `None`: there is room.
+    """Returns a sentence for the user that names the limit which leaves no room for so many more calls; `None` if there is room.
 
-    Counts may be used up to their bound; tokens, dollars and seconds, which nobody knows beforehand, end the run at theirs.
+    Counts may be used up to their bound. Tokens, dollars and seconds, which nobody knows beforehand, end the run at theirs.
     """
-    if limits.model_calls is not None and spent.model_calls + model_calls > limits.model_calls:
-        name = "model_calls"
-    elif limits.tool_calls is not None and spent.tool_calls + tool_calls > limits.tool_calls:
-        name = "tool_calls"
-    elif limits.total_tokens is not None and spent.total_tokens >= limits.total_tokens:
-        name = "total_tokens"
-    elif limits.cost is not None and (spent.cost is None or spent.cost >= _dollars(limits.cost)):
-        name = "cost"
-    elif limits.seconds is not None and spent.seconds >= limits.seconds:
-        name = "seconds"
-    else:
-        return None
-    bound, what = getattr(limits, name), name.replace("_", " ")
-    if name == "cost" and spent.cost is None:
-        return f"what a model call cost is unknown, so that the limit of {bound} US dollars cannot be held; lift it with None"
-    what = "US dollars" if name == "cost" else what
-    return f"the limit of {bound} {what} is reached; raise it with Limits({name}=…), or lift it with None"
+    more = {"model_calls": model_calls, "tool_calls": tool_calls}
+    for name in limits.__struct_fields__:
+        bound, used = getattr(limits, name), getattr(spent, name)
+        if bound is None:
+            continue
+        if name == "cost" and used is None:
+            return f"what a model call cost is unknown, so that the limit of {bound} US dollars cannot be held; lift it with None"
+        limit = _dollars(bound) if name == "cost" else bound
+        is_reached = used + more[name] > limit if name in more else used >= limit
+        if is_reached:
+            unit = "US dollars" if name == "cost" else name.replace("_", " ")
+            return f"the limit of {bound} {unit} is reached; raise it with Limits({name}=…), or lift it with None"
+    return None
 
 
 def _dollars(value: object) -> Decimal:

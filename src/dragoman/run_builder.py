@@ -92,6 +92,9 @@ def build_run(
     _check_tool_choice(agent, run_options)
     new, run_options = opening(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
     output = output_of(output_type, run_options.get("output_schema"))
+    schema, validate, convert = None, None, str
+    if output is not None:
+        schema, validate, convert = output.schema, output.read, output.convert
     chat_model = agent.models.chat(model := run_options.get("model"))
     request = with_options(agent.request, run_options)
     tools = (*agent.tools, *tools_of(run_options.get("tools", ())))
@@ -103,7 +106,7 @@ def build_run(
         request=request,
         executor=agent.executor,
         accumulator=agent.accumulator or chat_model.provider.accumulator or MessageAccumulator,
-        validate=None if output is None else output.read,
+        validate=validate,
         new_id=agent.new_id,
         clock=agent.clock,
         deps=run_options.get("deps"),
@@ -126,7 +129,7 @@ def build_run(
         orchestrator = _make_orchestrator(make)
     else:
         orchestrator = choose_orchestrator(
-            *chat_model.providers_for(None if output is None else output.schema),
+            *chat_model.providers_for(schema),
             typed=output is not None,
             tools=bool(tools),
         )
@@ -138,9 +141,9 @@ def build_run(
         state,
         opening=first or (),
         begin=start.begin if first is None else None,
-        output_schema=None if output is None else output.schema,
+        output_schema=schema,
         limits=run_options.get("limits") or agent.limits,
-        convert=str if output is None else output.convert,
+        convert=convert,
         agent_name=agent.display_name,
         hooks=agent.hooks,
         conversation=conversation,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "walk.py"
-TRIES = 4
+TRIES = 8
 """A slow machine stores the events of a run in more pieces than a quick one."""
 
 

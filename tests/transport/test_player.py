@@ -41,7 +41,11 @@ def names(folder: Path) -> list[str]:
 
 
 async def fetch(transport: Transport, request: HttpRequest) -> bytes:
-    return b"".join(await pieces(await transport.send(request)))
+    response = await transport.send(request)
+    try:
+        return b"".join(await pieces(response))
+    finally:
+        await response.close()
 
 
 async def test_answers_in_order_and_keeps_the_requests():

@@ -38,6 +38,8 @@ from dragoman.message import (
 from dragoman.result import ChatResult, ModelCall
 
 __all__ = [
+    "WRITTEN_PARTS",
+    "text_of",
     "RETURN_RESULT",
     "OutputText",
     "Rewriting",
@@ -143,7 +145,8 @@ def metadata_of(messages: Iterable[Message]) -> dict[str, Any]:
 
 
 _Key = tuple[str, int]
-_WRITTEN = (TextPart, ThinkingPart, ToolCallPart)
+WRITTEN_PARTS = (TextPart, ThinkingPart, ToolCallPart)
+"""Parts whose deltas are text."""
 
 
 class OutputText:
@@ -159,7 +162,7 @@ class OutputText:
     def read_one(self, event: Event, shows: Callable[[PartStarted], bool]) -> str:
         """The output in the next event."""
         if isinstance(event, PartStarted):
-            if isinstance(event.part, _WRITTEN) and shows(event):
+            if isinstance(event.part, WRITTEN_PARTS) and shows(event):
                 self._texts[event.message_id, event.index] = ""
             return ""
         if not isinstance(event, PartDelta | PartFinished):
@@ -172,8 +175,8 @@ class OutputText:
             added = str(event.delta)
         else:
             added = (
-                _text_of(event.part).removeprefix(text)
-                if _text_of(event.part).startswith(text)
+                text_of(event.part).removeprefix(text)
+                if text_of(event.part).startswith(text)
                 else ""
             )
         self._texts[key] = text + added
@@ -315,7 +318,8 @@ class Rewriting:
         return [event] if start is None else [start, event]
 
 
-def _text_of(part: Content) -> str:
+def text_of(part: Content) -> str:
+    """Returns what the deltas of a part say together: its text, or the arguments of a call."""
     if isinstance(part, TextPart | ThinkingPart):
         return part.text
     if isinstance(part, ToolCallPart):
@@ -325,7 +329,7 @@ def _text_of(part: Content) -> str:
 
 def _with_text(part: Content, text: str) -> Content:
     """A part with another text; a signature over the old one is left out."""
-    if text == _text_of(part):
+    if text == text_of(part):
         return part
     if isinstance(part, TextPart | ThinkingPart):
         return type(part)(text)

@@ -19,16 +19,13 @@ from dragoman.event import (
     StateSnapshot,
     StepStarted,
 )
-from dragoman.fold import arguments_text
-from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.orchestration.iteration import provider_metadata
+from dragoman.message import Role, TextPart, ThinkingPart, ToolResultPart
+from dragoman.orchestration.iteration import WRITTEN_PARTS, provider_metadata, text_of
 from dragoman.result import ChatResult
 
 __all__ = ["ShownOutput", "is_text"]
 
 
-_WRITTEN = (TextPart, ThinkingPart, ToolCallPart)
-"""Parts whose deltas are text."""
 _GIVEN = -1
 """Index under which output stands that was given without events: no part has it."""
 
@@ -221,17 +218,33 @@ class ShownOutput:
                 self._messages.clear()
         elif isinstance(event, PartStarted) and isinstance(event.part, ToolResultPart):
             self._after_tools = self._after_tools or event.part.run_by != "provider"
-        elif (
-            message := self._latest.get(getattr(event, "message_id", ""))
-        ) is None or message.given:
-            if getattr(event, "run_id", None) is not None:
-                pass
-            elif isinstance(event, Custom):
-                pieces.append(ChatResult("", custom={event.name: event.value}, id=self.message_id))
-            elif isinstance(event, (StateSnapshot, StateDelta)):
-                pieces.append(ChatResult("", state=self._state(), id=self.message_id))
-        elif isinstance(event, PartStarted):
-            if isinstance(event.part, _WRITTEN) and is_output(event):
+        else:
+            message = self._latest.get(getattr(event, "message_id", ""))
+            # What is shown of a message whose output was given as it is, its events do not change.
+            if message is None or message.given:
+                self._take_other(event, pieces)
+            else:
+                self._take_part(message, event, is_output, pieces)
+
+    def _take_other(self, event: Event, pieces: list[ChatResult[str]]) -> None:
+        """An event that is of no message: what tools emitted, and the state. Of runs in tools nothing is shown."""
+        if getattr(event, "run_id", None) is not None:
+            return
+        if isinstance(event, Custom):
+            pieces.append(ChatResult("", custom={event.name: event.value}, id=self.message_id))
+        elif isinstance(event, (StateSnapshot, StateDelta)):
+            pieces.append(ChatResult("", state=self._state(), id=self.message_id))
+
+    def _take_part(
+        self,
+        message: _Message,
+        event: Event,
+        is_output: Callable[[PartStarted], bool],
+        pieces: list[ChatResult[str]],
+    ) -> None:
+        """The beginning or the end of a part of a model's message, or that the message is retracted."""
+        if isinstance(event, PartStarted):
+            if isinstance(event.part, WRITTEN_PARTS) and is_output(event):
                 message.parts[event.index] = []
             elif isinstance(event.part, ThinkingPart):
                 message.thinking.add(event.index)
@@ -262,7 +275,7 @@ class ShownOutput:
         texts = message.parts.get(event.index)
         if texts is None:
             return
-        text, so_far = _text_of(event.part), "".join(texts)
+        text, so_far = text_of(event.part), "".join(texts)
         if text == so_far:
             return
         last = self._messages[-1] is message and next(reversed(message.parts)) == event.index
@@ -277,11 +290,3 @@ class ShownOutput:
         """From here to the end of these events what is shown is the difference."""
         if self._before is None:
             self._before = self.text()
-
-
-def _text_of(part: Content) -> str:
-    if isinstance(part, (TextPart, ThinkingPart)):
-        return part.text
-    if isinstance(part, ToolCallPart):
-        return arguments_text(part) if part.state == "complete" else part.raw or ""
-    return ""

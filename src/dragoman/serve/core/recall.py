@@ -41,11 +41,11 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     """
     request = links.request
     system = [*takewhile(_is_system, request.messages)]
-    sent = request.messages[len(system) :]
+    copy = request.messages[len(system) :]
     resource, name = resource_of(call), thread_name(call, links.conversation)
     thread = None if name is None else thread_id(resource, name)
     whole = Turn(
-        tuple(sent),
+        tuple(copy),
         thread_id=thread,
         is_named=thread is not None,
         request=request,
@@ -54,26 +54,26 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     if links.after is not None:
         chain = await _load_chain(call, links.after)
         named = whole.replace(thread_id=thread or chain[-1].thread_id)
-        return _append(named, _lasting_system(call, system, chain), chain, sent)
+        return _append(named, _lasting_system(call, system, chain), chain, copy)
     if links.conversation is not None:
         chain = await _latest_chain(call, f"thread:{thread}")
-        return _append(whole, _lasting_system(call, system, chain), chain, sent)
+        return _append(whole, _lasting_system(call, system, chain), chain, copy)
     whole = whole.replace(sent=request)
     if not (remembers or links.background or (links.stored and call.gives_answers)):
         return whole.replace(keeps=False)
     scope = scope_of(resource, thread)
-    keys = latest_keys(sent, scope)
+    keys = latest_keys(copy, scope)
     limits = call.service.limits
     chain = (
         await find_conversation(call.service.answers, call.caller.id, keys, limits) if keys else []
     )
     if not chain:
         return whole
-    forgotten = _find_forgotten(chain, sent, scope) if chain[-1].key == keys[0] else None
+    forgotten = _find_forgotten(chain, copy, scope) if chain[-1].key == keys[0] else None
     if forgotten is None:
         turn = _merge_copy(call, whole, system, chain, edits=edits)
     else:  # the copy is word for word what the client was given
-        turn = _append_after(whole, [*system, *forgotten], chain, sent)
+        turn = _append_after(whole, [*system, *forgotten], chain, copy)
     if thread is not None:
         turn = turn.replace(thread_id=thread, is_named=True)
     return turn.replace(stored=_messages_of(chain))
@@ -126,26 +126,26 @@ def _lasting_system(
 
 
 def _find_forgotten(
-    chain: Sequence[Answered], sent: Sequence[Message], scope: str
+    chain: Sequence[Answered], copy: Sequence[Message], scope: str
 ) -> Sequence[Message] | None:
     """Returns what the client has before the first answer that is still kept; None if that cannot be
     found out."""
     if chain[0].parent is None:
         return ()
     shown = [message for answered in chain for message in answered.shown if message.parts]
-    spoken = [message for message in without_system(sent[: _answered_end(sent)]) if message.parts]
+    spoken = [message for message in without_system(copy[: _answered_end(copy)]) if message.parts]
     forgotten = spoken[: -len(shown)] if shown else spoken
     is_same = conversation_key([*forgotten, *shown], scope) == chain[-1].key
     return forgotten if is_same else None
 
 
 def _append_after(
-    turn: Turn, head: Sequence[Message], chain: Sequence[Answered], sent: Sequence[Message]
+    turn: Turn, head: Sequence[Message], chain: Sequence[Answered], copy: Sequence[Message]
 ) -> Turn:
     """Returns the turn of what follows the client's copy. `head`: what is not kept of it."""
     last = chain[-1]
-    ids = dict(zip(_call_ids(sent), _call_ids(last.visible or last.output), strict=False))
-    new = rename_results(sent[_answered_end(sent) :], ids)
+    ids = dict(zip(_call_ids(copy), _call_ids(last.visible or last.output), strict=False))
+    new = rename_results(copy[_answered_end(copy) :], ids)
     continued = turn.replace(thread_id=last.thread_id, is_named=False)
     return _append(continued, head, chain, new).replace(shown=turn.shown, sent=turn.sent)
 

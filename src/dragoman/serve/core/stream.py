@@ -126,21 +126,22 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     timer.ask()
     events = backend.answer(call, turn, record)
-    kept: Record | None = record
+    recorded: Record | None = record
     if links.background or backend.detaches:
         await begin_in_background(call, events, record, turn.thread_id, strict=links.background)
         if links.background and not request.stream:
             await call.api.respond_in_progress(call, envelope)
             return
-        events, kept = call.service.runs.pages(call.id, paces=True), None  # the run keeps it
+        events = call.service.runs.pages(call.id, paces=True)
+        recorded = None  # the run keeps it
     if "timing" in envelope:  # the wire tells how long it took
         envelope["timing"] = timer
         events = _observe(events, timer)
     async with aclosing(events):
         if request.stream:
-            await _stream_answer(call, envelope, events, kept)
+            await _stream_answer(call, envelope, events, recorded)
         else:
-            await _respond_whole(call, envelope, events, kept)
+            await _respond_whole(call, envelope, events, recorded)
 
 
 async def stream(
@@ -173,24 +174,24 @@ async def stream(
         ping,
         lambda error: encoder.feed(RunError(error)) + encoder.close(),
     )
-    held = b""
+    ending = b""
     async for page in pages:
         shown = take(page)
         last = shown[-1] if keep is not None else None
         failure = last if isinstance(last, RunError) else None
         data = b"".join([encoder.feed(event) for event in (shown[:-1] if failure else shown)])
         if failure is not None:
-            if not (connection.started or held or data):
+            if not (connection.started or ending or data):
                 raise failure.error
             data += encoder.feed(RunError(public(failure.error), failure.run_id))
-        if held or isinstance(last, _ENDS):
-            held += data
+        if ending or isinstance(last, _ENDS):
+            ending += data
         elif data:
             await connection.write(data)
-    held += encoder.close()
+    ending += encoder.close()
     if keep is not None:
         await keep()
-    await connection.end(held)
+    await connection.end(ending)
 
 
 async def _observe(

@@ -192,26 +192,26 @@ def _without_memory(call: Call, turn: Turn, request: ModelRequest, thread: str |
 def _in_thread(
     call: Call,
     turn: Turn,
-    sent: Sequence[Message],
+    copy: Sequence[Message],
     stored: Sequence[Message],
     pending: Sequence[Interrupt],
 ) -> Turn:
     """Returns the turn of a thread that the memory holds. It wins over the client's copy: only
     messages after the client's last model message are new."""
-    end = since_model(sent)
-    new = without_system(sent[end:])
+    end = since_model(copy)
+    new = without_system(copy[end:])
     if turn.parent is None and end:
-        new = rename_results(new, _stored_ids(sent[end - 1], stored, pending))
+        new = rename_results(new, _stored_ids(copy[end - 1], stored, pending))
     new, resumes = resumes_in(new, waiting_in(pending), call.api)
     check_results(stored, new, resumes, trusted=True)
-    system = [message for message in sent if message.role is Role.SYSTEM]
+    system = [message for message in copy if message.role is Role.SYSTEM]
     return turn.replace(
         before=tuple(system), new=tuple(new), resumes=tuple(resumes), is_trusted=False
     )
 
 
 def _stored_ids(
-    sent: Message, stored: Sequence[Message], pending: Sequence[Interrupt]
+    answer: Message, stored: Sequence[Message], pending: Sequence[Interrupt]
 ) -> dict[str, str]:
     """Returns the ids by which the thread has the client's last calls: clients of some formats make
     ids of their own."""
@@ -220,12 +220,12 @@ def _stored_ids(
     if end:
         calls = [call.id for call in stored[end - 1].tool_calls if call.run_by == "client"]
     stored_ids = [*calls, *waiting_in(pending)]
-    return dict(zip([call.id for call in sent.tool_calls], stored_ids, strict=False))
+    return dict(zip([call.id for call in answer.tool_calls], stored_ids, strict=False))
 
 
 def rename_results(messages: Sequence[Message], ids: Mapping[str, str]) -> list[Message]:
     """Returns messages whose results answer the calls by the ids that are kept."""
-    if all(kept == sent for sent, kept in ids.items()):
+    if all(client_id == stored_id for client_id, stored_id in ids.items()):
         return list(messages)
     renamed: list[Message] = []
     for message in messages:
