@@ -97,7 +97,7 @@ NAMED_ONLY = {
         "limits.Limits", "limits.Spent", "mcp.options.OAuth", "mcp.options.Options", "message.Usage",
     "memory.store.Batch", "memory.store.MessageQuery", "memory.store.ThreadChange", "memory.store.ThreadQuery", "memory.thread.Branch",
         "memory.thread.Page", "memory.thread.StoredMessage", "memory.thread.Thread",
-    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "serve.core.policy.AgentPolicy", "serve.store.answers.TaskQuery", "serve.http.limits.ServerLimits", "serve.store.records.Answered", "sql.dialects.Dialect",
+    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "serve.core.policy.AgentPolicy", "serve.store.answers.TaskQuery", "serve.http.limits.ServerLimits", "serve.store.records.Answered", "serve.core.call.Call", "sql.engine.SqlDialect",
     "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
     "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.items.Conversation", "wires.openai_responses.tools.Kind",

@@ -42,9 +42,9 @@ CONVERSATIONS = ConversationFormat(
 )
 
 
-def read(given: Received) -> ModelRequest:
+def read(body: Mapping[str, Any], received: Received) -> ModelRequest:
     return ModelRequest(
-        "", tuple(CONVERSATIONS.load(given.body["texts"], given.origin, given.problems))
+        "", tuple(CONVERSATIONS.load(body["texts"], received.origin, received.problems))
     )
 
 

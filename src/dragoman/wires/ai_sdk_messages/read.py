@@ -7,6 +7,7 @@ messages of a turn by `turn_of` and add them to the conversation by `add_turn`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
@@ -46,20 +47,22 @@ _ROLES: Mapping[str, Role] = {"system": Role.SYSTEM, "user": Role.USER, "assista
 _READ = frozenset(["id", "role", "parts", "metadata"])
 
 
-class Loading(msgspec.Struct):
+@dataclass(slots=True)
+class Loading:
     """A conversation as it is read."""
 
     origin: Origin | None
     """Of the model's messages where they name none."""
     taken: Collection[str] = ()
     """Ids of all its messages."""
-    messages: list[Message] = []
+    messages: list[Message] = field(default_factory=list[Message])
     """Those that were read."""
-    arguments: dict[tuple[str, str], Part] = {}
+    arguments: dict[tuple[str, str], Part] = field(default_factory=dict[tuple[str, str], Part])
     """Id and tool of each call so far → its arguments, for rows that leave them out with the result."""
 
 
-class Head(msgspec.Struct):
+@dataclass(slots=True)
+class Head:
     """What a message says beside its parts."""
 
     dialect: UIDialect
@@ -70,7 +73,7 @@ class Head(msgspec.Struct):
     """What is noted of the form of the others."""
     id: str | None = None
     """Its id."""
-    metadata: Fields = {}
+    metadata: Fields = field(default_factory=dict[str, Any])
     """The application's."""
     extras: Any = None
     """What is under our key; `None`: nothing."""
