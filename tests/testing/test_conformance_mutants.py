@@ -742,7 +742,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     async def embed(self: Any, texts: Any, purpose: Any, **_: Any) -> Any:
         return await self._send(EmbeddingsRequest(self.name, tuple(texts), purpose))
 
-    monkeypatch.setattr(embeddings_model, "_checked", lambda result, _: result)
+    monkeypatch.setattr(embeddings_model, "_check", lambda result, _: result)
     monkeypatch.setattr(embeddings_model.EmbeddingsModel, "_embed", embed)
 
 
