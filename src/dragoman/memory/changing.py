@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from dragoman.errors import HistoryError, ThreadNotFoundError
+from dragoman.memory.settings import check_metadata, check_optional_id, check_title
 from dragoman.memory.store import Batch, ThreadChange, ThreadQuery
 from dragoman.memory.thread import Thread
 from dragoman.message import Message
@@ -121,16 +122,24 @@ def describe_clone(
     thread: Thread,
     messages: Sequence[Message],
     time: datetime,
-    *,
     title: str | None,
     resource_id: str | None,
-    metadata: dict[str, Any],
+    metadata: Mapping[str, Any] | None,
 ) -> ThreadChange:
-    """Returns what a copy of a thread with these messages says of itself. `title`, `resource_id`, `metadata`: go before the thread's own."""
+    """Returns what a copy of a thread with these messages says of itself. `title`, `resource_id`, `metadata`: go before the thread's own.
+
+    Raises:
+        HistoryError: one of them cannot be stored.
+    """
+    title = check_title(title)
+    resource_id = check_optional_id("new_resource_id", resource_id)
+    fields = check_metadata("metadata", metadata or {})
+    if title is None:
+        title = f"Clone of {thread.title}" if thread.title else ""
     last = messages[-1].id if messages else None
     clone = {"sourceThreadId": thread.id, "clonedAt": time.isoformat(), "lastMessageId": last}
     return ThreadChange(
-        title=(f"Clone of {thread.title}" if thread.title else "") if title is None else title,
+        title=title,
         resource_id=thread.resource_id if resource_id is None else resource_id,
-        metadata={**thread.metadata, **metadata, "clone": clone},
+        metadata={**thread.metadata, **fields, "clone": clone},
     )

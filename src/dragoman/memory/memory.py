@@ -14,7 +14,9 @@ from dragoman.memory.changing import check_owner, clone_messages, describe_clone
 from dragoman.memory.memory_store import open_store
 from dragoman.memory.settings import (
     check_id,
+    check_ids,
     check_metadata,
+    check_optional_id,
     check_page,
     check_title,
     window,
@@ -62,14 +64,16 @@ class Memory:
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`store`: `memory:`, `sqlite:///PATH`, `postgresql://USER:PASSWORD@HOST/DATABASE`, or a `Store` of your own; nothing is opened before
-        the first use.
+        """Opens nothing before the first use.
 
-        An agent is given the newest `last_messages` of a thread: 10 where there is no budget of `tokens`; `False` or 0: none. They begin
-        with something that the user said, the same for several turns, so that they may be fewer (seldom less than half), and more where the last exchange alone is longer.
-        `tokens` bounds the conversation by about so many tokens, as dragoman estimates them: once there are more, the oldest
-        exchanges of the thread are left out until `remove_tokens` (a quarter of `tokens`, where it is not given) are free, and stay left out. They are not deleted.
-        `read_only`: nothing is written.
+        Args:
+            store: `memory:`, `sqlite:///PATH`, `postgresql://USER:PASSWORD@HOST/DATABASE`, or your own `Store`.
+            last_messages: how many of a thread's newest messages an agent is given; `False` or 0: none. Default 10, unless `tokens`
+                is given. The window begins with a user message and keeps its start for several turns, so it may hold fewer.
+            tokens: about how many tokens of the conversation an agent is given. Beyond it the oldest exchanges are left out.
+            remove_tokens: how many tokens are then free again; default a quarter of `tokens`. Nothing is deleted.
+            read_only: whether nothing is written.
+            id_factory: makes ids of threads and messages. `clock`: gives their times.
 
         Raises:
             SettingsError: the store's URL, or a number, is none; a package is missing.
@@ -111,11 +115,9 @@ class Memory:
     async def thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
         """Returns a thread by its id; `None`: there is none, or it is not this resource's."""
         threads = await self.store.threads(ThreadQuery(ids=(check_id("thread_id", thread_id),)))
-        return (
-            threads[0]
-            if threads and is_owned(threads[0], _optional_id("resource_id", resource_id))
-            else None
-        )
+        if not threads or not is_owned(threads[0], check_optional_id("resource_id", resource_id)):
+            return None
+        return threads[0]
 
     async def threads(
         self,
@@ -139,7 +141,7 @@ class Memory:
                     f"metadata[{name!r}]: threads are found by texts, numbers, booleans and None alone"
                 )
         query = ThreadQuery(
-            resource_id=_optional_id("resource_id", resource_id),
+            resource_id=check_optional_id("resource_id", resource_id),
             metadata=fields,
             newest_first=newest_first,
             offset=page * (per_page or 0),
@@ -209,7 +211,7 @@ class Memory:
         thread = await self.thread(thread_id, resource_id=resource_id)
         if thread is None:
             raise ThreadNotFoundError(f"Source thread with id {thread_id} not found")
-        wanted = None if ids is None else tuple(_ids(ids))
+        wanted = None if ids is None else tuple(check_ids(ids))
         query = MessageQuery(
             thread_id=thread_id, branch=thread.branch, ids=wanted, since=since, until=until
         )
@@ -219,22 +221,10 @@ class Memory:
         copied = [stored.message for stored in await self.store.messages(query)]
         messages = copied if last_messages is None else copied[::-1]
         time = self._clock()
-        change = describe_clone(
-            thread,
-            messages,
-            time,
-            title=check_title(title),
-            resource_id=_optional_id("new_resource_id", new_resource_id),
-            metadata=check_metadata("metadata", metadata or {}),
-        )
+        change = describe_clone(thread, messages, time, title, new_resource_id, metadata)
         new = check_id("new_id", new_id) if new_id is not None else self._new_id()
-        batch = Batch(
-            thread_id=new,
-            messages=clone_messages(messages, self._new_id),
-            at=time,
-            make="new",
-            change=change,
-        )
+        copies = clone_messages(messages, self._new_id)
+        batch = Batch(thread_id=new, messages=copies, at=time, make="new", change=change)
         return await self.store.save(batch)
 
     # branches
@@ -299,7 +289,7 @@ class Memory:
             thread_id=check_id("thread_id", thread_id),
             messages=tuple(by_id.values()),
             at=time,
-            change=ThreadChange(resource_id=_optional_id("resource_id", resource_id)),
+            change=ThreadChange(resource_id=check_optional_id("resource_id", resource_id)),
             after=after and check_id("after", after),
         )
         await self.store.save(batch)
@@ -380,8 +370,8 @@ class Memory:
         expect("text", text, str)
         check_page(page, per_page)
         query = MessageQuery(
-            thread_id=_optional_id("thread_id", thread_id),
-            resource_id=_optional_id("resource_id", resource_id),
+            thread_id=check_optional_id("thread_id", thread_id),
+            resource_id=check_optional_id("resource_id", resource_id),
             text=text,
             since=since,
             until=until,
@@ -417,7 +407,7 @@ class Memory:
     ) -> int:
         """Deletes messages of a thread, in all its branches → how many; none where there is no such thread of this resource."""
         self._check_writable()
-        wanted = _ids(ids)
+        wanted = check_ids(ids)
         if not await self._is_reachable(thread_id, resource_id):
             return 0
         return await self.store.delete_messages(
@@ -497,7 +487,7 @@ class Memory:
         self._check_writable()
         change = ThreadChange(
             title=check_title(title),
-            resource_id=_optional_id("resource_id", resource_id),
+            resource_id=check_optional_id("resource_id", resource_id),
             metadata=None if metadata is None else check_metadata("metadata", metadata),
         )
         thread_id = check_id("thread_id", thread_id)
@@ -507,14 +497,4 @@ class Memory:
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise SettingsError(
-                "this memory is read-only: make another one of the same store to write"
-            )
-
-
-def _ids(ids: Iterable[str]) -> list[str]:
-    return [check_id("an id in ids", message_id) for message_id in expect_each("ids", ids, str)]
-
-
-def _optional_id(name: str, value: str | None) -> str | None:
-    return None if value is None else check_id(name, value)
+            raise SettingsError("this memory is read-only; make another one of its store to write")

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from dragoman.arguments import wrong
+from dragoman.arguments import expect_each, wrong
 from dragoman.errors import HistoryError, SettingsError
 
-__all__ = ["Window", "check_id", "check_metadata", "check_page", "check_title", "window"]
+__all__ = [
+    "Window",
+    "check_id",
+    "check_ids",
+    "check_metadata",
+    "check_optional_id",
+    "check_page",
+    "check_title",
+    "window",
+]
 
 _LAST = 10
 """Messages that an agent is given where nothing else is wanted."""
@@ -97,6 +106,16 @@ def check_page(page: Any, per_page: Any) -> None:
         )
     if per_page is None and page:
         raise HistoryError("per_page=None is all messages: there is page 0 only")
+
+
+def check_ids(ids: Iterable[str]) -> list[str]:
+    """Returns ids of messages that every store takes. Raises as `check_id` does."""
+    return [check_id("an id in ids", message_id) for message_id in expect_each("ids", ids, str)]
+
+
+def check_optional_id(name: str, value: str | None) -> str | None:
+    """Returns an id that every store takes, or `None`. Raises as `check_id` does."""
+    return None if value is None else check_id(name, value)
 
 
 def check_title(value: Any) -> str | None:

@@ -11,11 +11,11 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.content import Content, ToolCallPart
+from dragoman.content import Content, ToolCallPart, ToolResultPart
 from dragoman.fold import parse_call
 from dragoman.formats.langchain.envelope import OWN
 
-__all__ = ["dump_calls", "dump_function_call", "load_calls", "load_function_call"]
+__all__ = ["dump_calls", "dump_function_call", "load_calls", "load_function_call", "name_results"]
 
 _CUT = "the arguments were cut off"
 """Error of a call whose arguments' text ended inside them."""
@@ -124,3 +124,16 @@ def _cut(chunks: Any) -> dict[str, str]:
             except ValueError:
                 texts[id_] = raw
     return texts
+
+
+def name_results(content: Sequence[Content]) -> tuple[Content, ...]:
+    """Returns the content, in which results of tools that the provider ran have the names of their calls; their blocks have none."""
+    names = {piece.id: piece.name for piece in content if isinstance(piece, ToolCallPart)}
+    return tuple(
+        [
+            msgspec.structs.replace(piece, name=names[piece.id])
+            if isinstance(piece, ToolResultPart) and not piece.name and piece.id in names
+            else piece
+            for piece in content
+        ]
+    )

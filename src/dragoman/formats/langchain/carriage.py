@@ -32,7 +32,9 @@ __all__ = [
     "load_extra",
     "load_response",
     "load_usage",
+    "pop_extra",
     "provider",
+    "set_kwargs",
 ]
 
 OURS = "dragoman"
@@ -334,3 +336,20 @@ def _digest(value: Message | ToolResultPart) -> str:
         else (value.id, value.result, value.is_error)
     )
     return blake2b(repr(substance).encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def pop_extra(extra_fields: dict[str, Any]) -> Extra | None:
+    """Takes what is under our key out of the fields of a message. Returns `None` if nothing is, or if it cannot be read."""
+    extra = if_object(extra_fields.get("additional_kwargs"))
+    extra_read = load_extra(extra.get(OURS)) if OURS in extra else None
+    if extra_read is not None:
+        set_kwargs(extra_fields, rest(extra, OURS))
+    return extra_read
+
+
+def set_kwargs(extra_fields: dict[str, Any], extra: dict[str, Any]) -> None:
+    """Sets `additional_kwargs` of a message's fields; an empty one is left out."""
+    if extra:
+        extra_fields["additional_kwargs"] = extra
+    elif isinstance(extra_fields.get("additional_kwargs"), dict):
+        del extra_fields["additional_kwargs"]

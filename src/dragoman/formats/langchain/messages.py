@@ -7,7 +7,7 @@ message whose fields are not the usual ones is written once while it is read, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, cast
 
 import msgspec
@@ -31,6 +31,7 @@ from dragoman.formats.langchain.calls import (
     dump_function_call,
     load_calls,
     load_function_call,
+    name_results,
 )
 from dragoman.formats.langchain.carriage import (
     OURS,
@@ -43,10 +44,11 @@ from dragoman.formats.langchain.carriage import (
     foreign,
     is_usual,
     is_usual_result,
-    load_extra,
     load_response,
     load_usage,
+    pop_extra,
     provider,
+    set_kwargs,
 )
 from dragoman.formats.langchain.content import dump_content, in_content, load_content
 from dragoman.formats.langchain.envelope import (
@@ -346,7 +348,7 @@ class _Reader:
             name, form["name"] = self._names.get(id_, ""), "absent"
         if is_error := extra_fields.get("status") == "error":
             del extra_fields["status"]
-        extra = _pop_extra(extra_fields)
+        extra = pop_extra(extra_fields)
         content = opened_message.data.get("content", "")
         result: Any = content
         if isinstance(content, list):
@@ -434,7 +436,7 @@ def _load(opened_message: Opened, where: str, origin: Origin | None) -> Message:
     form, extra_fields = _own(opened_message)
     id_ = extra_fields.pop("id") if if_text(extra_fields.get("id")) else None
     role = ROLES.get(type_) or _CHAT_ROLES.get(if_text(extra_fields.get("role")).lower(), Role.USER)
-    extra = _pop_extra(extra_fields)
+    extra = pop_extra(extra_fields)
     about: dict[str, Any] = {} if extra is None else msgspec.structs.asdict(extra)
     foreign = about.pop("native", {})
     about = rest(about, "id", "denied")
@@ -458,7 +460,7 @@ def _load(opened_message: Opened, where: str, origin: Origin | None) -> Message:
         elif "response_metadata" not in extra_fields:
             usual = False
     native = {**foreign, **(OWN.note(extra_fields, form) or {})} or None
-    message = Message(role, _name_results(content), id_, native=native, **about)
+    message = Message(role, name_results(content), id_, native=native, **about)
     if usual:
         return message
     again, entry = dump_message(message, [], None), _entry(opened_message, form)
@@ -466,19 +468,6 @@ def _load(opened_message: Opened, where: str, origin: Origin | None) -> Message:
         return message
     return message.replace(
         native=exactly(message, native, again[0] if again else {}, opened_message.data)
-    )
-
-
-def _name_results(content: Sequence[Content]) -> tuple[Content, ...]:
-    """Returns the content, in which results of tools that the provider ran have the names of their calls; their blocks have none."""
-    names = {piece.id: piece.name for piece in content if isinstance(piece, ToolCallPart)}
-    return tuple(
-        [
-            msgspec.structs.replace(piece, name=names[piece.id])
-            if isinstance(piece, ToolResultPart) and not piece.name and piece.id in names
-            else piece
-            for piece in content
-        ]
     )
 
 
@@ -496,23 +485,8 @@ def _load_kwargs(extra_fields: dict[str, Any], content: list[Content], where: st
     if (call := load_function_call(extra.get("function_call"), where)) is not None:
         content = [*content, call]
         extra = rest(extra, "function_call")
-    _set_kwargs(extra_fields, extra)
+    set_kwargs(extra_fields, extra)
     return content
-
-
-def _pop_extra(extra_fields: dict[str, Any]) -> Extra | None:
-    extra = if_object(extra_fields.get("additional_kwargs"))
-    extra_read = load_extra(extra.get(OURS)) if OURS in extra else None
-    if extra_read is not None:
-        _set_kwargs(extra_fields, rest(extra, OURS))
-    return extra_read
-
-
-def _set_kwargs(extra_fields: dict[str, Any], extra: dict[str, Any]) -> None:
-    if extra:
-        extra_fields["additional_kwargs"] = extra
-    elif isinstance(extra_fields.get("additional_kwargs"), dict):
-        del extra_fields["additional_kwargs"]
 
 
 def _is_result(part: Content) -> bool:

@@ -62,7 +62,7 @@ from dragoman.message import (
 )
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_content, dump_data
-from dragoman.wires.a2a.encode_objects import WORKING, TaskObjects
+from dragoman.wires.a2a.encode_objects import WORKING, ArtifactIds, TaskObjects
 from dragoman.wires.a2a.interrupts import dump_pending, waiting_state
 from dragoman.wires.a2a.messages import dump_message
 from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION, OWN, PATCH_TYPE, text_of, with_events
@@ -131,7 +131,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._messages: dict[str, MessageStarted] = {}
         self._artifacts: dict[str, list[str]] = {}
         """Id of a message → ids of the artifacts that show it."""
-        self._artifact_ids = _ArtifactIds()
+        self._artifact_ids = ArtifactIds()
         self._held: tuple[Key, ArtifactPart, str] | None = None
         """The delta of text that is not written yet, and the part that it is of."""
         self._is_begun = self._is_run = self._has_state = False
@@ -399,24 +399,6 @@ class Encoder(RunEncoder[ArtifactPart]):
         StateDelta: _state_delta,
         Custom: _custom,
     }
-
-
-class _ArtifactIds:
-    """Gives each artifact of a task an id of its own, in linear time however often one name comes."""
-
-    def __init__(self) -> None:
-        self._taken = {"", "state", "result"}
-        self._repeats: dict[str, int] = {}
-
-    def take(self, name: str) -> str:
-        """Returns the name, or `name:1`, `name:2` … if it is taken."""
-        id_, number = name, self._repeats.get(name, 0)
-        while id_ in self._taken:
-            number += 1
-            id_ = f"{name}:{number}"
-        self._repeats[name] = number
-        self._taken.add(id_)
-        return id_
 
 
 def _dump_end(event: PartFinished, part: ArtifactPart) -> str:

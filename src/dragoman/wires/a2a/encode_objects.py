@@ -12,7 +12,7 @@ from typing import Any
 from dragoman.codec.json_values import Json, JsonMap
 from dragoman.wires.a2a.quirks import EXTENSION
 
-__all__ = ["WORKING", "TaskObjects"]
+__all__ = ["WORKING", "ArtifactIds", "TaskObjects"]
 
 WORKING = "TASK_STATE_WORKING"
 
@@ -84,3 +84,21 @@ class TaskObjects:
         self._messages += 1
         message_id = f"{self.task_id}:status:{self._messages}"
         return {"messageId": message_id, **self.ids, "role": "ROLE_AGENT", "parts": parts}
+
+
+class ArtifactIds:
+    """Gives each artifact of a task an id of its own, in linear time however often one name comes."""
+
+    def __init__(self) -> None:
+        self._taken = {"", "state", "result"}
+        self._repeats: dict[str, int] = {}
+
+    def take(self, name: str) -> str:
+        """Returns the name, or `name:1`, `name:2` … if it is taken."""
+        id_, number = name, self._repeats.get(name, 0)
+        while id_ in self._taken:
+            number += 1
+            id_ = f"{name}:{number}"
+        self._repeats[name] = number
+        self._taken.add(id_)
+        return id_
