@@ -35,36 +35,24 @@ class City(BaseModel):
 def show(message: Message) -> str:
     calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
     results = [f"{result.name} returned {result.result!r}" for result in message.tool_results]
-    return f"   {message.role:<6}" + ", ".join(
-        [*([message.text] if message.text else []), *calls, *results]
-    )
+    return f"   {message.role:<6}" + ", ".join(filter(None, [message.text, *calls, *results]))
 
 
 async def main() -> None:
     plain = Agent(settings=Settings(temperature=0))
     async with plain, Agent(tools=[get_temperature, get_population]) as agent:
-        print(
-            "The embedded model is loaded when it is first asked.\n\n1. A streamed answer: ",
-            end="",
-            flush=True,
-        )
+        print("The embedded model is loaded on first use.\n\n1. A streamed answer: ", end="")
         async for chunk in plain.send_stream("What is the sea? Answer in one sentence."):
             print(chunk.output, end="", flush=True)
 
         print("\n\n2. Tools, which return random numbers:", flush=True)
-        for prompt in (
-            "What is the temperature in Oslo and in Rome?",
-            "What is the population of Chile?",
-        ):
+        for question in ("temperature in Oslo and in Rome", "population of Chile"):
             RETURNED.clear()
             chat = Chat(agent)
-            answer = (await chat.send(prompt)).output
+            answer = (await chat.send(f"What is the {question}?")).output
             print(*map(show, chat.history), sep="\n")
-            print(
-                f"   returned: {RETURNED}, in the answer: {[n for n in RETURNED if str(n) in answer]}\n",
-                flush=True,
-            )
-
+            found = [number for number in RETURNED if str(number) in answer]
+            print(f"   returned: {RETURNED}, in the answer: {found}\n", flush=True)
         city = (await plain.send_for("Name a big city and its country.", City)).output
         print(f"3. A typed value: {city!r}")
 

