@@ -80,8 +80,8 @@ def check_edit(name: str, data: st.DataObject) -> None:
         message.role is Role.SYSTEM for message in changes.messages[head:]
     ) and not has_late_system(name):
         return  # behind the head it came back as the user's words, whose place another edit may have taken
-    # Two known defects of a copy that comes twice; each has a test of its own below.
-    if not is_distinct and has_equal_late_system(messages):
+    # Known defects of a copy that comes twice, each with a test of its own below: Ollama shows one text a message and no PDF.
+    if not is_distinct and (name == "ollama" or has_equal_late_system(messages)):
         return
     if name == "ollama" and any(map(has_pdf, messages)):
         return
@@ -169,4 +169,16 @@ def test_a_file_that_a_format_does_not_show_stays_when_a_copy_comes_twice() -> N
     question = Message.user("yes", DataPart(b"%PDF-1.7 page", "application/pdf", name="a.pdf"))
     payload = formats.get("ollama").dump_messages([picture])
     once = put([picture, question], "ollama", payload).messages
+    assert same(put(once, "ollama", payload).messages, once)
+
+
+@pytest.mark.xfail(reason="joined texts of equal words are told apart by chance", strict=True)
+def test_questions_of_equal_words_stay_when_a_copy_comes_twice() -> None:
+    """A known defect: Ollama joins a question's texts, and the next question begins with the same words."""
+    picture = DataPart(b"\x89PNG\r\n\x1a\n picture", "image/png")
+    messages = [Message.user("yes", "yes"), Message.user("yes", picture)]
+    payload = formats.get("ollama").dump_messages(
+        [messages[0], Message.user("a new message"), messages[1]]
+    )
+    once = put(messages, "ollama", payload).messages
     assert same(put(once, "ollama", payload).messages, once)
