@@ -1,4 +1,5 @@
-"""What an AG-UI endpoint costs for each event, beside those of pydantic-ai and agno: CPU of the whole server, in process, without sockets.
+"""What an AG-UI endpoint costs for each event, beside those of pydantic-ai and agno: CPU of the
+whole server, in process, without sockets.
 
 python bench/ag_ui_server.py [dragoman|pydantic_ai|agno] [EVENTS]      in an environment that has what is measured
 """

@@ -1,9 +1,10 @@
-"""Many runs of an agent at once, over sockets, in each agent protocol: CPU per event, latency, memory, and whether all came whole and in order.
+"""Many runs of an agent at once, over sockets, in each agent protocol: CPU per event, latency,
+memory, and whether all came whole and in order.
 
     python bench/agent_streams.py [--streams 1000] [--events 250] [--rate 50] [--json]
 
-Two processes: a server with an agent whose model says numbers at a rate, and this one, which reads all streams. CPU and memory are the
-server's, from /proc.
+Two processes: a server with an agent whose model says numbers at a rate, and this one, which reads
+all streams. CPU and memory are the server's, from /proc.
 """
 
 from __future__ import annotations

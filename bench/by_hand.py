@@ -1,4 +1,5 @@
-"""Reading each wire by hand: a split, and msgspec for just the fields that are needed. The floor beneath any layer."""
+"""Reading each wire by hand: a split, and msgspec for just the fields that are needed. The floor
+beneath any layer."""
 
 from __future__ import annotations
 

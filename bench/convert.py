@@ -1,7 +1,8 @@
-"""What a stored history costs: µs a message to read each wire's list of messages, and to write it, for chats of 20 messages.
+"""What a stored history costs: µs a message to read each wire's list of messages, and to write it,
+for chats of 20 messages.
 
-`make bench` shows it last. Each chat asks, calls two tools at a time and answers; best of several rounds. Then plain messages, one text
-each, beside a loop that makes the list of Chat of them.
+`make bench` shows it last. Each chat asks, calls two tools at a time and answers; best of several
+rounds. Then plain messages, one text each, beside a loop that makes the list of Chat of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a gateway costs for each event: provider's bytes → events → the client's bytes, step by step, in one process without sockets.
+"""What a gateway costs for each event: provider's bytes → events → the client's bytes, step by
+step, in one process without sockets.
 
 python bench/gateway.py [EVENTS]
 """

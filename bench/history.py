@@ -1,8 +1,10 @@
-"""What reading and writing 1,000 messages costs, beside the libraries whose messages they are, in one run.
+"""What reading and writing 1,000 messages costs, beside the libraries whose messages they are, in
+one run.
 
 python bench/history.py        Mastra, pydantic-ai and LangChain where `make service` has installed them
 
-Rounds are taken in turn and the best of each is shown: times on a shared machine vary, so compare the ratios.
+Rounds are taken in turn and the best of each is shown: times on a shared machine vary, so compare
+the ratios.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Each provider's own client, streaming: what the layer is compared with. A client is made once, as its users would."""
+"""Each provider's own client, streaming: what the layer is compared with. A client is made once, as
+its users would."""
 
 from __future__ import annotations
 

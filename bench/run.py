@@ -3,8 +3,9 @@
     make bench                        all wires, some two minutes
     make bench ARGS="cohere google"   some of them
 
-Canned answers come from a server process on a free loopback port. All columns are taken in turn, several rounds, and the
-best of each is shown: times on a shared machine vary, so compare the ratios.
+Canned answers come from a server process on a free loopback port. All columns are taken in turn,
+several rounds, and the best of each is shown: times on a shared machine vary, so compare the
+ratios.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a commit of a log of runs costs, beside the same statements by sqlite3 alone: CPU, both in one run, the best of several rounds.
+"""What a commit of a log of runs costs, beside the same statements by sqlite3 alone: CPU, both in
+one run, the best of several rounds.
 
 python bench/run_log.py [postgresql://…]
 """

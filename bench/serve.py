@@ -1,10 +1,12 @@
-"""What a gateway costs beside litellm's proxy: CPU per event, latency that it adds, and many streams at once.
+"""What a gateway costs beside litellm's proxy: CPU per event, latency that it adds, and many
+streams at once.
 
     python bench/serve.py                                 ours alone
     python bench/serve.py --litellm PATH/bin/litellm      beside litellm's proxy, in the same run
 
-Three processes: a provider that streams canned chunks of Chat Completions at a rate, the gateway before it, and this one, which reads all
-streams and checks that each is whole and in order. CPU is that of the gateway's process and its children, from /proc.
+Three processes: a provider that streams canned chunks of Chat Completions at a rate, the gateway
+before it, and this one, which reads all streams and checks that each is whole and in order. CPU is
+that of the gateway's process and its children, from /proc.
 """
 
 from __future__ import annotations

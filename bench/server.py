@@ -1,4 +1,5 @@
-"""A server of the canned answers, in a process of its own: `http://127.0.0.1:PORT/WIRE/KIND/…`, whatever follows."""
+"""A server of the canned answers, in a process of its own: `http://127.0.0.1:PORT/WIRE/KIND/…`,
+whatever follows."""
 
 from __future__ import annotations
 

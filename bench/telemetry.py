@@ -1,4 +1,5 @@
-"""What hooks and telemetry cost a model call: runs in pairs, without and with, in turn; what each pair differs by.
+"""What hooks and telemetry cost a model call: runs in pairs, without and with, in turn; what each
+pair differs by.
 
 python bench/telemetry.py [PAIRS]
 """
@@ -70,7 +71,8 @@ async def seconds(hooks: tuple[Hooks, ...], answer: Exchange, calls: int) -> flo
 async def paired(
     hooks: Hooks, answer: Exchange, pairs: int, calls: int
 ) -> tuple[float, float, float]:
-    """Microseconds of a call without, and what it takes more with hooks: in the median of pairs, and the best of each compared."""
+    """Microseconds of a call without, and what it takes more with hooks: in the median of pairs,
+    and the best of each compared."""
     bare, full = [], []
     for _ in range(pairs):
         bare.append(await seconds((), answer, calls))

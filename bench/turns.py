@@ -1,8 +1,10 @@
-"""What a turn of a long chat costs: CPU of `Agent.send` down to the bytes for the transport, as a multiple of `json.dumps` of the body.
+"""What a turn of a long chat costs: CPU of `Agent.send` down to the bytes for the transport, as a
+multiple of `json.dumps` of the body.
 
-`make bench` shows it last. A turn adds the last answer and a new question; the answer is canned and short. *first*: a chat that this
-agent has not sent before. *stored*: the provider holds its answers, so that a request names the last one and has what follows it
-alone; the multiple is that of the whole conversation all the same.
+`make bench` shows it last. A turn adds the last answer and a new question; the answer is canned and
+short. *first*: a chat that this agent has not sent before. *stored*: the provider holds its
+answers, so that a request names the last one and has what follows it alone; the multiple is that of
+the whole conversation all the same.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ ROUNDS = 9
 
 
 class _Transport:
-    """Answers each request with the same bytes, and keeps the last body as a network would get it."""
+    """Answers each request with the same bytes, and keeps the last body as a network would get
+    it."""
 
     def __init__(self, answer: bytes) -> None:
         self.answer = answer
@@ -59,7 +62,8 @@ class _Answer:
 async def _turns(
     wire: str, provider: str, messages: Sequence[Message], *, stored: bool
 ) -> tuple[float, float, float]:
-    """Milliseconds of CPU: the first turn, one of those that follow, `json.dumps` of all that it says."""
+    """Milliseconds of CPU: the first turn, one of those that follow, `json.dumps` of all that it
+    says."""
     transport = _Transport(b"".join(canned.WIRES[wire](canned.words(3))))
     agent = Agent(provider, transport=transport, environment={}, api_key="k")
     origin = (await agent.send("Hi.")).messages[-1].origin

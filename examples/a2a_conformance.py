@@ -1,4 +1,5 @@
-"""An agent that does what the official A2A conformance suite asks for, told by the beginning of a message's id.
+"""An agent that does what the official A2A conformance suite asks for, told by the beginning of a
+message's id.
 
 python examples/a2a_conformance.py [PORT]      then: run_tck.py --sut-host http://127.0.0.1:PORT
 """

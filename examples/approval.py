@@ -1,4 +1,5 @@
-"""A tool that somebody must allow: the run ends, the conversation is stored, and another send goes on with it."""
+"""A tool that somebody must allow: the run ends, the conversation is stored, and another send goes
+on with it."""
 
 from dragoman import Agent, Settings, dump_messages, load_messages, tool
 

@@ -1,4 +1,5 @@
-"""What comes when, while a model streams an answer with several tool calls: each event of the run, with its time.
+"""What comes when, while a model streams an answer with several tool calls: each event of the run,
+with its time.
 
 DRAGOMAN_MODEL=openai:gpt-4o (and its key) looks at another model.
 """

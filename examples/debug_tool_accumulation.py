@@ -1,6 +1,8 @@
-"""How the arguments of tool calls grow piece by piece, and that the whole call is what its pieces say.
+"""How the arguments of tool calls grow piece by piece, and that the whole call is what its pieces
+say.
 
-DRAGOMAN_MODEL=openai:gpt-4o (and its key) looks at another model. Some providers send arguments whole: docs/capabilities.md.
+DRAGOMAN_MODEL=openai:gpt-4o (and its key) looks at another model. Some providers send arguments
+whole: docs/capabilities.md.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""A run that goes on while its reader comes and goes: the first reader leaves, a second reads on from there, in another `Runs`.
+"""A run that goes on while its reader comes and goes: the first reader leaves, a second reads on
+from there, in another `Runs`.
 
 python examples/detached_run.py [URL OF A LOG]
 """

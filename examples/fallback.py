@@ -1,4 +1,5 @@
-"""A model that cannot be reached, and the one that answers in its place: who did, and what it cost."""
+"""A model that cannot be reached, and the one that answers in its place: who did, and what it
+cost."""
 
 from dragoman import Agent, Capability, Hooks, Provider
 

@@ -1,5 +1,5 @@
-"""An agent as an MCP server. `dragoman mcp examples.mcp_server:agent` serves it to editors and assistants; here a client in the same
-process asks it."""
+"""An agent as an MCP server. `dragoman mcp examples.mcp_server:agent` serves it to editors and
+assistants; here a client in the same process asks it."""
 
 import asyncio
 

@@ -1,4 +1,5 @@
-"""An agent with the tools of an MCP server, which it starts itself: here `dragoman mcp`, with the tools of `mcp_server.py` beside this file."""
+"""An agent with the tools of an MCP server, which it starts itself: here `dragoman mcp`, with the
+tools of `mcp_server.py` beside this file."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""A provider that speaks OpenAI's format, as one record: `own_provider.py https://api.acme.example/v1`, and ACME_API_KEY."""
+"""A provider that speaks OpenAI's format, as one record: `own_provider.py
+https://api.acme.example/v1`, and ACME_API_KEY."""
 
 import sys
 

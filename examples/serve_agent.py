@@ -1,4 +1,5 @@
-"""An agent of yours behind the endpoints of models: here it is served, and asked by a client of OpenAI's API.
+"""An agent of yours behind the endpoints of models: here it is served, and asked by a client of
+OpenAI's API.
 
 Run: python examples/serve_agent.py     (dragoman serve examples.serve_agent:agent serves it until Ctrl-C)
 """

@@ -1,4 +1,5 @@
-"""A conversation that goes on with another provider: `switch_provider.py anthropic:claude-sonnet-4-6`, and its key."""
+"""A conversation that goes on with another provider: `switch_provider.py
+anthropic:claude-sonnet-4-6`, and its key."""
 
 import asyncio
 import sys

@@ -1,4 +1,5 @@
-"""Two agents that know each other by their URLs alone: an assistant asks an agent for weather, over A2A, and is asked over A2A itself.
+"""Two agents that know each other by their URLs alone: an assistant asks an agent for weather, over
+A2A, and is asked over A2A itself.
 
 Each could be anybody's, in any language. Run: python examples/two_agents.py
 """

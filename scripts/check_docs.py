@@ -1,5 +1,6 @@
-"""Checks the types of the examples, and of every Python block in README and docs, with strict pyright and strict mypy: the blocks of a
-document, one after the other, as a module. A block that is not run (`python no-run`) is the body of an asynchronous function there."""
+"""Checks the types of the examples, and of every Python block in README and docs, with strict
+pyright and strict mypy: the blocks of a document, one after the other, as a module. A block that is
+not run (`python no-run`) is the body of an asynchronous function there."""
 
 from __future__ import annotations
 

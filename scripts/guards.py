@@ -1,10 +1,12 @@
-"""Whether the mutating test of the wires finds a guard that is missing: takes guards out, one at a time, and runs it.
+"""Whether the mutating test of the wires finds a guard that is missing: takes guards out, one at a
+time, and runs it.
 
     python scripts/guards.py src/dragoman/wires/google               all guards of a wire, 100,000 inputs each
     python scripts/guards.py --total 40 src/dragoman/wires           some of all wires
 
-A guard is what passes over or refuses a value of the wrong kind: a call of `if_object`, `as_text`, `bound` …, of which its
-argument is left, and a condition with `isinstance`, which is taken as true. Exit code 1: some are not missed (listed).
+A guard is what passes over or refuses a value of the wrong kind: a call of `if_object`, `as_text`,
+`bound` …, of which its argument is left, and a condition with `isinstance`, which is taken as true.
+Exit code 1: some are not missed (listed).
 """
 
 import argparse

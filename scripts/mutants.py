@@ -79,7 +79,8 @@ def replacements(node: ast.AST, field: str) -> Iterator[ast.AST]:
 
 
 def mutants(parent: ast.AST, *, text: bool = True) -> Iterator[Mutant]:
-    """All changes below a node; texts of errors, docstrings, annotations, types of casts and `__all__` are left alone."""
+    """All changes below a node; texts of errors, docstrings, annotations, types of casts and
+    `__all__` are left alone."""
     for field, value in ast.iter_fields(parent):
         for place, node in enumerate(value if isinstance(value, list) else [value]):
             match node:

@@ -6,10 +6,12 @@
     python scripts/mutate.py --again                      those alone that survived last time
     python scripts/mutate.py src/dragoman/fold.py --by tests/test_fold.py    a quick look, by these tests alone
 
-Each mutant runs in a forked child that imports the broken module instead of the file; the work tree is never touched. It is judged
-by all quick tests that reach its line, the module's own first (`reach.py` finds out which, and keeps it). Outcomes are kept in
-`.mutate/`: that a test file kills a mutant counts while that file and the module are as they were, that none does while all are.
-Survivors that are no fault stand in `equivalent.toml`. Exit code 1: there are others (listed with file, line and change).
+Each mutant runs in a forked child that imports the broken module instead of the file; the work tree
+is never touched. It is judged by all quick tests that reach its line, the module's own first
+(`reach.py` finds out which, and keeps it). Outcomes are kept in `.mutate/`: that a test file kills
+a mutant counts while that file and the module are as they were, that none does while all are.
+Survivors that are no fault stand in `equivalent.toml`. Exit code 1: there are others (listed with
+file, line and change).
 """
 
 import argparse
@@ -77,7 +79,8 @@ class Trial(NamedTuple):
 
 
 class Outcomes:
-    """What is known of mutants, and for how long it counts: key → the file that kills it (empty: none) and its digest."""
+    """What is known of mutants, and for how long it counts: key → the file that kills it (empty:
+    none) and its digest."""
 
     def __init__(self, *, kept: bool = True) -> None:
         """`kept`: read and write the file."""
@@ -102,7 +105,8 @@ class Outcomes:
 
 
 def own_tests(path: Path) -> set[str]:
-    """The test files that stand where the module does: those of its name (`tests/codec/test_ids.py`), of a wire's module all."""
+    """The test files that stand where the module does: those of its name
+    (`tests/codec/test_ids.py`), of a wire's module all."""
     *folders, name = path.relative_to(SOURCES).with_suffix("").parts
     here = [file for file in test_files() if file.parent == ROOT.joinpath("tests", *folders)]
     own = [

@@ -1,4 +1,5 @@
-"""Which tests reach a line: each test file is run once under coverage, and what it reached kept in `.mutate/reach/`.
+"""Which tests reach a line: each test file is run once under coverage, and what it reached kept in
+`.mutate/reach/`.
 
 What is kept counts while the sources, the test file and what the tests share are as they were.
 """
@@ -128,8 +129,9 @@ class Reach:
         self.known = {test: taken for one in found for test, taken in one.seconds.items()}
 
     def tests(self, module: str, lines: range | None, own: Collection[str]) -> dict[str, list[str]]:
-        """File → tests that reach one of the lines (`None`: what runs at the import: any of the module's, and all tests of its
-        `own` files), quickest first; the module's `own` files first."""
+        """File → tests that reach one of the lines (`None`: what runs at the import: any of the
+        module's, and all tests of its `own` files), quickest first; the module's `own` files
+        first."""
         groups: dict[str, list[str]] = {}
         for one in self.found:
             reached = one.lines.get(module, {})
@@ -163,7 +165,8 @@ class Reach:
 
 
 def statements(tree: ast.Module) -> dict[int, range | None]:
-    """`id` of each node → the lines of the statement that it is in; `None`: it runs when the module is imported."""
+    """`id` of each node → the lines of the statement that it is in; `None`: it runs when the module
+    is imported."""
     found: dict[int, range | None] = {}
 
     def visit(node: ast.AST, lines: range | None, within: bool) -> None:

@@ -1,4 +1,5 @@
-"""Renames functions, classes, methods and variables over the whole tree, by pyright's language server.
+"""Renames functions, classes, methods and variables over the whole tree, by pyright's language
+server.
 
     python scripts/rename.py names.txt
 
@@ -7,12 +8,12 @@ Each line of the file is `path/to/module.py:Qualified.name new_name`, such as
     src/dragoman/codec/media.py:decoded decode_base64
     src/dragoman/fold.py:fold.found message
 
-A name within a function is a parameter or variable of it. Every occurrence of the symbol is renamed in
-src, tests, scripts, examples and bench, and in `__all__`. Strings, comments and pages are not: look at
-those yourself. Fields that stand in stored JSON must keep their names.
+A name within a function is a parameter or variable of it. Every occurrence of the symbol is renamed
+in src, tests, scripts, examples and bench, and in `__all__`. Strings, comments and pages are not:
+look at those yourself. Fields that stand in stored JSON must keep their names.
 
-The language server answers over standard input and output (Language Server Protocol). Each line is one
-request `textDocument/rename`, whose edits are written at once, so that later lines see them.
+The language server answers over standard input and output (Language Server Protocol). Each line is
+one request `textDocument/rename`, whose edits are written at once, so that later lines see them.
 """
 
 from __future__ import annotations
@@ -140,7 +141,8 @@ def bindings(scope: ast.AST, *, deep: bool) -> Iterator[tuple[str, ast.AST]]:
 
 
 def locate(path: Path, name: str) -> tuple[int, int]:
-    """Returns the line and the column, from 0, at which a qualified name is bound. Raises `KeyError` if it is not."""
+    """Returns the line and the column, from 0, at which a qualified name is bound. Raises
+    `KeyError` if it is not."""
     text = path.read_text()
     scope: ast.AST = ast.parse(text)
     line, column = 0, 0
@@ -153,7 +155,8 @@ def locate(path: Path, name: str) -> tuple[int, int]:
 
 
 def apply_edits(path: Path, edits: list[dict[str, Any]]) -> None:
-    """Writes a file with the edits, the last one first. The server counts columns in units of UTF-16."""
+    """Writes a file with the edits, the last one first. The server counts columns in units of
+    UTF-16."""
     lines = path.read_text().splitlines(keepends=True)
     for edit in sorted(edits, key=lambda edit: list(edit["range"]["start"].values()), reverse=True):
         start, end = edit["range"]["start"], edit["range"]["end"]

@@ -92,7 +92,8 @@ class CannedProvider:
 
 
 class Recorder:
-    """Counts while `active`. It stays installed in each thread, since a thread keeps its profiler."""
+    """Counts while `active`. It stays installed in each thread, since a thread keeps its
+    profiler."""
 
     def __init__(self) -> None:
         self.active = False

@@ -1,4 +1,5 @@
-"""Children of a process that has pytest and all libraries loaded, and nothing of dragoman: each imports it afresh, with a change."""
+"""Children of a process that has pytest and all libraries loaded, and nothing of dragoman: each
+imports it afresh, with a change."""
 
 import ast
 import gc
@@ -82,7 +83,8 @@ class Selected:
 
 
 def judge(groups: Mapping[str, Sequence[str]]) -> int:
-    """Runs tests, by their files → 0: all passed; else the number of the file, from 1, in which one failed."""
+    """Runs tests, by their files → 0: all passed; else the number of the file, from 1, in which one
+    failed."""
     for number, (file, tests) in enumerate(groups.items(), 1):
         code = pytest.main(["-x", *QUIET, file], plugins=[Selected(tests)])
         if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -91,7 +93,8 @@ def judge(groups: Mapping[str, Sequence[str]]) -> int:
 
 
 def warm() -> None:
-    """Imports in this process what the tests import from elsewhere, so that its children need not."""
+    """Imports in this process what the tests import from elsewhere, so that its children need
+    not."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "modules"
 
@@ -131,7 +134,8 @@ def start(work: Callable[[], int]) -> int:
 def children(
     works: Iterable[tuple[Any, Callable[[], int]]], seconds: float, jobs: int
 ) -> Iterator[tuple[Any, int]]:
-    """Does each work in a child of its own → its name and exit code, as they are done. So many run side by side."""
+    """Does each work in a child of its own → its name and exit code, as they are done. So many run
+    side by side."""
     waiting = iter(works)
     running: dict[int, tuple[Any, float]] = {}
     while True:

@@ -1,7 +1,9 @@
-"""Shared by all tests: asynchronous ones run on asyncio, which the transport is written for; a model server; the command line.
+"""Shared by all tests: asynchronous ones run on asyncio, which the transport is written for; a
+model server; the command line.
 
-A run of the tests is the same every time. `HYPOTHESIS_PROFILE=search` looks for new examples, and for more; `make test` tries but a
-few (`quick`), and `make service` tries those again whose number is no matter of theirs.
+A run of the tests is the same every time. `HYPOTHESIS_PROFILE=search` looks for new examples, and
+for more; `make test` tries but a few (`quick`), and `make service` tries those again whose number
+is no matter of theirs.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ if (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that look for examples, and notes which point of an issue a test belongs to."""
+    """Marks the tests that look for examples, and notes which point of an issue a test belongs
+    to."""
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.property)
@@ -61,7 +64,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport() -> Iterator[None]:
-    """A report goes from process to process as UTF-8, which half a surrogate pair in a test's data has no form in."""
+    """A report goes from process to process as UTF-8, which half a surrogate pair in a test's data
+    has no form in."""
     outcome = yield
     report = outcome.get_result()  # pyright: ignore
     report.sections = [(name, _sendable(text)) for name, text in report.sections]
@@ -82,7 +86,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Llm]:
-    """A model server that says what it is told, and an environment that leads to it. No key is set."""
+    """A model server that says what it is told, and an environment that leads to it. No key is
+    set."""
     with serving(echo) as server:
         for name in [name for name in os.environ if name.endswith("_API_KEY")]:
             monkeypatch.delenv(name)
@@ -96,7 +101,8 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Llm]:
 def cli(
     llm: Llm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
-    """Runs a command line in this process, with empty standard input → exit code, standard output, standard error."""
+    """Runs a command line in this process, with empty standard input → exit code, standard output,
+    standard error."""
     from dragoman.cli import main
 
     monkeypatch.setattr(sys, "stdin", Stdin(b""))

@@ -1,4 +1,5 @@
-"""Wrong types of a caller's: told where they are made, by the name of the argument, and never sent."""
+"""Wrong types of a caller's: told where they are made, by the name of the argument, and never
+sent."""
 
 from __future__ import annotations
 

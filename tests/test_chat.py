@@ -163,7 +163,8 @@ def test_what_a_broken_off_answer_leaves_can_be_sent_on_every_wire(name: str, pa
 
 
 async def test_two_streams_at_once_stand_one_after_the_other_at_every_moment() -> None:
-    """And a third that begins when the first is done, also where the history was replaced in between."""
+    """And a third that begins when the first is done, also where the history was replaced in
+    between."""
     a, _ = agent(says("aaabbb"), says("cccddd"), says("eee"), says("fff"))
     chat = Chat(a, [Message.user("0")])
     one, two = chat.send_stream("1"), chat.send_stream("2")
@@ -264,7 +265,8 @@ async def test_nothing_is_pending_once_something_else_was_said() -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_send_that_is_cancelled_while_it_goes_on_keeps_what_was_run(stream: bool) -> None:
-    """The call whose tool had not ended waits still; the one that had its result is not run again."""
+    """The call whose tool had not ended waits still; the one that had its result is not run
+    again."""
     runs: list[str] = []
     began = anyio.Event()
 

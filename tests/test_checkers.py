@@ -1,4 +1,5 @@
-"""What pyright and mypy, both strict, say of a user's program: mistakes are reported where they are, and nothing else is."""
+"""What pyright and mypy, both strict, say of a user's program: mistakes are reported where they
+are, and nothing else is."""
 
 from __future__ import annotations
 
@@ -151,7 +152,8 @@ def public_functions() -> list[tuple[str, str]]:
 @pytest.mark.slow
 @pytest.mark.mend("4.1")
 def test_mypy_takes_no_function_for_a_module(tmp_path: Path) -> None:
-    """A module with the name of a function that its package exports is what mypy finds, where the packages import each other."""
+    """A module with the name of a function that its package exports is what mypy finds, where the
+    packages import each other."""
     functions = public_functions()
     program = tmp_path / "program.py"
     start = "from collections.abc import Callable\ndef take(function: Callable[..., object]) -> None: ...\n"

@@ -30,7 +30,8 @@ def imports_of(path: Path, modules: Iterable[str]) -> Iterator[str]:
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
-    """The strongly connected components of more than one module (Tarjan's algorithm, without recursion)."""
+    """The strongly connected components of more than one module (Tarjan's algorithm, without
+    recursion)."""
     numbers: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: dict[str, None] = {}

@@ -1,4 +1,5 @@
-"""What calls cost: a provider's own figure, else the prices; on every wire, streamed and whole; and a bound of it."""
+"""What calls cost: a provider's own figure, else the prices; on every wire, streamed and whole; and
+a bound of it."""
 
 from __future__ import annotations
 
@@ -504,7 +505,8 @@ tokens = st.integers(0, 10**6)
 def test_nothing_is_lost_and_nothing_counted_twice(
     wire: str, told: list[tuple[int, int]], whole: bool
 ) -> None:
-    """Whatever the tokens: each call's own cost, their sum, the chunks' and the whole's are the same."""
+    """Whatever the tokens: each call's own cost, their sum, the chunks' and the whole's are the
+    same."""
     usages = [
         Usage(input_tokens=read, output_tokens=made, total_tokens=read + made)
         for read, made in told
@@ -531,7 +533,8 @@ def test_nothing_is_lost_and_nothing_counted_twice(
 
 
 def test_prices_of_one_s_own_count() -> None:
-    """As those that were fetched by who wants the newest: `genai_prices` is asked for what it knows now."""
+    """As those that were fetched by who wants the newest: `genai_prices` is asked for what it knows
+    now."""
     mine = types.Provider(
         id="mine",
         name="Mine",

@@ -1,4 +1,5 @@
-"""Every recorded answer that tells tokens has a cost, or is in a list that somebody has read; and costs are what others say."""
+"""Every recorded answer that tells tokens has a cost, or is in a list that somebody has read; and
+costs are what others say."""
 
 from __future__ import annotations
 
@@ -131,7 +132,8 @@ def test_every_answer_has_a_cost_or_is_known_to_have_none() -> None:
 
 @pytest.mark.slow
 def test_costs_are_those_that_the_prices_own_reading_of_the_answer_gives() -> None:
-    """Where they differ, more is counted here: what was done beside an answer, searches, another name of cached tokens."""
+    """Where they differ, more is counted here: what was done beside an answer, searches, another
+    name of cached tokens."""
     seen: Counter[str] = Counter()
     for each in answers():
         found = theirs(each)
@@ -156,7 +158,8 @@ def test_costs_are_those_that_the_prices_own_reading_of_the_answer_gives() -> No
 
 @pytest.mark.slow
 def test_costs_are_those_that_providers_tell_themselves() -> None:
-    """OpenRouter and xAI, to the last digit. Where they differ, they count what is no token (searches, files), or prices have changed."""
+    """OpenRouter and xAI, to the last digit. Where they differ, they count what is no token
+    (searches, files), or prices have changed."""
     same: Counter[bool] = Counter()
     for each in answers():
         by_price = call_cost(each.origin, each.usage, None, without_own_figure(each.native))
@@ -171,7 +174,8 @@ def test_costs_are_those_that_providers_tell_themselves() -> None:
 
 
 def theirs(each: Answered) -> Decimal | None:
-    """What `genai-prices` makes of a whole answer's body by itself; `None`: it cannot read it, or it is a stream."""
+    """What `genai-prices` makes of a whole answer's body by itself; `None`: it cannot read it, or
+    it is a stream."""
     url, wire = each.origin.endpoint, WIRES[each.exchange.path.parent.name]
     try:
         body = json.loads(each.exchange.body)

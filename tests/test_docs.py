@@ -1,7 +1,8 @@
-"""The documents say what is: every Python block in them runs, and what they list is there; a user of the wheel has them alone.
+"""The documents say what is: every Python block in them runs, and what they list is there; a user
+of the wheel has them alone.
 
-A block is run as it stands, after those before it in the same document, with `DRAGOMAN_MODEL`, `local` and `anthropic`
-answered by a server on this machine.
+A block is run as it stands, after those before it in the same document, with `DRAGOMAN_MODEL`,
+`local` and `anthropic` answered by a server on this machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The architecture page names modules; each must exist, so that its walks stay true when code moves."""
+"""The architecture page names modules; each must exist, so that its walks stay true when code
+moves."""
 
 from __future__ import annotations
 

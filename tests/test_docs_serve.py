@@ -1,4 +1,5 @@
-"""The documents on servers name what there is to set and to see: all of it, with what holds without a setting."""
+"""The documents on servers name what there is to set and to see: all of it, with what holds without
+a setting."""
 
 from __future__ import annotations
 

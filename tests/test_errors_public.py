@@ -83,7 +83,8 @@ def test_a_subclass_is_shown_as_the_class_that_is_known() -> None:
     "kind", [errors.AuthenticationError, errors.InvalidRequestError, errors.ProviderError]
 )
 def test_nobodys_words_hold_a_secret(kind: type[errors.DragomanError]) -> None:
-    """Errors without a provider are the server's own, or those of a tool, which raises what it likes."""
+    """Errors without a provider are the server's own, or those of a tool, which raises what it
+    likes."""
     shown = public(kind("key sk-live-0123456789 at https://int.corp.example/v1 of MY_API_KEY"))
     secrets = (
         "sk-live",

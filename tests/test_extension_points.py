@@ -1,4 +1,5 @@
-"""The extension points of seed 003, used as its text shows them, against a provider that streams over HTTP."""
+"""The extension points of seed 003, used as its text shows them, against a provider that streams
+over HTTP."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ async def check(a: Agent[Any], expected: str = SAID) -> None:
 
 
 class Loop:
-    """The block under DefaultStreamingOrchestrator, line by line, with its helpers of "UX State Management"."""
+    """The block under DefaultStreamingOrchestrator, line by line, with its helpers of "UX State
+    Management"."""
 
     provider_hint = "003"
 

@@ -1,4 +1,5 @@
-"""A fallback in runs, on the four wires by pairs: before the first byte, in the middle, in a later round of tools, typed."""
+"""A fallback in runs, on the four wires by pairs: before the first byte, in the middle, in a later
+round of tools, typed."""
 
 from __future__ import annotations
 
@@ -120,8 +121,8 @@ async def test_a_whole_answer_that_is_cut_is_never_seen(first: str, second: str)
 @pairs
 @ways
 async def test_in_a_later_round_of_tools(first: str, second: str, layers: list[Any]) -> None:
-    """Round 1 by the first model, rounds 2 and 3 by the second in its place, and the next prompt by the first again, which gets
-    back what it had signed, and nobody else does."""
+    """Round 1 by the first model, rounds 2 and 3 by the second in its place, and the next prompt by
+    the first again, which gets back what it had signed, and nobody else does."""
     thinking = ThinkingPart("let me see", {first: SEALS[first]}) if first in SEALS else None
     content = [
         part for part in (thinking, ToolCallPart("c1", "lookup", {"number": 1})) if part is not None
@@ -222,7 +223,8 @@ async def seen(net: Net, *models: str) -> list[Event]:
 
 @pairs
 async def test_a_client_that_cannot_take_back(first: str, second: str) -> None:
-    """Decision 31: the next model answers as long as no text and no call was told; afterwards the error is."""
+    """Decision 31: the next model answers as long as no text and no call was told; afterwards the
+    error is."""
     sound = says("There was a king.")
     events = await seen(Net(**{first: BUSY, second: sound}), *named(first, second))
     assert _text(events) == "There was a king."

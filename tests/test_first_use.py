@@ -1,4 +1,5 @@
-"""What somebody meets who tries the library for the first time: arguments of other libraries, wrong settings, `print`."""
+"""What somebody meets who tries the library for the first time: arguments of other libraries, wrong
+settings, `print`."""
 
 from __future__ import annotations
 

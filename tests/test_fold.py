@@ -187,7 +187,8 @@ class Piece(str):
 )
 @pytest.mark.parametrize("ended", [True, False])
 def test_folding_is_linear(opened: Any, ended: bool):
-    """Ten times the deltas cost at most ten times the work: calls made, and text that is copied by adding."""
+    """Ten times the deltas cost at most ten times the work: calls made, and text that is copied by
+    adding."""
     piece = b"x" if isinstance(opened, DataPart) else Piece("x")
 
     def stream(deltas: int) -> list[Event]:

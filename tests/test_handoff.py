@@ -1,4 +1,5 @@
-"""Hand-off: another agent goes on with the conversation, and what it says is the answer of the run."""
+"""Hand-off: another agent goes on with the conversation, and what it says is the answer of the
+run."""
 
 from __future__ import annotations
 
@@ -262,7 +263,8 @@ async def test_a_loop_is_ended_by_limits() -> None:
 def bank(
     ran: list[str], answers: int, wire: str, stream: bool, depth: int
 ) -> tuple[Agent[Any], list[ScriptedModel]]:
-    """Agents that hand over to each other; the last must be allowed something and asks something."""
+    """Agents that hand over to each other; the last must be allowed something and asks
+    something."""
 
     @tool(requires_approval=True)
     def pay(ctx: ToolContext[Any], cents: int) -> str:
@@ -419,7 +421,8 @@ async def test_typed_output_is_what_the_other_is_held_to(
 @pytest.mark.parametrize("outer", [True, False])
 @pytest.mark.parametrize("inner", [True, False])
 async def test_typed_output_by_a_call_is_one_call_for_both(outer: bool, inner: bool) -> None:
-    """Of providers that take no schema the output is a call's arguments: in the run, in the other's, in both or in neither."""
+    """Of providers that take no schema the output is a call's arguments: in the run, in the
+    other's, in both or in neither."""
 
     def made(forcing: bool, *answers: Any, **how: Any) -> Agent[Any]:
         return agent(*answers, **({"provider": FORCING} if forcing else {}), **how)[0]
@@ -592,7 +595,8 @@ async def test_nothing_said_leaves_no_message() -> None:
 
 
 async def test_a_run_that_waits_holds_the_conversation_once() -> None:
-    """However often the other waits: what stands in the history is not stored again with what waits."""
+    """However often the other waits: what stands in the history is not stored again with what
+    waits."""
     ran: list[str] = []
     a, _ = bank(ran, 0, "openai_chat", True, 2)
     words = "a long story " * 100

@@ -1,4 +1,5 @@
-"""What hooks are told of runs, model calls and tools, on every kind of wire, and that they break nothing (D-162)."""
+"""What hooks are told of runs, model calls and tools, on every kind of wire, and that they break
+nothing (D-162)."""
 
 from __future__ import annotations
 

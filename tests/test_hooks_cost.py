@@ -1,4 +1,5 @@
-"""What hooks cost by count: nothing where there are none, and nothing for a chunk where there are some."""
+"""What hooks cost by count: nothing where there are none, and nothing for a chunk where there are
+some."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ SHORT, LONG = 20, 220
 
 
 async def entered(hooks: Any, words: int) -> Counter[str]:
-    """Functions of hooks and of telemetry that are entered, or resumed, by a run with a tool whose answer has so many words."""
+    """Functions of hooks and of telemetry that are entered, or resumed, by a run with a tool whose
+    answer has so many words."""
     found: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, _: Any) -> None:

@@ -1,4 +1,5 @@
-"""Requests that offer another protocol are answered over HTTP/1.1, body and all; headers are bounded wherever they come from."""
+"""Requests that offer another protocol are answered over HTTP/1.1, body and all; headers are
+bounded wherever they come from."""
 
 from __future__ import annotations
 
@@ -159,7 +160,8 @@ async def test_javas_own_client(tmp_path: Path) -> None:
 @pytest.mark.service
 @pytest.mark.timeout(300)
 def test_the_newest_uvicorn_that_may_be_installed(tmp_path: Path) -> None:
-    """The protocol builds on uvicorn's private classes: these tests again, with the newest that the project's bounds allow."""
+    """The protocol builds on uvicorn's private classes: these tests again, with the newest that the
+    project's bounds allow."""
     import tomllib
 
     root = Path(__file__).parents[1]

@@ -1,4 +1,5 @@
-"""A run that waits, and goes on with nothing but its history: over the public names, on four wires, streamed and whole."""
+"""A run that waits, and goes on with nothing but its history: over the public names, on four wires,
+streamed and whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Histories that a client made up or changed: nothing is signed that no run asked, and what was signed covers all that came before."""
+"""Histories that a client made up or changed: nothing is signed that no run asked, and what was
+signed covers all that came before."""
 
 from __future__ import annotations
 

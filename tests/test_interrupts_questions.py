@@ -1,4 +1,5 @@
-"""Tools that ask a person, signatures, claims, and agents within tools: over two and more sends, with nothing but the history."""
+"""Tools that ask a person, signatures, claims, and agents within tools: over two and more sends,
+with nothing but the history."""
 
 from __future__ import annotations
 
@@ -280,7 +281,8 @@ async def test_a_claimed_call_is_not_run_twice_unless_that_does_no_harm() -> Non
 
 
 def nested(depth: int, ran: list[str]) -> tuple[Agent[Any], list[Any]]:
-    """An agent that has an agent in its tool, and so on; the innermost must be allowed something and asks something."""
+    """An agent that has an agent in its tool, and so on; the innermost must be allowed something
+    and asks something."""
 
     @tool(requires_approval=True)
     def act(ctx: ToolContext[Any], what: str) -> str:

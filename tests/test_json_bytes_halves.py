@@ -1,4 +1,5 @@
-"""Texts with half a character, as a client leaves them that cuts an emoji in UTF-16: replaced and told where they enter."""
+"""Texts with half a character, as a client leaves them that cuts an emoji in UTF-16: replaced and
+told where they enter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Nothing is left behind: no task, socket or thread, after a thousand sends one after another and two hundred at once."""
+"""Nothing is left behind: no task, socket or thread, after a thousand sends one after another and
+two hundred at once."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def sockets() -> int:
 
 @asynccontextmanager
 async def nothing_left(server: Server) -> AsyncIterator[None]:
-    """Compares tasks, threads and sockets of this process before and after. Those of an earlier test may come to their end meanwhile."""
+    """Compares tasks, threads and sockets of this process before and after. Those of an earlier
+    test may come to their end meanwhile."""
 
     def counted() -> tuple[int, int, int, int]:
         return len(asyncio.all_tasks()), threading.active_count(), sockets(), server.open

@@ -1,4 +1,5 @@
-"""What a run's requests had to leave out is on the run (decision 25); names that were made fit come back as they were."""
+"""What a run's requests had to leave out is on the run (decision 25); names that were made fit come
+back as they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Synchronous calls: in a process that was forked off, from within a tool, at the end of the interpreter, without asyncio."""
+"""Synchronous calls: in a process that was forked off, from within a tool, at the end of the
+interpreter, without asyncio."""
 
 from __future__ import annotations
 

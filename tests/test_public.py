@@ -60,7 +60,8 @@ def test_the_public_names_are_those_that_are_documented():
 
 
 def third_party(statement: str) -> set[str]:
-    """The top-level modules outside the standard library that a fresh interpreter loads for this statement."""
+    """The top-level modules outside the standard library that a fresh interpreter loads for this
+    statement."""
     run = subprocess.run(
         [sys.executable, "-c", PROBE.format(statement=statement)],
         env={**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -75,7 +76,8 @@ def third_party(statement: str) -> set[str]:
     "statement", ["import dragoman", "import " + ", ".join(f"dragoman.{name}" for name in GROUND)]
 )
 def test_import_budget(statement: str):
-    """No HTTP client, no server, no pydantic, no embedded model until one is used (rule 9 of the design)."""
+    """No HTTP client, no server, no pydantic, no embedded model until one is used (rule 9 of the
+    design)."""
     loaded = third_party(statement)
     assert "dragoman" in loaded
     assert loaded <= ALLOWED, (
@@ -93,15 +95,15 @@ MADE_BY_DECODING = re.compile(
 """Where structs stand that are never shown: those of stored files and of the wires' fast paths."""
 NAMED_ONLY = {
     "codec.agent_card.Abilities", "codec.agent_card.AgentCard", "codec.agent_card.Skill",
-    "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.Dialect", "codec.outgoing.Outgoing", "hooks.Hooks",
+    "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.JsonDialect", "codec.outgoing.Outgoing", "hooks.Hooks",
         "limits.Limits", "limits.Spent", "mcp.options.OAuth", "mcp.options.Options", "message.Usage",
     "memory.store.Batch", "memory.store.MessageQuery", "memory.store.ThreadChange", "memory.store.ThreadQuery", "memory.thread.Branch",
         "memory.thread.Page", "memory.thread.StoredMessage", "memory.thread.Thread",
     "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "serve.core.policy.AgentPolicy", "serve.store.answers.TaskQuery", "serve.http.limits.ServerLimits", "serve.store.records.Answered", "serve.core.call.Call", "sql.engine.SqlDialect",
-    "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
+    "wires.anthropic.content.OutgoingBlocks", "wires.google.tools.OutgoingContents",
     "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",
-    "transport.exchange.Exchange", "wires.openai_responses.items.Conversation", "wires.openai_responses.tools.Kind",
-    "wires.chat.dialect.Chat", "wires.chat.record.Dialect", "wires.chat.record.Outgoing", "wires.mistral.dialect.MistralChat", "wires.openai_chat.dialect.OpenAIChat",
+    "transport.exchange.Exchange", "wires.openai_responses.items.OutgoingItems", "wires.openai_responses.tools.CallItemType",
+    "wires.chat.dialect.ChatDialect", "wires.chat.record.DialectRecord", "wires.chat.record.OutgoingChat", "wires.mistral.dialect.MistralChat", "wires.openai_chat.dialect.OpenAIChat",
     *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "chat", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),
 }  # fmt: skip
 """Values whose fields have no order that anybody would know."""

@@ -1,4 +1,5 @@
-"""Repair: whatever a history went through, every call is answered once, right after it (decision 15; pains B1)."""
+"""Repair: whatever a history went through, every call is answered once, right after it (decision
+15; pains B1)."""
 
 from __future__ import annotations
 

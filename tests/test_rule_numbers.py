@@ -1,4 +1,5 @@
-"""Every D- and T-rule of the seeds that is built has a test that names it by its own number: a range hides the rules within."""
+"""Every D- and T-rule of the seeds that is built has a test that names it by its own number: a
+range hides the rules within."""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ async def test_an_empty_key_falls_back_to_the_environment() -> None:
 
 
 async def test_a_result_joins_the_outputs_of_all_messages() -> None:
-    """D-09, D-15: text before a call is part of the output; with a schema the output is the JSON alone."""
+    """D-09, D-15: text before a call is part of the output; with a schema the output is the JSON
+    alone."""
     agent = Agent(scripted(["looking", CALLS[0]], "done"), tools=[look])
     assert (await agent.send("x")).output == "looking\ndone"
 
@@ -247,7 +248,8 @@ async def test_a_text_may_follow_the_prompt_as_a_part_of_its_own() -> None:
 
 
 async def test_what_the_provider_ran_is_told_once_in_metadata() -> None:
-    """D-147, D-148: a call that the provider ran stands in the metadata of one chunk, and is no call to answer."""
+    """D-147, D-148: a call that the provider ran stands in the metadata of one chunk, and is no
+    call to answer."""
     ran = ToolCallPart("s", "web_search", {"query": "rain"}, run_by="provider")
     agent = Agent(scripted([ran, "it rains"]))
 

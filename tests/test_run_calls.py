@@ -1,4 +1,5 @@
-"""`result.calls`: one for each model call of a run, on every wire, streamed and whole; `usage` is their sum."""
+"""`result.calls`: one for each model call of a run, on every wire, streamed and whole; `usage` is
+their sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a run adds to each delta: nothing where nobody wants chunks, one chunk where somebody does. It pays by the read."""
+"""What a run adds to each delta: nothing where nobody wants chunks, one chunk where somebody does.
+It pays by the read."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ async def events(agent: Agent[None]) -> str:
 async def test_calls_for_each_delta(
     monkeypatch: pytest.MonkeyPatch, use: Callable[[Agent[None]], Awaitable[str]], most: int
 ) -> None:
-    """`send` enters no function of the library for a delta; a stream is resumed once for each chunk, and that is all."""
+    """`send` enters no function of the library for a delta; a stream is resumed once for each
+    chunk, and that is all."""
     await calls(monkeypatch, SMALL, use)  # what is imported or compiled first
     few, many = await calls(monkeypatch, SMALL, use), await calls(monkeypatch, LARGE, use)
     assert many - few <= most * (LARGE - SMALL) * READS + SLACK

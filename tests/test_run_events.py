@@ -1,4 +1,5 @@
-"""Whole lists of events, one for each kind of run, so that one that is missing is noticed; and what the same runs stream."""
+"""Whole lists of events, one for each kind of run, so that one that is missing is noticed; and what
+the same runs stream."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def whole(message: Message, message_id: str, piece: int = 1000) -> list[Event]:
 
 
 def told(events: list[Event]) -> list[Event]:
-    """Events without what no test can know: ids of the run's own, times; and without turns, which have tests of their own."""
+    """Events without what no test can know: ids of the run's own, times; and without turns, which
+    have tests of their own."""
     ids: dict[str, str] = {}
 
     def plain(value: Any) -> Any:

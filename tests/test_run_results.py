@@ -1,4 +1,5 @@
-"""Whole results and whole streams, one for each kind of run: what `send` gives and what the chunks of `send_stream` hold."""
+"""Whole results and whole streams, one for each kind of run: what `send` gives and what the chunks
+of `send_stream` hold."""
 
 from __future__ import annotations
 
@@ -301,7 +302,8 @@ def two_phases() -> Case:
 
 
 def by_the_provider() -> Case:
-    """D-114, D-128: what it ran itself is told under the tool's name, Google's code execution under two."""
+    """D-114, D-128: what it ran itself is told under the tool's name, Google's code execution under
+    two."""
     parts = [
         ProviderPart("mark", {"openai_chat": {"a": 1}}),
         *[ToolCallPart("s", "web_search", {"q": "x"}, run_by="provider")],
@@ -360,7 +362,8 @@ CASES = [
 
 
 def plain(result: ChatResult[Any]) -> ChatResult[Any]:
-    """A result without what no test can know (ids and times of the run's own messages), and without calls, whose tokens are its usage."""
+    """A result without what no test can know (ids and times of the run's own messages), and without
+    calls, whose tokens are its usage."""
     assert spent(result.calls) == result.usage
     own = {message.id: None for message in result.messages if message.role is Role.USER}
     return msgspec.structs.replace(
@@ -420,7 +423,8 @@ async def test_a_failure_after_a_round_of_tools_carries_all_of_it(error: Dragoma
 
 
 async def test_the_runs_own_messages_have_ids_and_times_of_the_agents_making() -> None:
-    """Prompt, results, corrections, and the results that are made up for calls which nobody answered (decision 15)."""
+    """Prompt, results, corrections, and the results that are made up for calls which nobody
+    answered (decision 15)."""
 
     def clock() -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC)

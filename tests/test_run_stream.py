@@ -1,4 +1,5 @@
-"""D-08 and decision 24: what is streamed, joined as the stream itself says, is what `send` gives, in every mode."""
+"""D-08 and decision 24: what is streamed, joined as the stream itself says, is what `send` gives,
+in every mode."""
 
 from __future__ import annotations
 
@@ -185,7 +186,8 @@ async def test_decision_24_runs_without_void_text_take_nothing_back() -> None:
 
 
 async def test_d25_a_message_that_comes_whole_is_accumulated_and_shown_like_one_in_pieces() -> None:
-    """What a provider tells without any delta stands in the message, in the output and in the stream."""
+    """What a provider tells without any delta stands in the message, in the output and in the
+    stream."""
     parts = [TextPart("A"), call("t", x=1)]
     events = [
         MessageStarted("a", Role.MODEL),

@@ -89,7 +89,8 @@ async def test_what_a_tool_emits_is_read_while_it_waits(read: Any) -> None:
 
 
 async def test_each_result_is_told_when_its_tool_is_done() -> None:
-    """In the stream in the order in which they are done, in the message in the order of the calls."""
+    """In the stream in the order in which they are done, in the message in the order of the
+    calls."""
     order = ["c2", "c3", "c1"]
     ready = {call_id: asyncio.Event() for call_id in order}
 

@@ -1,4 +1,5 @@
-"""Runs of agents within tools: their events stand in the stream of the run around them, and what they take counts there."""
+"""Runs of agents within tools: their events stand in the stream of the run around them, and what
+they take counts there."""
 
 from __future__ import annotations
 
@@ -192,7 +193,8 @@ async def test_a_state_may_be_shared() -> None:
 
 
 async def test_messages_that_have_one_id_are_told_apart() -> None:
-    """The scripts give the ids m1, m2 to the messages of both agents, and of two that run side by side."""
+    """The scripts give the ids m1, m2 to the messages of both agents, and of two that run side by
+    side."""
     pair = [asking(agent(says(f"{name} says it."))[0], name) for name in ("one", "two")]
     a, _ = agent(says(call("one", id="c1"), call("two", id="c2")), says("B"), tools=pair)
     events, result = await told(a)
@@ -429,7 +431,8 @@ async def test_a_tool_that_is_out_of_time_ends_its_agent() -> None:
     st.integers(1, 4),
 )
 def test_inner_runs_side_by_side_fold_each_to_its_own(texts: list[list[str]], piece: int) -> None:
-    """Whatever they say and in whatever pieces: the laws hold for the run and for each within it."""
+    """Whatever they say and in whatever pieces: the laws hold for the run and for each within
+    it."""
 
     @tool
     async def yields() -> str:

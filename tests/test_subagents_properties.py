@@ -1,4 +1,5 @@
-"""Any agents in tools of agents, that hand over or not: the laws of a run hold for the outermost and for each within it."""
+"""Any agents in tools of agents, that hand over or not: the laws of a run hold for the outermost
+and for each within it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ from support.model import agent, call, says
 
 
 class Node(msgspec.Struct, frozen=True):
-    """An agent: what it says in each of its turns, whom it asks after each but the last, and to whom it hands over in the end."""
+    """An agent: what it says in each of its turns, whom it asks after each but the last, and to
+    whom it hands over in the end."""
 
     texts: list[str]
     asks: list[list[Node]]

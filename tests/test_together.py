@@ -1,4 +1,5 @@
-"""What surrounds a run, all at once: fallback, breaker, throttle, cache, hooks, telemetry, toolsets, agents in tools, logs."""
+"""What surrounds a run, all at once: fallback, breaker, throttle, cache, hooks, telemetry,
+toolsets, agents in tools, logs."""
 
 from __future__ import annotations
 

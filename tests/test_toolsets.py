@@ -1,4 +1,5 @@
-"""Agents whose tools come out of sets: entered and left with a run, asked before each model call."""
+"""Agents whose tools come out of sets: entered and left with a run, asked before each model
+call."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def delete(path: str) -> str:
 
 
 class Counted(Toolset):
-    """A set that notes what is done with it. `lists`: what it gives, one list a step, the last one for ever."""
+    """A set that notes what is done with it. `lists`: what it gives, one list a step, the last one
+    for ever."""
 
     def __init__(self, *lists: Sequence[Tool] | Exception, name: str = "counted") -> None:
         self.name = name

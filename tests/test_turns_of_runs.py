@@ -1,4 +1,5 @@
-"""Messages of a run say which turn they are shown in (decision 30): that of the run's first model message; who goes on with a turn, keeps it."""
+"""Messages of a run say which turn they are shown in (decision 30): that of the run's first model
+message; who goes on with a turn, keeps it."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ def test_no_docstring_cites_a_rule() -> None:
 
 @pytest.mark.slow
 def test_every_public_field_has_its_docstring() -> None:
-    """Of structs, dataclasses and typed dictionaries outside the wires, whose records have tests of their own; `native` is told
-    once, where its type is."""
+    """Of structs, dataclasses and typed dictionaries outside the wires, whose records have tests of
+    their own; `native` is told once, where its type is."""
     found, bare = 0, list[str]()
     for name, tree in trees():
         for node in tree.body if not name.startswith("wires") else []:

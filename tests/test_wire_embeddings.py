@@ -342,7 +342,8 @@ def test_vertex_is_spoken_to_as_by_the_official_client(
 
 
 def _plain(body: Any) -> Any:
-    """Without the role that the client gives to contents of some models, which the API does not need."""
+    """Without the role that the client gives to contents of some models, which the API does not
+    need."""
     if isinstance(body, dict):
         return {
             key: _plain(value) for key, value in body.items() if (key, value) != ("role", "user")

@@ -1,4 +1,5 @@
-"""Embeddings on recorded traffic: every answer is read, every request comes back, the official clients as judges."""
+"""Embeddings on recorded traffic: every answer is read, every request comes back, the official
+clients as judges."""
 
 from __future__ import annotations
 
@@ -146,7 +147,8 @@ def test_recorded_errors_are_of_our_tree_and_keep_the_providers_words(folder: st
 
 
 def clients(exchange: Exchange) -> dict[str, Callable[[], tuple[list[Any], Any]]]:
-    """By wire: the official client's reading of an exchange's bytes, as vectors and input tokens."""
+    """By wire: the official client's reading of an exchange's bytes, as vectors and input
+    tokens."""
     headers = {"content-type": "application/json"}
 
     def mock(module: Any, **how: Any) -> Any:

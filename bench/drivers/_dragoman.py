@@ -1,4 +1,5 @@
-"""What every driver of ours does: Agent.send_stream, a run with tools, and a short answer, through every layer."""
+"""What every driver of ours does: Agent.send_stream, a run with tools, and a short answer, through
+every layer."""
 
 import tools
 

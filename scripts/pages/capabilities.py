@@ -1,4 +1,5 @@
-"""`docs/capabilities.md`: where the providers are, what they can do, and how calls of tools come."""
+"""`docs/capabilities.md`: where the providers are, what they can do, and how calls of tools
+come."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every field of a provider's record and of the wires' quirks, as tables: `docs/fields.md`; and of the records that a wire is made
-of: `docs/records.md`."""
+"""Every field of a provider's record and of the wires' quirks, as tables: `docs/fields.md`; and of
+the records that a wire is made of: `docs/records.md`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dragoman.codec.error_rules import ErrorInfo, ErrorRules
 from dragoman.codec.ids import Rule
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
-from dragoman.wires.chat import Chat
+from dragoman.wires.chat import ChatDialect
 from pages.switching import NAMES
 
 __all__ = ["Field", "fields", "markdown", "records"]
 
-_OF_WIRES: Sequence[type[Any]] = (Chat, ErrorInfo, ErrorRules, HttpRequest)
-_HANDED_ON = {Chat: "dragoman.wires.chat.Chat"}
+_OF_WIRES: Sequence[type[Any]] = (ChatDialect, ErrorInfo, ErrorRules, HttpRequest)
+_HANDED_ON = {ChatDialect: "dragoman.wires.chat.Chat"}
 """Where a class is imported from that another module has."""
 
 _LONGEST = 160
@@ -48,7 +48,8 @@ class Field(msgspec.Struct, frozen=True):
 
 
 def fields(record: type[Any]) -> list[Field]:
-    """The fields of a class and their docstrings, in order. One that a subclass gives another default keeps its place."""
+    """The fields of a class and their docstrings, in order. One that a subclass gives another
+    default keeps its place."""
     defaults = {field.name: field for field in msgspec.structs.fields(record)}
     found: dict[str, Field] = {}
     owners = [base for base in reversed(record.__mro__) if base.__module__.startswith("dragoman.")]
@@ -170,7 +171,8 @@ def _default(field: msgspec.structs.FieldInfo) -> str | None:
 
 
 def _shown(value: Any) -> str:
-    """A value as Python has it, but functions and types by their names alone, which are the same in every process."""
+    """A value as Python has it, but functions and types by their names alone, which are the same in
+    every process."""
     if isinstance(value, Mapping):
         pairs = [
             f"{_shown(key)}: {_shown(one)}" for key, one in cast("Mapping[Any, Any]", value).items()

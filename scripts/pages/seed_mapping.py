@@ -1,4 +1,5 @@
-"""`docs/formats/a2a-mapping.md`: the rows of the seed's table, each run through the functions of its time and through today's wires."""
+"""`docs/formats/a2a-mapping.md`: the rows of the seed's table, each run through the functions of
+its time and through today's wires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`docs/switching.md`: what is lost when a conversation goes on with another provider, found by trying it."""
+"""`docs/switching.md`: what is lost when a conversation goes on with another provider, found by
+trying it."""
 
 from __future__ import annotations
 
@@ -119,7 +120,8 @@ _OWN: Mapping[str, Mapping[str, tuple[Message, ...]]] = {
 
 
 def lost(history: Sequence[Message], first: str, then: str) -> list[Loss]:
-    """What is lost of a conversation that the provider of one wire answered, sent to the provider of another."""
+    """What is lost of a conversation that the provider of one wire answered, sent to the provider
+    of another."""
     origin, target = _origin(first), _origin(then)
     answered = [
         message.replace(origin=origin) if message.role == "model" else message

@@ -5,7 +5,8 @@
     agent = Agent("local", tools=[...])
     result = await agent.send("Hello")
 
-Values and the functions on them are loaded at once; what does something is loaded when it is first asked for.
+Values and the functions on them are loaded at once; what does something is loaded when it is first
+asked for.
 """
 
 from __future__ import annotations

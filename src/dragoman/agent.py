@@ -1,4 +1,5 @@
-"""The agent: a model, tools and a way to talk to them. `run` is the one operation; every `send` is a run drained."""
+"""The agent: a model, tools and a way to talk to them. `run` is the one operation; every `send` is
+a run drained."""
 
 from __future__ import annotations
 
@@ -60,8 +61,8 @@ T = TypeVar("T")
 class Agent(Generic[Deps]):
     """A model with its tools and settings. Making one opens nothing and reads no key.
 
-    It may be shared by tasks, threads and event loops. `close` (or `async with`) gives connections back; an agent that is
-    merely forgotten leaves nothing behind either.
+    It may be shared by tasks, threads and event loops. `close` (or `async with`) gives connections
+    back; an agent that is merely forgotten leaves nothing behind either.
     """
 
     def __init__(
@@ -93,18 +94,21 @@ class Agent(Generic[Deps]):
         clock: Callable[[], datetime] = now,
         **unknown: Never,
     ) -> None:
-        """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`. Several of them,
-        as a list or a `fallback`: where one fails, the next is asked. Key, base URL and headers are for the first one's provider.
+        """`model`: a model string or a provider's record; left out, the environment's
+        DRAGOMAN_MODEL, else `local`. Several of them, as a list or a `fallback`: where one fails,
+        the next is asked. Key, base URL and headers are for the first one's provider.
 
-        `api_key` may be a function that gives the key, or a promise of it, whenever a request is made: for keys that change.
-        `environment` holds variables that go before those of the process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves
-        those of the process out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are told of its
-        runs. `on_loss`: what the provider cannot take (a file, a setting, another's thinking) is left out and named in
-        `ChatResult.losses`; `error` refuses the request instead. `memory` keeps the conversations of sends with a
-        `thread_id`. `approval_key` signs what runs wait for: an approval or an answer counts
-        then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`,
-        `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours. `orchestrator` is a class or function that
-        makes one for each run, or one for all runs.
+        `api_key` may be a function that gives the key, or a promise of it, whenever a request is
+        made: for keys that change. `environment` holds variables that go before those of the
+        process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves those of the process
+        out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are
+        told of its runs. `on_loss`: what the provider cannot take (a file, a setting, another's
+        thinking) is left out and named in `ChatResult.losses`; `error` refuses the request instead.
+        `memory` keeps the conversations of sends with a `thread_id`. `approval_key` signs what runs
+        wait for: an approval or an answer counts then only with the signature of what was asked;
+        any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and
+        `accumulator` replace the provider's, where its record names some, else ours. `orchestrator`
+        is a class or function that makes one for each run, or one for all runs.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -207,7 +211,8 @@ class Agent(Generic[Deps]):
     def run(
         self, prompt: Prompt, *, output_type: Any = str, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[Any]:
-        """A run, to be used in `async with`. Nothing happens before it is iterated over or asked for its result.
+        """A run, to be used in `async with`. Nothing happens before it is iterated over or asked
+        for its result.
 
         Raises:
             SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
@@ -226,11 +231,13 @@ class Agent(Generic[Deps]):
         tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]] = (),
         trusted_history: bool = True,
     ) -> tuple[Interrupt, ...]:
-        """What a conversation waits for, read off its messages: what `send(None, history=…)` with these options has as `pending`.
-        No toolset is asked: a call of its tools that waits has a mark in the history that a run of this library left.
+        """What a conversation waits for, read off its messages: what `send(None, history=…)` with
+        these options has as `pending`. No toolset is asked: a call of its tools that waits has a
+        mark in the history that a run of this library left.
 
-        With an `approval_key` it is signed. Of a history that comes from a client (`trusted_history=False`) nothing is that no run of yours has
-        signed before: it may be made up.
+        With an `approval_key` it is signed. Of a history that comes from a client
+        (`trusted_history=False`) nothing is that no run of yours has signed before: it may be made
+        up.
 
         Raises:
             HistoryError: a mark in the history cannot be read.
@@ -260,7 +267,8 @@ class Agent(Generic[Deps]):
     async def send_for(
         self, prompt: Prompt, output_type: Any, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
-        """Sends a prompt → a value of that type: anything that pydantic can adapt, also `int | str`.
+        """Sends a prompt → a value of that type: anything that pydantic can adapt, also `int |
+        str`.
 
         Raises:
             TypedOutputError: the model's answer is not of the type, also after it was told so once.
@@ -273,8 +281,9 @@ class Agent(Generic[Deps]):
     ) -> AsyncGenerator[ChatResult[str], None]:
         """Sends a prompt → the answer in chunks, the first of which holds the prompt's message.
 
-        Their outputs joined are the output of `send`, where no chunk takes something back: after a chunk with `retracted`
-        what it holds is void. `ChatResult.joined` does both. Close the stream (`aclosing`) where you leave it early.
+        Their outputs joined are the output of `send`, where no chunk takes something back: after a
+        chunk with `retracted` what it holds is void. `ChatResult.joined` does both. Close the
+        stream (`aclosing`) where you leave it early.
         """
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
@@ -302,8 +311,9 @@ class Agent(Generic[Deps]):
     as_tool = agent_tool
 
     def check_keys(self) -> dict[str, AuthenticationError | None]:
-        """Returns, by its model string, for the agent's model and each of its fallbacks the error for a key that is missing, or
-        None. Nothing is sent, and a function that gives keys is not called."""
+        """Returns, by its model string, for the agent's model and each of its fallbacks the error
+        for a key that is missing, or None. Nothing is sent, and a function that gives keys is not
+        called."""
         return self._models.check_keys()
 
     async def embed_query(
@@ -319,7 +329,8 @@ class Agent(Generic[Deps]):
     async def embed_documents(
         self, texts: Iterable[str], **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
-        """Texts to be found → their vectors, in the same order. See `EmbeddingsModel.embed_documents`.
+        """Texts to be found → their vectors, in the same order. See
+        `EmbeddingsModel.embed_documents`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
@@ -338,14 +349,15 @@ class Agent(Generic[Deps]):
         return await list_models(self._models.access())
 
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
-        """The files that the model and its provider's tools made or fetched, in order: with their bytes, or
-        by the id under which the provider holds them, for `download`."""
+        """The files that the model and its provider's tools made or fetched, in order: with their
+        bytes, or by the id under which the provider holds them, for `download`."""
         from dragoman.model.files import files_of
 
         return files_of(messages.messages if isinstance(messages, ChatResult) else messages)
 
     async def download(self, part: FilePart, *, model: str | Provider | None = None) -> DataPart:
-        """A file that the provider holds → its bytes. `model`: whose provider holds it, where that is not the agent's.
+        """A file that the provider holds → its bytes. `model`: whose provider holds it, where that
+        is not the agent's.
 
         Raises:
             SettingsError: that provider holds no such files.
@@ -368,7 +380,8 @@ class Agent(Generic[Deps]):
     # its end
 
     async def close(self) -> None:
-        """Gives back connections, and the thread of the synchronous calls. A transport that was passed in stays open."""
+        """Gives back connections, and the thread of the synchronous calls. A transport that was
+        passed in stays open."""
         self.close_sync()
         if self._own_transport:
             await self._transport.close()

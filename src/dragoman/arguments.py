@@ -1,4 +1,5 @@
-"""Arguments of a caller's, checked where they are given: a wrong type is named there and never sent."""
+"""Arguments of a caller's, checked where they are given: a wrong type is named there and never
+sent."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ T = TypeVar("T")
 
 
 def expect(name: str, value: object, *kinds: type, hint: str = "") -> None:
-    """Raises `TypeError` where a value is not of one of these types. `hint`: what to write instead."""
+    """Raises `TypeError` where a value is not of one of these types. `hint`: what to write
+    instead."""
     if not isinstance(value, kinds):
         raise wrong(name, value, " or ".join(map(_name_of, kinds)), hint)
 
@@ -35,7 +37,8 @@ def expect_each(
     *kinds: type,
     hint: Callable[[Any], str] = lambda value: "",  # noqa: ARG005
 ) -> list[T]:
-    """The values as a list. Raises `TypeError` where they are no sequence, or one is not of these types, by its place."""
+    """The values as a list. Raises `TypeError` where they are no sequence, or one is not of these
+    types, by its place."""
     untyped = cast(object, values)
     # Nearly every argument is left out: this way costs nothing.
     if type(untyped) is tuple and not untyped:
@@ -58,7 +61,8 @@ def expect_each(
 
 
 def expect_sequence(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
-    """The values as a tuple. Raises `TypeError` where they are no sequence. `what`: the kind of its values."""
+    """The values as a tuple. Raises `TypeError` where they are no sequence. `what`: the kind of its
+    values."""
     untyped = cast(object, values)
     if isinstance(untyped, (str, bytes, Mapping)) or not isinstance(untyped, Iterable):
         raise wrong(name, cast(object, untyped), f"a sequence of {what}")

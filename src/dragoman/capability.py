@@ -1,4 +1,5 @@
-"""What a provider can do. A provider's record lists them; code asks for one and never for a provider's name."""
+"""What a provider can do. A provider's record lists them; code asks for one and never for a
+provider's name."""
 
 from enum import StrEnum
 

@@ -26,11 +26,12 @@ T = TypeVar("T")
 
 
 class Chat(Generic[Deps]):
-    """Sends with a history that grows: one conversation. What was shown is kept: of a send that failed, was cancelled or was left
-    early, the prompt, what tools did, and the answer as far as it had come.
+    """Sends with a history that grows: one conversation. What was shown is kept: of a send that
+    failed, was cancelled or was left early, the prompt, what tools did, and the answer as far as it
+    had come.
 
-    What the history waits for is `pending`; `send(None, resume=[…])` answers it. A prompt beside answers follows them, and is kept
-    once they are carried out.
+    What the history waits for is `pending`; `send(None, resume=[…])` answers it. A prompt beside
+    answers follows them, and is kept once they are carried out.
     """
 
     def __init__(
@@ -40,9 +41,10 @@ class Chat(Generic[Deps]):
         thread_id: str | None = None,
         resource_id: str | None = None,
     ) -> None:
-        """`history` is copied. `thread_id`: id of the conversation, that of every run; left out, one is made. Only one that is given
-        is part of signatures and fits `claim=`, since no other process knows the other; with it, an agent that has a `memory` goes on with that
-        thread. `resource_id`: whose it is.
+        """`history` is copied. `thread_id`: id of the conversation, that of every run; left out,
+        one is made. Only one that is given is part of signatures and fits `claim=`, since no other
+        process knows the other; with it, an agent that has a `memory` goes on with that thread.
+        `resource_id`: whose it is.
 
         Raises:
             TypeError: `agent` is no `Agent`, an id is no string, or `history` holds something else than messages.
@@ -61,7 +63,8 @@ class Chat(Generic[Deps]):
 
     @property
     def history(self) -> list[Message]:
-        """What was said, oldest first; also of an answer that is still being streamed, as far as it has come."""
+        """What was said, oldest first; also of an answer that is still being streamed, as far as it
+        has come."""
         for entry in self._open:
             self._update(entry)
         return self._history
@@ -72,7 +75,8 @@ class Chat(Generic[Deps]):
 
     @property
     def pending(self) -> tuple[Interrupt, ...]:
-        """What the history waits for, without a request. Tools of the client that were given to one send alone are among it, too."""
+        """What the history waits for, without a request. Tools of the client that were given to one
+        send alone are among it, too."""
         return self.agent.pending(
             self.history, thread_id=self._given_thread, resource_id=self.resource_id
         )
@@ -88,8 +92,9 @@ class Chat(Generic[Deps]):
         return self.agent.portal
 
     async def load(self) -> list[Message]:
-        """Reads the newest messages of the thread, as the agent is given them, where the agent has a `memory`, this chat a `thread_id`, and nothing is said here
-        yet. Each send does so too. → `history`.
+        """Reads the newest messages of the thread, as the agent is given them, where the agent has
+        a `memory`, this chat a `thread_id`, and nothing is said here yet. Each send does so too. →
+        `history`.
 
         Raises:
             HistoryError: the thread is another resource's.
@@ -103,8 +108,8 @@ class Chat(Generic[Deps]):
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[str]:
-        """`Agent.send` with this history; `model=` goes on with another model. `None` as the prompt goes on with answers (`resume=`), or
-        where the history ends in a prompt."""
+        """`Agent.send` with this history; `model=` goes on with another model. `None` as the prompt
+        goes on with answers (`resume=`), or where the history ends in a prompt."""
         async with self._keep_messages(self._run(prompt, run_options)) as run:
             return await run.result()
 

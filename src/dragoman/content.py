@@ -1,8 +1,9 @@
-"""The pieces of content that a message is made of: what was *said* (text, data, links, files, tool calls and results), and what
-is not (thinking, what only a provider understands, marks for people). All frozen values.
+"""The pieces of content that a message is made of: what was *said* (text, data, links, files, tool
+calls and results), and what is not (thinking, what only a provider understands, marks for people).
+All frozen values.
 
-Every piece may carry `native`: wire name → the fields that this wire has beyond the neutral ones. A wire writes the
-neutral fields and adds its own native ones; it never reads another wire's.
+Every piece may carry `native`: wire name → the fields that this wire has beyond the neutral ones. A
+wire writes the neutral fields and adds its own native ones; it never reads another wire's.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ Native = Mapping[str, Any] | None
 """Wire name → that wire's own fields (`None`: none); wire name + `NOTES` → its notes about them."""
 
 NOTES = ":notes"
-"""Behind a wire's name, which holds no colon: the key under which the wire's notes stand in `native`."""
+"""Behind a wire's name, which holds no colon: the key under which the wire's notes stand in
+`native`."""
 
 OURS = "dragoman"
-"""The key in `native` under which stands what dragoman itself must find again, and no wire writes."""
+"""The key in `native` under which stands what dragoman itself must find again, and no wire
+writes."""
 
 
 class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
@@ -114,9 +117,11 @@ class ToolCallPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_ca
     arguments: dict[str, Any] = {}
     """Parsed arguments; `{}` when the call is cut or invalid."""
     raw: str | None = None
-    """The arguments' text as it came, kept where `arguments` does not say it all (cut, invalid, or not the usual spelling)."""
+    """The arguments' text as it came, kept where `arguments` does not say it all (cut, invalid, or
+    not the usual spelling)."""
     state: Literal["complete", "cut", "invalid"] = "complete"
-    """`cut`: the stream ended inside the arguments. `invalid`: they are no JSON object. Neither is ever executed."""
+    """`cut`: the stream ended inside the arguments. `invalid`: they are no JSON object. Neither is
+    ever executed."""
     run_by: Literal["agent", "client", "provider"] = "agent"
     """Who runs the tool. What the provider ran is never executed or answered by us."""
     native: Native = None
@@ -130,14 +135,16 @@ class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_
     name: str
     """Name of the tool; `""` where a format does not tell it."""
     result: Any = None
-    """Any JSON value, or a tuple of TextPart, DataPart, LinkPart and FilePart (any sequence of them is taken)."""
+    """Any JSON value, or a tuple of TextPart, DataPart, LinkPart and FilePart (any sequence of them
+    is taken)."""
     is_error: bool = False
     """The tool failed, or could not be run; `result` says how."""
     run_by: Literal["agent", "client", "provider"] = "agent"
     """Who ran it, as in the call."""
     native: Native = None
     is_content: bool = False
-    """Derived: `result` is a tuple of parts and not a JSON value. Stored, so that JSON is read back as what it was."""
+    """Derived: `result` is a tuple of parts and not a JSON value. Stored, so that JSON is read back
+    as what it was."""
     denied: bool = False
     """Somebody refused to have the call run; `result` says so to the model, with the reason."""
 
@@ -155,7 +162,8 @@ class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_
 
 
 class ThinkingPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="thinking"):
-    """The model's thinking. Not said: it is shown as `message.thinking` and goes back only to an origin that reads it."""
+    """The model's thinking. Not said: it is shown as `message.thinking` and goes back only to an
+    origin that reads it."""
 
     text: str = ""
     """`""` where only a signature came, or where it is encrypted."""
@@ -171,8 +179,9 @@ class ProviderPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="provide
 
 
 class MarkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="mark"):
-    """What a format of a user interface shows to people and no model is told: a step, a source, a part of data. Its fields are in
-    `native` of that format. Wires skip it, no loss is noted, and no digest counts it."""
+    """What a format of a user interface shows to people and no model is told: a step, a source, a
+    part of data. Its fields are in `native` of that format. Wires skip it, no loss is noted, and no
+    digest counts it."""
 
     kind: str
     """What it marks, such as `step`."""
@@ -186,7 +195,8 @@ _RESULT_PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
 
 def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, ...] | None:
-    """A result's items as parts; `None` where they are a JSON value. `stored`: they may be parts as JSON has them."""
+    """A result's items as parts; `None` where they are a JSON value. `stored`: they may be parts as
+    JSON has them."""
     if not items:
         return None
     if all(isinstance(item, _RESULT_PARTS) for item in items):
@@ -214,7 +224,8 @@ _MAGIC = (
 
 
 def file_type(name: str, data: bytes) -> str:
-    """The media type of a file, by its name, else by its first bytes; `application/octet-stream`: neither tells."""
+    """The media type of a file, by its name, else by its first bytes; `application/octet-stream`:
+    neither tells."""
     if named := mimetypes.guess_type(name)[0]:
         return named
     if data[:4] == b"RIFF":
@@ -230,11 +241,13 @@ def file_type(name: str, data: bytes) -> str:
 #   2  a wire's notes have a key of their own in `native`, the wire's name and `NOTES`
 #   1  they were among the wire's fields, under reserved names
 _RESERVED = frozenset(["spelling", "response", "item", "digest"])
-"""Names that were reserved for notes in version 1. One wire alone noted the last two; no other had fields of these names."""
+"""Names that were reserved for notes in version 1. One wire alone noted the last two; no other had
+fields of these names."""
 
 
 def unknown(kind: str, native: Native) -> dict[str, Any] | None:
-    """Returns the stored piece for which a provider part stands in: one of a kind that this release does not know.
+    """Returns the stored piece for which a provider part stands in: one of a kind that this release
+    does not know.
 
     `None` for every other provider part.
     """
@@ -244,8 +257,8 @@ def unknown(kind: str, native: Native) -> dict[str, Any] | None:
 
 
 def newest(stored: Any) -> Any:
-    """Returns the JSON of a stored message as this release writes it: an older version is converted, and a piece of an
-    unknown kind becomes a provider part that holds it."""
+    """Returns the JSON of a stored message as this release writes it: an older version is
+    converted, and a piece of an unknown kind becomes a provider part that holds it."""
     fields = _fields(stored)
     if fields is None:
         return stored

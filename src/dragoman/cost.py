@@ -1,4 +1,5 @@
-"""What a call of a model cost, in US dollars: as the provider told it, else by the prices that `genai-prices` knows."""
+"""What a call of a model cost, in US dollars: as the provider told it, else by the prices that
+`genai-prices` knows."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _COUNTS: Mapping[str, str] = {
     "cache_write_tokens": "cache_write_tokens",
     "reasoning_tokens": "output_reasoning_tokens",
 }
-"""Fields of `Usage` → the units that have prices. There too cached and reasoning tokens are parts of the totals."""
+"""Fields of `Usage` → the units that have prices. There too cached and reasoning tokens are parts
+of the totals."""
 _DETAILS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "cache_write_5m_tokens": (("usage", "cache_creation", "ephemeral_5m_input_tokens"),),
     "cache_write_1h_tokens": (("usage", "cache_creation", "ephemeral_1h_input_tokens"),),
@@ -78,7 +80,8 @@ def call_cost(
 ) -> Decimal | None:
     """The cost of one call in US dollars; `None`: its tokens or their price are unknown.
 
-    `origin`, `usage` and `native` are those of the message's end, `created_at` decides which of a model's prices counts (`None`: today's).
+    `origin`, `usage` and `native` are those of the message's end, `created_at` decides which of a
+    model's prices counts (`None`: today's).
 
     Raises:
         SettingsError: prices are needed, and `genai-prices` is not installed.
@@ -170,7 +173,8 @@ def _is_free(origin: Origin) -> bool:
 
 def _pricing(origin: Origin) -> tuple[str | None, str | None]:
     """Returns `priced_as` and `free` of the record of the provider that answered."""
-    # Records stand layers above this module, which results and hooks need below them: they are found late, by name.
+    # Records stand layers above this module, which results and hooks need below them: they are
+    # found late, by name.
     record = import_module("dragoman.providers.registry").REGISTRY.find(origin.provider)
     return (None, None) if record is None else (record.priced_as, record.free)
 
@@ -211,7 +215,8 @@ def _units(usage: Usage, response: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _beside(served: str, response: Mapping[str, Any]) -> list[tuple[str, dict[str, int]]]:
-    """What Anthropic did for an answer beside it, of which its totals say nothing: another model's advice, a compaction."""
+    """What Anthropic did for an answer beside it, of which its totals say nothing: another model's
+    advice, a compaction."""
     parts: list[tuple[str, dict[str, int]]] = []
     for step in map(_object, _list(_at(response, ("usage", "iterations")))):
         if step.get("type") in (None, "message"):

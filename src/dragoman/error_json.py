@@ -41,7 +41,8 @@ class _Stored(msgspec.Struct, omit_defaults=True):
 
 
 def to_json(error: DragomanError) -> bytes:
-    """The stored form: class, message, where it happened, the raw answer (in base64) and the message as far as it had come."""
+    """The stored form: class, message, where it happened, the raw answer (in base64) and the
+    message as far as it had come."""
     type_name = next(cls.__name__ for cls in type(error).__mro__ if _KINDS.get(cls.__name__) is cls)
     stored = _Stored(
         type_name,
@@ -62,7 +63,8 @@ def to_json(error: DragomanError) -> bytes:
 
 
 def from_json(data: bytes | str) -> DragomanError:
-    """Reads what `to_json` wrote: an error of the same class. One of a class that this release does not know is a `DragomanError`.
+    """Reads what `to_json` wrote: an error of the same class. One of a class that this release does
+    not know is a `DragomanError`.
 
     Raises:
         HistoryError: it is no stored error.

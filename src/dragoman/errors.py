@@ -104,7 +104,8 @@ class DragomanError(Exception):
         self.status = status
         self.request_id = request_id
         self.body = body
-        # Messages and results raise errors themselves: naming their types here would close a circle.
+        # Messages and results raise errors themselves: naming their types here would close a
+        # circle.
         self.partial = partial
         self.result = result
 
@@ -139,7 +140,8 @@ class HistoryError(DragomanError):
 
 
 class ThreadNotFoundError(HistoryError):
-    """There is no such thread for this resource. A thread of another resource is as if it were not there."""
+    """There is no such thread for this resource. A thread of another resource is as if it were not
+    there."""
 
 
 class DecodeError(DragomanError):
@@ -147,8 +149,8 @@ class DecodeError(DragomanError):
 
 
 class ToolError(DragomanError):
-    """A tool that cannot be built, or whose call cannot be answered. `content`: what the model is told in place of the message, as a tool
-    returns it: parts, or any JSON value."""
+    """A tool that cannot be built, or whose call cannot be answered. `content`: what the model is
+    told in place of the message, as a tool returns it: parts, or any JSON value."""
 
     def __init__(self, message: str, *, content: Any = None, **where: Any) -> None:
         super().__init__(message, **where)
@@ -156,7 +158,8 @@ class ToolError(DragomanError):
 
 
 class TypedOutputError(DragomanError):
-    """The answer is not of the type that was asked for. `partial` is the message, `output` its text."""
+    """The answer is not of the type that was asked for. `partial` is the message, `output` its
+    text."""
 
     def __init__(self, message: str, *, output: str = "", **where: Any) -> None:
         super().__init__(message, **where)
@@ -181,11 +184,13 @@ class StoreError(DragomanError):
 
 
 class RunInterruptedError(DragomanError):
-    """The process that drove the run ended before the run did. The log holds what there was; a new send goes on from it."""
+    """The process that drove the run ended before the run did. The log holds what there was; a new
+    send goes on from it."""
 
 
 class RunLogError(DragomanError):
-    """A run's log cannot take or give what it was asked for: no such run, an offset that is not its end, a run that is over."""
+    """A run's log cannot take or give what it was asked for: no such run, an offset that is not its
+    end, a run that is over."""
 
 
 class LogFullError(RunLogError):
@@ -193,7 +198,8 @@ class LogFullError(RunLogError):
 
 
 class LeaseLostError(RunLogError):
-    """The lease under which a run was driven is over, or is another's: nothing more may be written under it."""
+    """The lease under which a run was driven is over, or is another's: nothing more may be written
+    under it."""
 
 
 class ProviderError(DragomanError):
@@ -225,7 +231,8 @@ class RequestTooLargeError(InvalidRequestError):
 
 
 class ResumeError(InvalidRequestError):
-    """An answer does not fit what the conversation waits for. Nothing was run, and no other answer of the same send was taken."""
+    """An answer does not fit what the conversation waits for. Nothing was run, and no other answer
+    of the same send was taken."""
 
 
 class ContentRefusedError(ProviderError):
@@ -241,7 +248,8 @@ class RateLimitError(ProviderError):
 
 
 class OverloadedError(ProviderError):
-    """The provider has no capacity now (503, 529). `retry_after`: seconds to wait, where the provider told."""
+    """The provider has no capacity now (503, 529). `retry_after`: seconds to wait, where the
+    provider told."""
 
     def __init__(self, message: str, *, retry_after: float | None = None, **where: Any) -> None:
         super().__init__(message, **where)
@@ -249,7 +257,8 @@ class OverloadedError(ProviderError):
 
 
 class CircuitOpenError(OverloadedError):
-    """The endpoint failed too often: a `Breaker` lets nothing through for a while. `retry_after`: seconds until then."""
+    """The endpoint failed too often: a `Breaker` lets nothing through for a while. `retry_after`:
+    seconds until then."""
 
 
 class ProviderTimeoutError(ProviderError):
@@ -276,7 +285,8 @@ _NEUTRAL: Mapping[type[DragomanError], str] = {
     LimitReachedError: "the answer took more than this server allows",
     TypedOutputError: "the model gave no answer of the form that was asked for; send the request again",
 }
-"""Kind of error → what its client reads, where it is not the server's own; the first kind that fits counts."""
+"""Kind of error → what its client reads, where it is not the server's own; the first kind that fits
+counts."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]+")
 KEYS = (
     r"\bBearer\s+\S+"
@@ -295,10 +305,11 @@ _FAULT = "the server cannot answer this; if it happens again, ask who runs it"
 
 
 def public(error: BaseException) -> DragomanError:
-    """Returns what a client of a server may read of an error: what is wrong with its own request, and when to try again.
+    """Returns what a client of a server may read of an error: what is wrong with its own request,
+    and when to try again.
 
-    Keys, settings and what an upstream says of them are the server's: they become a `ProviderError` (5xx) in neutral words.
-    Bodies, partial messages and results are left out.
+    Keys, settings and what an upstream says of them are the server's: they become a `ProviderError`
+    (5xx) in neutral words. Bodies, partial messages and results are left out.
     """
     if not isinstance(error, DragomanError):
         return ProviderError(_FAULT)

@@ -1,12 +1,14 @@
-"""Change: something that just happened. About a dozen frozen values that a model's stream, an agent's run, a stored
-transcript and a browser's connection all speak. `fold` turns them into messages, `unfold` back.
+"""Change: something that just happened. About a dozen frozen values that a model's stream, an
+agent's run, a stored transcript and a browser's connection all speak. `fold` turns them into
+messages, `unfold` back.
 
-A message is open from `MessageStarted` to `MessageFinished`, a part from `PartStarted` to `PartFinished`. Every delta
-names its message and its part; parts of one message may be open side by side.
+A message is open from `MessageStarted` to `MessageFinished`, a part from `PartStarted` to
+`PartFinished`. Every delta names its message and its part; parts of one message may be open side by
+side.
 
-Runs of agents within tools are told in the stream of the run around them: each between its own `RunStarted`, whose `parent_run_id`
-says whose tool it is, and its `RunFinished` or `RunError`. What else belongs to such a run has its `run_id`, and parts and deltas
-belong to their message.
+Runs of agents within tools are told in the stream of the run around them: each between its own
+`RunStarted`, whose `parent_run_id` says whose tool it is, and its `RunFinished` or `RunError`. What
+else belongs to such a run has its `run_id`, and parts and deltas belong to their message.
 """
 
 from __future__ import annotations
@@ -75,8 +77,9 @@ class RunStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_start
     resource_id: str | None = None
     """Whose conversation it is, where that was told."""
     typed: Literal["text", "call"] | None = None
-    """Where the output is held to a type, what of the model's is it: its text, or the arguments of its call of `return_result`,
-    so that its text is none. What came before the last step is void."""
+    """Where the output is held to a type, what of the model's is it: its text, or the arguments of
+    its call of `return_result`, so that its text is none. What came before the last step is
+    void."""
     native: Native = None
     """What a format has beside these fields, by its name."""
 
@@ -126,7 +129,8 @@ class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_fi
     name: str
     """As in `StepStarted`."""
     losses: tuple[Loss, ...] = ()
-    """What its requests had to leave out and no earlier step of the run did; positions are those in what was sent."""
+    """What its requests had to leave out and no earlier step of the run did; positions are those in
+    what was sent."""
     native: Native = None
     """What a format has beside these fields, by its name."""
     run_id: str | None = None
@@ -155,13 +159,15 @@ class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="messa
     turn: str | None = None
     """As in `Message`."""
     losses: tuple[Loss, ...] = ()
-    """What the request that it answers had to leave out. Of the event alone: no message keeps it."""
+    """What the request that it answers had to leave out. Of the event alone: no message keeps
+    it."""
     run_id: str | None = None
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
 class PartStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_started"):
-    """A part is open. `part` is what is known of it: `OpenText()` for text, a call without its arguments, …"""
+    """A part is open. `part` is what is known of it: `OpenText()` for text, a call without its
+    arguments, …"""
 
     message_id: str
     """Id of the message."""
@@ -185,8 +191,8 @@ class PartDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_delta
 class PartFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_finished"):
     """A part is closed. `part` is the whole of it, and the authority where deltas said otherwise.
 
-    A second one amends a part of thinking whose signature the provider corrected at the end of the message: what can
-    be told of a part once only may pass over it.
+    A second one amends a part of thinking whose signature the provider corrected at the end of the
+    message: what can be told of a part once only may pass over it.
     """
 
     message_id: str
@@ -213,7 +219,8 @@ class MessageFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="mess
     native: Native = None
     """Is added to that of `MessageStarted`."""
     cached: bool = False
-    """The message came from a response cache, and no model was asked. Of the event alone: no message keeps it."""
+    """The message came from a response cache, and no model was asked. Of the event alone: no
+    message keeps it."""
 
 
 class MessageDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_dropped"):
@@ -287,7 +294,8 @@ Event = (
 
 
 def event_to_json(event: Event) -> bytes:
-    """Any event as JSON, one object with a `type`; an error as `error_json` writes it. `event_from_json` gives it back as it was.
+    """Any event as JSON, one object with a `type`; an error as `error_json` writes it.
+    `event_from_json` gives it back as it was.
 
     Raises:
         HistoryError: it holds what JSON cannot, such as half a character of a text that was cut in UTF-16.
@@ -340,8 +348,8 @@ _decode: Callable[[bytes | str], Any] = msgspec.json.Decoder(
 
 
 class InnerRuns:
-    """Looks at a stream's events in order. Those of a run within a tool stand between its `RunStarted`, whose parent is a run that goes
-    on, and its end."""
+    """Looks at a stream's events in order. Those of a run within a tool stand between its
+    `RunStarted`, whose parent is a run that goes on, and its end."""
 
     def __init__(self) -> None:
         self._run_id: str | None = None
@@ -389,7 +397,8 @@ class InnerRuns:
 
 
 def without_inner_runs(events: Iterable[Event]) -> list[Event]:
-    """The events of the run whose stream it is. Without a run that has a parent they are left as they are."""
+    """The events of the run whose stream it is. Without a run that has a parent they are left as
+    they are."""
     events = list(events)
     if not [
         event for event in events if type(event) is RunStarted and event.parent_run_id is not None

@@ -1,6 +1,8 @@
-"""The bridge between the two nouns: `fold` (events → messages), `unfold` (messages → events), and `compact`.
+"""The bridge between the two nouns: `fold` (events → messages), `unfold` (messages → events), and
+`compact`.
 
-`fold(unfold(m)) == m` for every message. Folding is linear: deltas are kept in a list until their part is closed.
+`fold(unfold(m)) == m` for every message. Folding is linear: deltas are kept in a list until their
+part is closed.
 """
 
 from __future__ import annotations
@@ -48,8 +50,9 @@ __all__ = [
 
 
 class MessageBuilder:
-    """Builds one message from events, in any order that keeps each part's own: the one that `start` opens, else the
-    first of candidate 0. Other messages' events are ignored; when its message is dropped, it begins again.
+    """Builds one message from events, in any order that keeps each part's own: the one that `start`
+    opens, else the first of candidate 0. Other messages' events are ignored; when its message is
+    dropped, it begins again.
     """
 
     def __init__(self, start: MessageStarted | None = None) -> None:
@@ -96,8 +99,8 @@ class MessageBuilder:
             self._begin(None)
 
     def add_deltas(self, events: Sequence[PartDelta]) -> None:
-        """Takes the next events where all are deltas, as `add` takes each, but looks at them only where it must: a part
-        that is finished says all that its deltas said."""
+        """Takes the next events where all are deltas, as `add` takes each, but looks at them only
+        where it must: a part that is finished says all that its deltas said."""
         # A slow stream is nothing but these: its events would be four times the size of its text.
         if len(events) == 1:
             MessageBuilder.add(self, events[0])
@@ -161,7 +164,8 @@ class MessageBuilder:
 
 
 def fold(events: Iterable[Event], run_id: str | None = None) -> list[Message]:
-    """The messages that these events tell of: candidate 0, without those that were dropped, in order of their start.
+    """The messages that these events tell of: candidate 0, without those that were dropped, in
+    order of their start.
 
     `run_id`: those of a run within a tool; left out, those of the run whose stream it is.
     """
@@ -223,7 +227,8 @@ def whole_part(message_id: str, index: int, part: Content) -> list[Event]:
 
 
 def compact(events: Iterable[Event]) -> list[Event]:
-    """Joins the deltas of each part that no other event separates; leaves every other event alone. `fold` sees no difference."""
+    """Joins the deltas of each part that no other event separates; leaves every other event alone.
+    `fold` sees no difference."""
     out: list[Event] = []
     waiting: dict[tuple[str, int], list[str | bytes]] = {}
 
@@ -247,7 +252,8 @@ def close_part(
 ) -> Content | None:
     """An open part and its deltas → the finished part; `None` for a text that never came.
 
-    `cut`: the stream ended inside it, so a call is not to be executed. `native` is added to the part's own.
+    `cut`: the stream ended inside it, so a call is not to be executed. `native` is added to the
+    part's own.
     """
     if native:
         part = msgspec.structs.replace(part, native=_merge_native(part.native, native))
@@ -271,7 +277,8 @@ def close_part(
 
 
 def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
-    """A call whose arguments have all come, as text (empty and `null` are `{}`). What is no JSON object makes it invalid.
+    """A call whose arguments have all come, as text (empty and `null` are `{}`). What is no JSON
+    object makes it invalid.
 
     The text is kept as `raw` where writing `arguments` again would not give it back.
     """
@@ -288,7 +295,8 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
 
 
 def arguments_text(call: ToolCallPart) -> str:
-    """A call's arguments as text to send: as they came where that still says them, `{}` where they are cut or invalid."""
+    """A call's arguments as text to send: as they came where that still says them, `{}` where they
+    are cut or invalid."""
     text = _encode(call.arguments)
     if call.state != "complete" or call.raw is None:
         return text
@@ -297,7 +305,8 @@ def arguments_text(call: ToolCallPart) -> str:
 
 
 def arguments_json(call: ToolCallPart) -> str:
-    """The same, for a request: always a JSON object, also where a provider told none by an empty text or `null`."""
+    """The same, for a request: always a JSON object, also where a provider told none by an empty
+    text or `null`."""
     text = arguments_text(call)
     return text if text.lstrip().startswith("{") else "{}"
 
@@ -341,7 +350,8 @@ _BASE64 = re.compile("[^=]+=*")
 
 
 def _bytes(delta: str | bytes) -> bytes:
-    """A delta of bytes, which JSON has as base64; several of those may have been joined, so each ends with its padding."""
+    """A delta of bytes, which JSON has as base64; several of those may have been joined, so each
+    ends with its padding."""
     if isinstance(delta, bytes):
         return delta
     return b"".join(map(base64.b64decode, _BASE64.findall(delta)))

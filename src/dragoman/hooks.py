@@ -1,4 +1,5 @@
-"""What may be watched of a run: `Hooks`, functions that are called when something begins and ends, and what they are given."""
+"""What may be watched of a run: `Hooks`, functions that are called when something begins and ends,
+and what they are given."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ __all__ = [
 T = TypeVar("T")
 
 Hook: TypeAlias = Callable[[T], Awaitable[None] | None]
-"""A function, plain or async, of what happened. What it raises is logged, once for each function, and changes nothing."""
+"""A function, plain or async, of what happened. What it raises is logged, once for each function,
+and changes nothing."""
 
 
 class RunStart(msgspec.Struct, frozen=True, eq=False):
@@ -107,12 +109,13 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
     error: DragomanError | None = None
     """Why it failed, where it did."""
     reads: Sequence[Sequence[Event]] = ()
-    """The events that came, one list for each read from the network; reads that gave a delta alone are left out."""
+    """The events that came, one list for each read from the network; reads that gave a delta alone
+    are left out."""
 
     @property
     def message(self) -> Message | None:
-        """What the model said, without a piece in whose middle it was cut; put together each time that it is asked for. `None`: nothing
-        came."""
+        """What the model said, without a piece in whose middle it was cut; put together each time
+        that it is asked for. `None`: nothing came."""
         events = [
             event
             for read in self.reads
@@ -123,7 +126,8 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars, as `ModelCall.cost`; looked up each time that it is asked for. `None`: unknown.
+        """US dollars, as `ModelCall.cost`; looked up each time that it is asked for. `None`:
+        unknown.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -133,7 +137,8 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
 
 class ToolStart(msgspec.Struct, frozen=True, eq=False):
-    """A call is about to be run. Called in the task in which the tool then runs: what is set in its context, the tool sees."""
+    """A call is about to be run. Called in the task in which the tool then runs: what is set in its
+    context, the tool sees."""
 
     run: RunInfo | None
     """Which run calls."""
@@ -157,7 +162,8 @@ class ToolEnd(msgspec.Struct, frozen=True, eq=False):
 
 
 class ModelRetry(msgspec.Struct, frozen=True, eq=False):
-    """An attempt failed, and there will be another: of the same model, or of the next one of a fallback."""
+    """An attempt failed, and there will be another: of the same model, or of the next one of a
+    fallback."""
 
     run: RunInfo | None
     """Which run asks, where that is known."""
@@ -187,11 +193,13 @@ class RequestLoss(msgspec.Struct, frozen=True, eq=False):
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Functions that are called when something happens, each with one value that says what. `None`: nobody wants to know.
+    """Functions that are called when something happens, each with one value that says what. `None`:
+    nobody wants to know.
 
-    Those of several `Hooks` are called in order, those of an end in reverse order, and awaited where they are async: a slow one slows the
-    run. One that raises breaks nothing. For each start there is one end, whatever happens between them.
-    An async end may itself be cut off where its run is cancelled while it waits.
+    Those of several `Hooks` are called in order, those of an end in reverse order, and awaited
+    where they are async: a slow one slows the run. One that raises breaks nothing. For each start
+    there is one end, whatever happens between them. An async end may itself be cut off where its
+    run is cancelled while it waits.
     """
 
     run_start: Hook[RunStart] | None = None
@@ -211,8 +219,8 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     loss: Hook[RequestLoss] | None = None
     """For each thing that a request has to leave out."""
     model_context: Callable[[ModelStart], AbstractContextManager[Any]] | None = None
-    """Stands around the sending of a request, until the beginning of its answer: what it sets in the context, `propagate` and the HTTP
-    client see."""
+    """Stands around the sending of a request, until the beginning of its answer: what it sets in
+    the context, `propagate` and the HTTP client see."""
     propagate: Callable[[], Mapping[str, str]] | None = None
     """Headers that requests of the current context carry, such as `traceparent`."""
 
@@ -234,8 +242,8 @@ _failures: dict[int, object] = {}
 
 
 def everywhere(*hooks: Hooks) -> ExitStack:
-    """From now on these watch whatever begins in this process, beside what agents have of their own. `close` of what is returned takes
-    them back; so does its end, where it is used in `with`.
+    """From now on these watch whatever begins in this process, beside what agents have of their
+    own. `close` of what is returned takes them back; so does its end, where it is used in `with`.
 
     Raises:
         TypeError: something is no `Hooks`.
@@ -256,12 +264,14 @@ def _take_back(hooks: Sequence[Hooks]) -> None:
 
 
 def active(run_hooks: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
-    """Those that watch what begins now: everybody's, and its own; each once. A run keeps them in `RunInfo.hooks`."""
+    """Those that watch what begins now: everybody's, and its own; each once. A run keeps them in
+    `RunInfo.hooks`."""
     return tuple(dict.fromkeys((*_everywhere, *run_hooks))) if _everywhere else run_hooks
 
 
 async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
-    """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all are called."""
+    """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all
+    are called."""
     stopped: BaseException | None = None
     is_end = name in _ENDS
     # Ends in reverse, so that hooks nest as blocks do.

@@ -1,4 +1,5 @@
-"""What a run waits for, and the answer to it: `Interrupt` and `Resume`. Values: they go through JSON, processes and days."""
+"""What a run waits for, and the answer to it: `Interrupt` and `Resume`. Values: they go through
+JSON, processes and days."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from dragoman.message import ToolCallPart
 __all__ = ["Interrupt", "Reason", "Resume"]
 
 Reason = Literal["tool", "approval", "input", "auth"]
-"""`tool`: the client runs the call. `approval`: somebody must allow it. `input`: a person is asked. `auth`: somebody must sign in."""
+"""`tool`: the client runs the call. `approval`: somebody must allow it. `input`: a person is asked.
+`auth`: somebody must sign in."""
 
 
 class Resume(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -24,7 +26,8 @@ class Resume(msgspec.Struct, frozen=True, omit_defaults=True):
     status: Literal["resolved", "cancelled"] = "resolved"
     """`cancelled`: nobody answers it any more; the model is told so."""
     payload: Any = None
-    """Of an approval `{"approved": bool, "arguments": {…}, "reason": "…"}`, the latter two optional; else `{"value": …}`, any JSON."""
+    """Of an approval `{"approved": bool, "arguments": {…}, "reason": "…"}`, the latter two
+    optional; else `{"value": …}`, any JSON."""
     signature: str | None = None
     """The interrupt's, as it came."""
     metadata: Mapping[str, Any] = {}
@@ -32,10 +35,12 @@ class Resume(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that a run waits for. It is in `ChatResult.pending` and in `RunFinished.pending`; the run has ended."""
+    """Something that a run waits for. It is in `ChatResult.pending` and in `RunFinished.pending`;
+    the run has ended."""
 
     id: str
-    """The call's id where the conversation has it once, else with the message's. The same in every process."""
+    """The call's id where the conversation has it once, else with the message's. The same in every
+    process."""
     reason: Reason = "tool"
     """What is waited for."""
     call: ToolCallPart | None = None
@@ -82,7 +87,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         return self._resume({"approved": False, **({} if reason is None else {"reason": reason})})
 
     def answer(self, value: Any) -> Resume:
-        """Gives what is waited for: the result of the client's tool, the answer to the question, what came of the sign-in; any JSON value."""
+        """Gives what is waited for: the result of the client's tool, the answer to the question,
+        what came of the sign-in; any JSON value."""
         return self._resume({"value": value})
 
     def cancel(self) -> Resume:

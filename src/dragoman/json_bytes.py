@@ -1,15 +1,17 @@
-"""JSON ⇄ values, bounded in depth: what nests deeper than `MOST_DEPTH` is refused before anything recurses into it.
+"""JSON ⇄ values, bounded in depth: what nests deeper than `MOST_DEPTH` is refused before anything
+recurses into it.
 
-So whatever was read can be walked, changed, stored and written again, wherever on the stack that happens. A text that was cut
-within an emoji in UTF-16 ends in half a pair of surrogates, which no UTF-8 holds: each way into the library replaces it (`replace_halves`), so
-that such a text can be sent, stored and shown as any other. `JsonEnd` finds the end of an object that comes in pieces.
+So whatever was read can be walked, changed, stored and written again, wherever on the stack that
+happens. A text that was cut within an emoji in UTF-16 ends in half a pair of surrogates, which no
+UTF-8 holds: each way into the library replaces it (`replace_halves`), so that such a text can be
+sent, stored and shown as any other. `JsonEnd` finds the end of an object that comes in pieces.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -17,7 +19,9 @@ import msgspec
 from dragoman.logs import logger
 
 __all__ = [
+    "Json",
     "JsonEnd",
+    "JsonMap",
     "MOST_DEPTH",
     "bound",
     "bound_value",
@@ -29,6 +33,11 @@ __all__ = [
 
 T = TypeVar("T")
 
+Json = dict[str, Any]
+"""A JSON object of our own, which may be changed."""
+JsonMap = Mapping[str, Any]
+"""A JSON object that is only read."""
+
 _LOG = logger("text")
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)"
@@ -38,8 +47,9 @@ _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
 def replace_halves(value: T, where: str) -> T:
-    """A value of JSON, or a message, with U+FFFD in place of each half of a character; the same object where it holds none. Two
-    halves that stand together are the character. What was replaced is logged as a warning; `where`: what holds it, for people."""
+    """A value of JSON, or a message, with U+FFFD in place of each half of a character; the same
+    object where it holds none. Two halves that stand together are the character. What was replaced
+    is logged as a warning; `where`: what holds it, for people."""
     if _is_json(value):
         return value
     try:
@@ -53,7 +63,8 @@ def replace_halves(value: T, where: str) -> T:
 
 
 def replace_escaped_halves(data: bytes) -> bytes:
-    """JSON with U+FFFD in place of each half of a character that it escapes; the same object where it holds none."""
+    """JSON with U+FFFD in place of each half of a character that it escapes; the same object where
+    it holds none."""
     has_halves = False
 
     def replace(match: re.Match[bytes]) -> bytes:
@@ -136,7 +147,8 @@ _ALIKE = bytes.maketrans(b"{}", b"[]")
 
 
 def decode(data: bytes | str) -> Any:
-    """JSON → its value. Halves of characters, which JSON can escape and no text can hold, are replaced (`halves`).
+    """JSON → its value. Halves of characters, which JSON can escape and no text can hold, are
+    replaced (`halves`).
 
     Raises:
         ValueError: it is no JSON (`msgspec.DecodeError`, `UnicodeDecodeError`), or nests too deep.
@@ -172,7 +184,8 @@ def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
     )
     if brackets <= most:
         return
-    # Strings are cut out, then innermost pairs are removed level by level: no recursion, whatever the input.
+    # Strings are cut out, then innermost pairs are removed level by level: no recursion, whatever
+    # the input.
     text = data.encode(errors="replace") if isinstance(data, str) else data
     quotes = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _OTHER).split(b'"')
     # Outside of strings.

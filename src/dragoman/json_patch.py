@@ -45,7 +45,8 @@ class PatchTooLargeError(PatchError):
 
 
 class PatchedValue:
-    """A JSON value that patches change in place. It owns its value: give it one that nobody else changes."""
+    """A JSON value that patches change in place. It owns its value: give it one that nobody else
+    changes."""
 
     def __init__(self, value: Any = None) -> None:
         """Raises `PatchTooLargeError` if the value is larger than a state may be."""
@@ -153,7 +154,8 @@ class PatchedValue:
             undos.append(lambda: items.insert(index, old))
             return
         members = _need_object(parent, path)
-        # A failed patch puts the member back in its place, which a dict can only do by building the order anew.
+        # A failed patch puts the member back in its place, which a dict can only do by building the
+        # order anew.
         order = list(members) if len(members) <= _ORDERED else None
         old = members.pop(key)
         undos.append(lambda: _restore_member(members, key, old, order))

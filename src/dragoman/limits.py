@@ -26,8 +26,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     total_tokens: int | None = None
     """Tokens of all model calls together; no model call begins once so many are spent."""
     cost: Decimal | float | str | None = None
-    """US dollars of all model calls together, those of agents within tools included; no model call begins once so many are spent. A number
-    or its text, such as `"0.50"`; kept as a `Decimal`. A call whose cost is unknown leaves no room for another."""
+    """US dollars of all model calls together, those of agents within tools included; no model call
+    begins once so many are spent. A number or its text, such as `"0.50"`; kept as a `Decimal`. A
+    call whose cost is unknown leaves no room for another."""
     seconds: float | None = None
     """Time since the run began; what is still running then is stopped."""
 
@@ -64,9 +65,11 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def find_reached_limit(
     limits: Limits, spent: Spent, *, model_calls: int = 0, tool_calls: int = 0
 ) -> str | None:
-    """Returns a sentence for the user that names the limit which leaves no room for so many more calls; `None` if there is room.
+    """Returns a sentence for the user that names the limit which leaves no room for so many more
+    calls; `None` if there is room.
 
-    Counts may be used up to their bound. Tokens, dollars and seconds, which nobody knows beforehand, end the run at theirs.
+    Counts may be used up to their bound. Tokens, dollars and seconds, which nobody knows
+    beforehand, end the run at theirs.
     """
     more = {"model_calls": model_calls, "tool_calls": tool_calls}
     for name in limits.__struct_fields__:

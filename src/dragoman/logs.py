@@ -1,6 +1,8 @@
-"""What dragoman tells of its work, by the standard library's loggers below `dragoman`. Silent until somebody listens.
+"""What dragoman tells of its work, by the standard library's loggers below `dragoman`. Silent until
+somebody listens.
 
-Listen as with any library (`logging.getLogger("dragoman")`), by `log_to`, or by the environment's DRAGOMAN_LOG_LEVEL.
+Listen as with any library (`logging.getLogger("dragoman")`), by `log_to`, or by the environment's
+DRAGOMAN_LOG_LEVEL.
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ def _write_to_stderr(line: str) -> None:
 
 @cache
 def log_from_environment() -> None:
-    """Listens by DRAGOMAN_LOG_LEVEL, if it names a level. Asked once in a process, by its first agent."""
+    """Listens by DRAGOMAN_LOG_LEVEL, if it names a level. Asked once in a process, by its first
+    agent."""
     level = os.environ.get("DRAGOMAN_LOG_LEVEL", "").upper()
     if level in LEVELS:
         # Standard output is the program's.

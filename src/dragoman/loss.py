@@ -1,4 +1,5 @@
-"""What a wire or its target cannot hold: the record of what was left out or changed, and the refusal to go on without it."""
+"""What a wire or its target cannot hold: the record of what was left out or changed, and the
+refusal to go on without it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Lost(StrEnum):
     tool_call = "tool call"
     """A call where none may stand, or that a provider ran."""
     tool_result = "tool result"
-    """A result where none may stand, or that a provider's tool gave, or that repair made up or dropped."""
+    """A result where none may stand, or that a provider's tool gave, or that repair made up or
+    dropped."""
     thinking = "thinking"
     """Thinking, signed or not."""
     provider = "provider"
@@ -72,7 +74,8 @@ class Loss(msgspec.Struct, frozen=True):
     """Something that a wire or its target cannot hold."""
 
     message: int | None
-    """Position of the message in the conversation; `None`: the request as a whole, such as a setting."""
+    """Position of the message in the conversation; `None`: the request as a whole, such as a
+    setting."""
     part: int | None
     """Position of the piece in its content; `None`: the message as a whole."""
     what: Lost
@@ -80,12 +83,14 @@ class Loss(msgspec.Struct, frozen=True):
     why: str
     """The reason, in words for people."""
     which: str = ""
-    """Which one, in words for people, where `what` alone does not say it: a setting's name, a file's."""
+    """Which one, in words for people, where `what` alone does not say it: a setting's name, a
+    file's."""
 
     @property
     def is_minor(self) -> bool:
-        """Whether no model would miss it: the name of a picture, the order of pieces, texts that are joined, what one format alone
-        knows of a piece that is sent. It is recorded, but neither refused nor warned of."""
+        """Whether no model would miss it: the name of a picture, the order of pieces, texts that
+        are joined, what one format alone knows of a piece that is sent. It is recorded, but neither
+        refused nor warned of."""
         return self.what in _MINOR
 
     def __str__(self) -> str:
@@ -94,7 +99,8 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 def refusal(losses: Iterable[Loss]) -> InvalidRequestError | None:
-    """The error that names what cannot be sent, where nothing may be left out; `None`: there is nothing but minor losses."""
+    """The error that names what cannot be sent, where nothing may be left out; `None`: there is
+    nothing but minor losses."""
     refused = dict.fromkeys(str(loss) for loss in losses if not loss.is_minor)
     if not refused:
         return None

@@ -1,7 +1,8 @@
 """State: what was said. `Message`, a frozen value, and what it says of itself beside its content.
 
-A message's `content` is the whole, ordered record. Its `parts` are what was *said* (text, data, links, files,
-tool calls and results); the rest is hidden: thinking, what only a provider understands, and marks for people.
+A message's `content` is the whole, ordered record. Its `parts` are what was *said* (text, data,
+links, files, tool calls and results); the rest is hidden: thinking, what only a provider
+understands, and marks for people.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class FinishReason(StrEnum):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tokens of one model call, or a sum of several. `None` means that the provider did not tell."""
+    """Tokens of one model call, or a sum of several. `None` means that the provider did not
+    tell."""
 
     input_tokens: int | None = None
     """All tokens of the prompt, cached ones included."""
@@ -145,8 +147,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag_field="v", tag=2):
     """One message of a conversation: a role and an ordered content.
 
-    `content` takes any sequence of pieces; a string stands for a `TextPart`. `metadata["thinking"]` is derived from the
-    content, there exactly when `thinking` is, and never stored."""
+    `content` takes any sequence of pieces; a string stands for a `TextPart`. `metadata["thinking"]`
+    is derived from the content, there exactly when `thinking` is, and never stored."""
 
     role: Role
     """Whose it is."""
@@ -167,7 +169,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
     native: Native = None
     """What concerns the message as a whole: a name, a developer role, …"""
     turn: str | None = None
-    """Id of the turn in which a user interface shows it, with others, as one message; no model is told."""
+    """Id of the turn in which a user interface shows it, with others, as one message; no model is
+    told."""
 
     def __post_init__(self) -> None:
         # The struct is frozen for callers; what they passed is brought into its form once, here.
@@ -204,7 +207,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What was said: the content without thinking, `ProviderPart`s, marks and what the provider ran itself."""
+        """What was said: the content without thinking, `ProviderPart`s, marks and what the provider
+        ran itself."""
         return tuple(
             piece
             for piece in self.content
@@ -284,7 +288,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
-        """Lets pydantic take `Message` as the type of a field: a message, or its stored form as JSON's values."""
+        """Lets pydantic take `Message` as the type of a field: a message, or its stored form as
+        JSON's values."""
         from pydantic_core import core_schema
 
         def load(value: Any) -> Message:

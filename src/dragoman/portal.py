@@ -1,4 +1,5 @@
-"""Synchronous calls: an event loop in a thread of its own, so that they work from any thread, also inside a running loop."""
+"""Synchronous calls: an event loop in a thread of its own, so that they work from any thread, also
+inside a running loop."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _PATIENCE = 1.0
 
 
 class Portal:
-    """One background thread with one event loop, started at the first call and ended by `close`, or with its owner.
+    """One background thread with one event loop, started at the first call and ended by `close`, or
+    with its owner.
 
     A process that is forked off starts a thread of its own: threads do not live on in it.
     """
@@ -36,7 +38,8 @@ class Portal:
         _PORTALS.add(self)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine in the portal's loop and waits for it. An interrupt here cancels it there.
+        """Runs a coroutine in the portal's loop and waits for it. An interrupt here cancels it
+        there.
 
         Raises:
             SettingsError: the portal's own loop waits for this call, and would wait for itself.
@@ -62,7 +65,8 @@ class Portal:
             raise
 
     def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
-        """Iterates over an async generator from outside; leaving early closes it, and so does the end of the portal."""
+        """Iterates over an async generator from outside; leaving early closes it, and so does the
+        end of the portal."""
         try:
             while (item := self.call(_next(items))) is not _END:
                 yield cast(T, item)
@@ -117,7 +121,8 @@ S = TypeVar("S", bound=_HasPortal)
 def synchronous(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[S, P], T]:
-    """A coroutine method → its synchronous twin. A subclass that overrides the method changes both."""
+    """A coroutine method → its synchronous twin. A subclass that overrides the method changes
+    both."""
 
     def twin(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.portal.call(getattr(self, method.__name__)(*args, **kwargs))
@@ -151,7 +156,8 @@ _waiting: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar(
 """The loops that stand still until the work at hand is done."""
 _PORTALS: WeakSet[Portal] = WeakSet()
 _INHERITED: list[Any] = []
-"""Loops that run in another process: one that nobody refers to would be closed, with what both processes share."""
+"""Loops that run in another process: one that nobody refers to would be closed, with what both
+processes share."""
 
 
 def _after_fork() -> None:
@@ -194,7 +200,8 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _finish_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Lets what is left come to its end, such as connections that are being closed; cancels what does not."""
+    """Lets what is left come to its end, such as connections that are being closed; cancels what
+    does not."""
     unfinished = asyncio.all_tasks(loop) - {asyncio.current_task()}
     if unfinished:
         _, stuck = await asyncio.wait(unfinished, timeout=_PATIENCE)

@@ -1,7 +1,7 @@
 """What is asked: prompt, history and options of a run, and the checks of what a caller says.
 
-`opening` makes messages of a prompt, and options of a `RunRequest`. The `check_` functions name an argument of a wrong type
-where it is given, before anything is sent.
+`opening` makes messages of a prompt, and options of a `RunRequest`. The `check_` functions name an
+argument of a wrong type where it is given, before anything is sent.
 """
 
 from __future__ import annotations
@@ -58,20 +58,23 @@ __all__ = [
 Deps = TypeVar("Deps", default=Any)
 
 Prompt = str | Message | Sequence[Content | str] | RunRequest | None
-"""A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results, or that waits
-for answers. A `RunRequest` says all of it."""
+"""A string, a message, or a sequence of parts; `None` continues a history that ends in a user
+message or tool results, or that waits for answers. A `RunRequest` says all of it."""
 
 History = Iterable[Message]
 """Messages, oldest first; or a `MessageList`."""
 
 
 class RunOptions(TypedDict, Generic[Deps], total=False):
-    """What every way of sending takes beside the prompt. `RunOptions[Deps]` goes with an `Agent[Deps]`."""
+    """What every way of sending takes beside the prompt. `RunOptions[Deps]` goes with an
+    `Agent[Deps]`."""
 
     history: History
-    """What was said before; copied, never changed. A `MessageList` gets the prompt and each message of the run."""
+    """What was said before; copied, never changed. A `MessageList` gets the prompt and each message
+    of the run."""
     model: ModelChoice | None
-    """Takes this run to another model: a model string, or a provider's record; or to several, as a list or a `fallback`."""
+    """Takes this run to another model: a model string, or a provider's record; or to several, as a
+    list or a `fallback`."""
     attachments: Sequence[Content]
     """Follow the prompt in the same message; a file by `DataPart.from_file`."""
     output_schema: Mapping[str, Any] | None
@@ -83,17 +86,21 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     limits: Limits | None
     """In place of the agent's."""
     on_loss: OnLoss | None
-    """In place of the agent's: `error` refuses what the provider cannot take whole, `tell` names it in the result."""
+    """In place of the agent's: `error` refuses what the provider cannot take whole, `tell` names it
+    in the result."""
     thread_id: str | None
-    """Id of the conversation; left out, it is the run's. An agent with a `memory` goes on with that thread."""
+    """Id of the conversation; left out, it is the run's. An agent with a `memory` goes on with that
+    thread."""
     run_id: str | None
     """Id of the run; left out, one is made."""
     resource_id: str | None
     """Whose conversation it is, such as a user's id."""
     tools: Iterable[Tool[Deps] | ToolSpec | Toolset | PlainFunction]
-    """Of this run, beside the agent's. A `ToolSpec`, or a `Tool` without a handler, is run by the client."""
+    """Of this run, beside the agent's. A `ToolSpec`, or a `Tool` without a handler, is run by the
+    client."""
     context: Sequence[Any]
-    """What the client tells beside the conversation: for tools and orchestrators, not for the model."""
+    """What the client tells beside the conversation: for tools and orchestrators, not for the
+    model."""
     state: Any
     """The state that client and agent share, any JSON value. See `ToolContext.state`."""
     resume: Iterable[Resume]
@@ -103,13 +110,17 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     metadata: Mapping[str, Any]
     """For tools and orchestrators, as it is."""
     trusted_history: bool
-    """`False`: the history comes from a client, who may have made it up (what a memory holds is trusted all the same). Then a call is run on an answer only where the agent has
-    an `approval_key`, which shows that it was asked for."""
+    """`False`: the history comes from a client, who may have made it up (what a memory holds is
+    trusted all the same). Then a call is run on an answer only where the agent has an
+    `approval_key`, which shows that it was asked for."""
     reading: ThreadReading | None
-    """The thread of the agent's memory as it was just read (`Memory.reading`); then the run does not read it again."""
+    """The thread of the agent's memory as it was just read (`Memory.reading`); then the run does
+    not read it again."""
     claim: Claim
-    """A function, plain or async, of three ids (conversation, what was answered, run) that notes an answer before it is acted upon, and
-    says whether no run did so before. An answer counts once then, else at least once. Needs a `thread_id`; or a `run_id`, where the function knows the conversation by itself."""
+    """A function, plain or async, of three ids (conversation, what was answered, run) that notes an
+    answer before it is acted upon, and says whether no run did so before. An answer counts once
+    then, else at least once. Needs a `thread_id`; or a `run_id`, where the function knows the
+    conversation by itself."""
 
 
 def tools_of(
@@ -137,8 +148,9 @@ def tools_of(
 
 
 def check_options(run_options: Mapping[str, Any]) -> None:
-    """Raises `TypeError` where there are other arguments than those of `RunOptions`, or one is of another type: an address or a
-    key that is passed over would send a conversation to somebody else."""
+    """Raises `TypeError` where there are other arguments than those of `RunOptions`, or one is of
+    another type: an address or a key that is passed over would send a conversation to somebody
+    else."""
     if not run_options:
         return
     if unknown := run_options.keys() - RunOptions.__annotations__.keys():
@@ -153,13 +165,15 @@ def check_options(run_options: Mapping[str, Any]) -> None:
 
 
 def refuse_output_type(run_options: Mapping[str, Any]) -> None:
-    """Raises `TypeError` if a call that gives text is asked for a value of a type, which `Agent.run` would take."""
+    """Raises `TypeError` if a call that gives text is asked for a value of a type, which
+    `Agent.run` would take."""
     if "output_type" in run_options:
         raise TypeError(_NO_TYPE)
 
 
 def check_settings(settings: Settings | None) -> None:
-    """Raises `SettingsError` if a program gives a number that no provider takes. What clients send is checked by wires."""
+    """Raises `SettingsError` if a program gives a number that no provider takes. What clients send
+    is checked by wires."""
     for name, least, most in _RANGES if settings is not None else ():
         value = getattr(settings, name)
         if value is not None and not least <= value <= most:
@@ -187,7 +201,8 @@ def sequences(
     tuple[ServerTool, ...],
     tuple[Hooks, ...],
 ]:
-    """Those arguments of the constructor of an agent, read once. Raises `TypeError` where one is no sequence."""
+    """Those arguments of the constructor of an agent, read once. Raises `TypeError` where one is no
+    sequence."""
     return (
         expect_sequence("tools", tools, "functions, Tools and Toolsets"),
         expect_sequence("middleware", middleware, "middlewares"),
@@ -282,7 +297,8 @@ def opening(
     new_id: Callable[[], str],
     clock: Callable[[], datetime],
 ) -> tuple[list[Message], RunOptions]:
-    """A prompt → the messages that are new, with ids and times, and the options, with those of a `RunRequest`.
+    """A prompt → the messages that are new, with ids and times, and the options, with those of a
+    `RunRequest`.
 
     Raises:
         InvalidRequestError: there is nothing in it, or attachments are to follow no prompt.
@@ -303,7 +319,8 @@ def opening(
 def _of_request(
     request: RunRequest, run_options: RunOptions
 ) -> tuple[Sequence[Message], RunOptions]:
-    """The messages of a request that are new, and its fields as keywords; those that are given go before them."""
+    """The messages of a request that are new, and its fields as keywords; those that are given go
+    before them."""
     if twice := [name for name in ("history", "attachments") if run_options.get(name)]:
         raise TypeError(
             f"{' and '.join(twice)} cannot stand beside a RunRequest: its messages are the whole conversation"

@@ -32,12 +32,14 @@ def remote_agent(
     transport: Transport | None = None,
     **options: Unpack[AgentToolOptions],
 ) -> Tool:
-    """A tool by which a model hands a part of its work to an agent that speaks A2A or AG-UI, and goes on with its answer.
+    """A tool by which a model hands a part of its work to an agent that speaks A2A or AG-UI, and
+    goes on with its answer.
 
-    `url`: of an agent of A2A, or a model string (`a2a:https://…`, `ag-ui:https://…`). `name` and `description`: what the model is told of
-    it; left out, they are made of the URL. `api_key`, `headers` and `transport` are as in `Agent`; `options` as in `Agent.as_tool`. What the
-    agent waits for (an approval, an answer, a sign-in), the run here waits for, too. To hand over the whole conversation instead:
-    `handoff(Agent("a2a:https://…"), "name")`.
+    `url`: of an agent of A2A, or a model string (`a2a:https://…`, `ag-ui:https://…`). `name` and
+    `description`: what the model is told of it; left out, they are made of the URL. `api_key`,
+    `headers` and `transport` are as in `Agent`; `options` as in `Agent.as_tool`. What the agent
+    waits for (an approval, an answer, a sign-in), the run here waits for, too. To hand over the
+    whole conversation instead: `handoff(Agent("a2a:https://…"), "name")`.
 
     Raises:
         SettingsError: the URL is none.

@@ -1,9 +1,9 @@
 """Calls and results, paired: what a prompt or an export needs, whatever the history went through.
 
-A *round* is a model message with calls that somebody must answer, or several that follow each other with other ids, and the
-messages after them until the next such one.
-Calls and results are paired within their round, by id and in order, since providers repeat ids. Pure, total and
-idempotent: no clock, no random ids, and the very same `Message` objects where nothing changes.
+A *round* is a model message with calls that somebody must answer, or several that follow each other
+with other ids, and the messages after them until the next such one. Calls and results are paired
+within their round, by id and in order, since providers repeat ids. Pure, total and idempotent: no
+clock, no random ids, and the very same `Message` objects where nothing changes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Source(NamedTuple):
     message: int | None
     """Position of the message; `None`: repair made it."""
     parts: tuple[tuple[int, int] | None, ...]
-    """For each piece of its content the message and the place where it stood; `None`: repair made it."""
+    """For each piece of its content the message and the place where it stood; `None`: repair made
+    it."""
 
 
 class OpenCall(msgspec.Struct, frozen=True):
@@ -62,10 +63,12 @@ class OpenCall(msgspec.Struct, frozen=True):
 
 
 def repair(messages: Iterable[Message]) -> list[Message]:
-    """The messages, with all calls of each answered by one user message right after it, in call order.
+    """The messages, with all calls of each answered by one user message right after it, in call
+    order.
 
-    A call without a result gets an error result (`INTERRUPTED`); a result without a call is dropped, as is a second
-    one for the same call, and a message that is left empty by that. What the provider ran itself is left alone.
+    A call without a result gets an error result (`INTERRUPTED`); a result without a call is
+    dropped, as is a second one for the same call, and a message that is left empty by that. What
+    the provider ran itself is left alone.
     """
     return repair_with_losses(messages)[0]
 
@@ -79,7 +82,8 @@ def repair_with_losses(messages: Iterable[Message]) -> tuple[list[Message], list
 def trace_repair(
     messages: Iterable[Message],
 ) -> tuple[list[Message], list[Loss], list[Source] | None]:
-    """`repair_with_losses`, and for each message where it stood; `None`: all stand where they stood."""
+    """`repair_with_losses`, and for each message where it stood; `None`: all stand where they
+    stood."""
     messages = list(messages)
     if _is_paired(messages):
         return messages, [], None
@@ -89,10 +93,11 @@ def trace_repair(
 
 
 def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
-    """What `repair` makes up in the last round, the only one that later messages could still answer.
+    """What `repair` makes up in the last round, the only one that later messages could still
+    answer.
 
-    Once it was sent it is to be stored behind that round: a real result that comes late is then a second one for its call,
-    and leaves what was sent as it was.
+    Once it was sent it is to be stored behind that round: a real result that comes late is then a
+    second one for its call, and leaves what was sent as it was.
     """
     calls = open_calls(messages)
     return [stand_in(open_call.call) for open_call in calls], [
@@ -121,7 +126,8 @@ def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
 
 
 def to_call(result: ToolResultPart, turn: int) -> ToolResultPart:
-    """A result that comes before those of earlier calls with the same id: it says to which call it belongs."""
+    """A result that comes before those of earlier calls with the same id: it says to which call it
+    belongs."""
     return msgspec.structs.replace(result, native={**(result.native or {}), OURS: {_TURN: turn}})
 
 
@@ -131,8 +137,8 @@ def stand_in(call: ToolCallPart) -> ToolResultPart:
 
 
 def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
-    """Where the model began to speak when it called something last, and where it did; `None`: it never did. Sees at once of a long
-    conversation that there is no call in it."""
+    """Where the model began to speak when it called something last, and where it did; `None`: it
+    never did. Sees at once of a long conversation that there is no call in it."""
     contents = map(_CONTENT, reversed(messages))
     if ToolCallPart not in map(type, chain.from_iterable(contents)):
         return None
@@ -149,8 +155,8 @@ def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
 
 
 def _is_paired(messages: Iterable[Message]) -> bool:
-    """Whether every message with calls is followed by one that begins with their results, in order, and there are no others: then
-    nothing is to be mended, which is cheaper to see than to do."""
+    """Whether every message with calls is followed by one that begins with their results, in order,
+    and there are no others: then nothing is to be mended, which is cheaper to see than to do."""
     expected: list[str] = []
     for message in messages:
         content, answered = message.content, len(expected)

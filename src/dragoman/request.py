@@ -1,6 +1,8 @@
-"""What is asked: `ModelRequest` of a model, `RunRequest` of an agent, `EmbeddingsRequest`, and `HttpRequest`, which carries them.
+"""What is asked: `ModelRequest` of a model, `RunRequest` of an agent, `EmbeddingsRequest`, and
+`HttpRequest`, which carries them.
 
-Requests are neutral; a wire turns one into a body and back. `RunInfo` says on whose behalf a model is asked.
+Requests are neutral; a wire turns one into a body and back. `RunInfo` says on whose behalf a model
+is asked.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class RunInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     context: tuple[Any, ...] = ()
     """What the run's client says beside the conversation, for agents that are asked like models."""
     state: Any = None
-    """The state that client and agent share, as it is when the model is asked, for such agents too; `None`: there is none."""
+    """The state that client and agent share, as it is when the model is asked, for such agents too;
+    `None`: there is none."""
     hooks: tuple[Any, ...] = ()
     """The `Hooks` that watch the run, for `dragoman.hooks.fire`."""
 
@@ -110,7 +113,8 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     presence_penalty: float | None = None
     """Above 0: words that occurred become less likely; most providers take -2 to 2."""
     frequency_penalty: float | None = None
-    """Above 0: words become less likely the more often they occurred; most providers take -2 to 2."""
+    """Above 0: words become less likely the more often they occurred; most providers take -2 to
+    2."""
     stop: tuple[str, ...] | None = None
     """Texts at which the answer ends."""
     seed: int | None = None
@@ -122,8 +126,9 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     reasoning: Effort | int | None = None
     """How much to think: `off`, `low`, `medium`, `high`, or a budget in tokens."""
     cache: Literal["short", "long"] | None = None
-    """Keep the prompt in the provider's cache, so that the next request of the conversation costs less: for minutes, or for
-    an hour and more. Nothing is sent to providers that cache by themselves."""
+    """Keep the prompt in the provider's cache, so that the next request of the conversation costs
+    less: for minutes, or for an hour and more. Nothing is sent to providers that cache by
+    themselves."""
 
     def __post_init__(self) -> None:
         for name, (kinds, expected) in _SETTINGS.items():
@@ -180,23 +185,28 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     stream: bool = False
     """Whether the answer is to come as it is made."""
     options: Mapping[str, Any] = {}
-    """Body fields without a neutral name, passed through as they are (the seeds' provider options)."""
+    """Body fields without a neutral name, passed through as they are (the seeds' provider
+    options)."""
     native: Native = None
-    """How a wire wrote the neutral fields, where it knows several forms; only `load_request` fills it."""
+    """How a wire wrote the neutral fields, where it knows several forms; only `load_request` fills
+    it."""
     on_loss: OnLoss = "tell"
-    """What to do where the wire or its target cannot hold all of it: send the rest and name what is left out, or refuse."""
+    """What to do where the wire or its target cannot hold all of it: send the rest and name what is
+    left out, or refuse."""
     wire: str | None = None
-    """The wire whose fields `options` are, where a loader took them from a request: another wire does not write them. `None`: that of
-    whoever the request goes to."""
+    """The wire whose fields `options` are, where a loader took them from a request: another wire
+    does not write them. `None`: that of whoever the request goes to."""
     run: RunInfo | None = None
     """The run that asks, for middlewares and hooks; no wire writes it."""
     retries: int | None = None
-    """How often the transport may send it again at most where it fails; `None`: as often as the transport does by itself."""
+    """How often the transport may send it again at most where it fails; `None`: as often as the
+    transport does by itself."""
     as_sent: bool = False
-    """A client's own request in the wire of whoever it goes to: the wire adds nothing to it, and takes nothing away."""
+    """A client's own request in the wire of whoever it goes to: the wire adds nothing to it, and
+    takes nothing away."""
     verbatim: Mapping[str, Any] | None = None
-    """The body that a client wrote in the wire of whoever the request goes to: it is sent as it is, but for the name of the model. A
-    copy with other content has none."""
+    """The body that a client wrote in the wire of whoever the request goes to: it is sent as it is,
+    but for the name of the model. A copy with other content has none."""
 
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):
@@ -262,7 +272,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
     method: Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] = "POST"
     """The HTTP method."""
     names: Mapping[str, str] = {}
-    """Name under which a tool was sent → the tool's own name, where they differ. For whoever reads the answer."""
+    """Name under which a tool was sent → the tool's own name, where they differ. For whoever reads
+    the answer."""
     secret: bool = False
     """Its bodies hold credentials: a recorder does not write it down."""
     retries: int | None = None
@@ -287,11 +298,12 @@ class Download(msgspec.Struct, frozen=True):
 
 
 class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One request to an agent, in full. `Agent.run` and every way of sending take it in place of a prompt; the same fields are their
-    keywords, which go before the request's."""
+    """One request to an agent, in full. `Agent.run` and every way of sending take it in place of a
+    prompt; the same fields are their keywords, which go before the request's."""
 
     messages: tuple[Message, ...] = ()
-    """The conversation, oldest first. What follows the last message of the model's is new, and of this run; all before it is history."""
+    """The conversation, oldest first. What follows the last message of the model's is new, and of
+    this run; all before it is history."""
     thread_id: str | None = None
     """Id of the conversation; `None`: it is the run's."""
     run_id: str | None = None
@@ -301,7 +313,8 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     tools: tuple[ToolSpec, ...] = ()
     """Tools that the client runs, beside the agent's own."""
     context: tuple[Any, ...] = ()
-    """What the client tells beside the conversation, any JSON. Tools and orchestrators see it, the model does not."""
+    """What the client tells beside the conversation, any JSON. Tools and orchestrators see it, the
+    model does not."""
     state: Any = None
     """The state that client and agent share, any JSON value; `None`: none."""
     resume: tuple[Resume, ...] = ()

@@ -1,4 +1,5 @@
-"""What a send returns, whole or as a chunk of a stream; what embedding returns; a model in a list."""
+"""What a send returns, whole or as a chunk of a stream; what embedding returns; a model in a
+list."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ __all__ = [
 T = TypeVar("T")
 
 Vector = list[float]
-"""A text as numbers. A plain list, because that is what numpy, JSON, SQLite's and Postgres' vector types and every vector
-store take as it is; a number in it costs 32 bytes. To hold millions of vectors pack them: `array("f", vector)` takes 4."""
+"""A text as numbers. A plain list, because that is what numpy, JSON, SQLite's and Postgres' vector
+types and every vector store take as it is; a number in it costs 32 bytes. To hold millions of
+vectors pack them: `array("f", vector)` takes 4."""
 
 
 _NO_TOKENS = Usage(input_tokens=0, output_tokens=0, total_tokens=0)
@@ -50,14 +52,15 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
     created_at: datetime | None = None
     """When the answer began."""
     cached: bool = False
-    """The answer came from a response cache, and nothing was asked. `usage` is then that of the call which made it."""
+    """The answer came from a response cache, and nothing was asked. `usage` is then that of the
+    call which made it."""
     native: Native = None
     """What the provider said beside the tokens, as in `MessageFinished`."""
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars: the provider's own figure where it told one, else by the prices of that time; of a cached answer 0. `None`: what it
-        took, or the price of that, is unknown.
+        """US dollars: the provider's own figure where it told one, else by the prices of that time;
+        of a cached answer 0. `None`: what it took, or the price of that, is unknown.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -70,7 +73,8 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def spent(calls: Iterable[ModelCall]) -> Usage | None:
-    """The tokens of calls together; those whose answer came from a cache took none. `None`: no call told any."""
+    """The tokens of calls together; those whose answer came from a cache took none. `None`: no call
+    told any."""
     total: Usage | None = None
     for call in calls:
         usage = _NO_TOKENS if call.cached else call.usage
@@ -94,37 +98,48 @@ def cost_of(calls: Iterable[ModelCall]) -> Decimal | None:
 
 
 class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
-    """The result of one send, or one chunk of it. Chunks hold only what is new: joined (see `joined`) they are the whole."""
+    """The result of one send, or one chunk of it. Chunks hold only what is new: joined (see
+    `joined`) they are the whole."""
 
     output: T
-    """Text: what the model said in all its messages, a newline between two with tools between them. Of a run with an output
-    schema: the JSON's text alone. Of `send_for`: the value."""
+    """Text: what the model said in all its messages, a newline between two with tools between them.
+    Of a run with an output schema: the JSON's text alone. Of `send_for`: the value."""
     messages: tuple[Message, ...] = ()
-    """Messages that this send made, in order: user, (model with calls, user with results)*, model."""
+    """Messages that this send made, in order: user, (model with calls, user with results)*,
+    model."""
     finish_reason: FinishReason = FinishReason.unspecified
     """Why the model stopped; of a chunk: of the message that it ends."""
     usage: Usage | None = None
-    """Tokens. Of a chunk: those of the model call that it ends, each call once. Of a whole result: the sum of all calls."""
+    """Tokens. Of a chunk: those of the model call that it ends, each call once. Of a whole result:
+    the sum of all calls."""
     thinking: str | None = None
     """The model's thinking, of all its messages; of a chunk: more of it. `None`: it showed none."""
     metadata: dict[str, Any] = {}
-    """What the provider said beside its message, such as `model` and `response_id`; also `thinking`."""
+    """What the provider said beside its message, such as `model` and `response_id`; also
+    `thinking`."""
     id: str = ""
-    """Id of the model's message, the last one's of a whole result; `""` on chunks before the model speaks."""
+    """Id of the model's message, the last one's of a whole result; `""` on chunks before the model
+    speaks."""
     pending: tuple[Interrupt, ...] = ()
-    """What the run waits for. Each is answered with `approve`, `deny`, `answer` or `cancel`, and the answers go into `resume=` of the next send."""
+    """What the run waits for. Each is answered with `approve`, `deny`, `answer` or `cancel`, and
+    the answers go into `resume=` of the next send."""
     losses: tuple[Loss, ...] = ()
-    """What the requests of this send had to leave out, each once: what the provider cannot take, or may not read."""
+    """What the requests of this send had to leave out, each once: what the provider cannot take, or
+    may not read."""
     state: Any = None
-    """The state that client and agent share, as the run left it; of a chunk: as it is now, where it changed. `None`: there is none."""
+    """The state that client and agent share, as the run left it; of a chunk: as it is now, where it
+    changed. `None`: there is none."""
     custom: Mapping[str, Any] = {}
-    """Of a chunk: what a tool emitted, by its name (see `ToolContext.emit`); of a whole result always empty."""
+    """Of a chunk: what a tool emitted, by its name (see `ToolContext.emit`); of a whole result
+    always empty."""
     retracted: str = ""
-    """On a chunk of its own, never with output: the end of what was streamed so far, which is void. The model began again, or
-    what it said was not of the type that was asked for. Take it off what you have joined, and tell whoever has read it."""
+    """On a chunk of its own, never with output: the end of what was streamed so far, which is void.
+    The model began again, or what it said was not of the type that was asked for. Take it off what
+    you have joined, and tell whoever has read it."""
     calls: tuple[ModelCall, ...] = ()
-    """The calls of models that this took, in the order in which they ended, cut and retracted ones included, and those of agents within
-    tools. Of a chunk: those that ended since the last chunk that had any. `usage` is their sum."""
+    """The calls of models that this took, in the order in which they ended, cut and retracted ones
+    included, and those of agents within tools. Of a chunk: those that ended since the last chunk
+    that had any. `usage` is their sum."""
 
     def __str__(self) -> str:
         """A line for people; `repr` has every field."""
@@ -142,7 +157,8 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars of all `calls`, of agents within tools too. `None`: what one of them cost is unknown.
+        """US dollars of all `calls`, of agents within tools too. `None`: what one of them cost is
+        unknown.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -160,7 +176,8 @@ class EmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
     embeddings: Vector
     """The vector."""
     usage: Usage | None = None
-    """Input tokens. Where the provider tells none: characters / 4, and `metadata["usage_estimated"]` is true."""
+    """Input tokens. Where the provider tells none: characters / 4, and
+    `metadata["usage_estimated"]` is true."""
     finish_reason: FinishReason = FinishReason.stop
     """Always `stop`: a vector is whole."""
     metadata: dict[str, Any] = {}
@@ -179,7 +196,8 @@ class BatchEmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
     finish_reason: FinishReason = FinishReason.stop
     """Always `stop`."""
     metadata: dict[str, Any] = {}
-    """As in `EmbeddingsResult`. Of several requests: numbers are added, lists joined, of all else the last stands."""
+    """As in `EmbeddingsResult`. Of several requests: numbers are added, lists joined, of all else
+    the last stands."""
     id: str = ""
     """Of the first request; `""`: the provider gave none."""
 

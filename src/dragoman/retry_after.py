@@ -11,7 +11,8 @@ from email.utils import parsedate_to_datetime
 __all__ = ["duration", "limit_reset", "retry_after", "waiting_words"]
 
 _UNITS = {"ms": 0.001, "mi": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "s": 1.0}
-# What others send is read by these: each begins where a number does and never goes back, so that the time is linear.
+# What others send is read by these: each begins where a number does and never goes back, so that
+# the time is linear.
 _PIECES = re.compile(
     r"(?<!\d)(\d++(?:\.\d++)?+)\s*+(ms|milliseconds?|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])",
     re.IGNORECASE,
@@ -26,7 +27,8 @@ _READ = 100
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds, from `retry-after-ms` or from `retry-after` in seconds or as a date; `None`: it asks for nothing that can be understood.
+    """Seconds, from `retry-after-ms` or from `retry-after` in seconds or as a date; `None`: it asks
+    for nothing that can be understood.
 
     Args:
         headers: of the answer, names in lower case.
@@ -45,8 +47,9 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
 
 
 def limit_reset(headers: Mapping[str, str]) -> float | None:
-    """Seconds until all limits that are used up are there again, as `x-ratelimit-reset…` and its like tell: as a duration (`1m2.5s`,
-    `12`), a date, or a time since 1970; `None`: none is told to be used up.
+    """Seconds until all limits that are used up are there again, as `x-ratelimit-reset…` and its
+    like tell: as a duration (`1m2.5s`, `12`), a date, or a time since 1970; `None`: none is told to
+    be used up.
 
     Args:
         headers: of an answer that was refused for a limit, names in lower case.
@@ -65,7 +68,8 @@ def limit_reset(headers: Mapping[str, str]) -> float | None:
 
 
 def waiting_words(text: str) -> float | None:
-    """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or no end."""
+    """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or no
+    end."""
     match = _AGAIN.search(text)
     return duration(match[1]) if match else None
 

@@ -1,4 +1,5 @@
-"""A run: one prompt's way through model calls and tools. It owns what it starts; leaving its block ends it."""
+"""A run: one prompt's way through model calls and tools. It owns what it starts; leaving its block
+ends it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from dragoman.runtime import running_loop
 from dragoman.tools import ToolContext
 
 if TYPE_CHECKING:
-    from dragoman.memory.conversation import Conversation
+    from dragoman.memory.conversation import ConversationRecorder
 
 __all__ = ["Run"]
 
@@ -36,13 +37,15 @@ T = TypeVar("T")
 _LOG = logger("run")
 _CANCELLED = "cancelled"
 _BUSY_SECONDS = 0.005
-"""After so long without a pause the event loop is given back, so that a fast stream starves nobody."""
+"""After so long without a pause the event loop is given back, so that a fast stream starves
+nobody."""
 
 
 class Run(Generic[T]):
     """Use it in `async with`; iterate over its events, or ask for its result, or both.
 
-    It works only while it is being read: its consumer sets the pace. Tools alone go on between two reads, in one task of the run.
+    It works only while it is being read: its consumer sets the pace. Tools alone go on between two
+    reads, in one task of the run.
     """
 
     def __init__(
@@ -58,12 +61,14 @@ class Run(Generic[T]):
         agent_name: str = "",
         begin: Callable[[], Awaitable[Sequence[Message]]] | None = None,
         hooks: tuple[Hooks, ...] = (),
-        conversation: Conversation | None = None,
+        conversation: ConversationRecorder | None = None,
         known: Callable[[], Awaitable[Sequence[Message]]] | None = None,
     ) -> None:
-        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history holds. `convert`: the output's text → the typed value.
-        `begin`: gives the opening once the tools of sets are known, where that needs them, or the conversation is read from a store.
-        `conversation`: keeps the run's messages. `known`: gives the messages that it begins with, where `begin` gives the opening."""
+        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history
+        holds. `convert`: the output's text → the typed value. `begin`: gives the opening once the
+        tools of sets are known, where that needs them, or the conversation is read from a store.
+        `conversation`: keeps the run's messages. `known`: gives the messages that it begins with,
+        where `begin` gives the opening."""
         self.id = state.run_id
         self.thread_id = state.thread_id
         """Id of the conversation; before it begins, it may be given another."""
@@ -92,7 +97,8 @@ class Run(Generic[T]):
         self.error: DragomanError | None = None
         """What it failed with, once it has."""
         self.exception: Exception | None = None
-        """What `result()` raises, once it has failed: `error`, or what code of the user's raised, as it is."""
+        """What `result()` raises, once it has failed: `error`, or what code of the user's raised,
+        as it is."""
         self._ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Task[Any] | None = None
@@ -129,12 +135,13 @@ class Run(Generic[T]):
 
     @property
     def loaded(self) -> tuple[Message, ...] | None:
-        """The messages of the thread that it goes on with, once they are read; `None`: it reads none."""
+        """The messages of the thread that it goes on with, once they are read; `None`: it reads
+        none."""
         return None if self._conversation is None else self._conversation.loaded
 
     def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
-        """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken there, too. `share_state`: both
-        have one state."""
+        """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken
+        there, too. `share_state`: both have one state."""
         self.parent_id = context.run_id or None
         # Nobody gave it one.
         if self.thread_id == self.id:
@@ -155,13 +162,15 @@ class Run(Generic[T]):
             )
 
     def cancel(self) -> None:
-        """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what there is."""
+        """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what
+        there is."""
         self._stop = self._stop or _CANCELLED
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._interrupt)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """The run's events. A failure is the last of them, as `RunError`, and `result()` raises it."""
+        """The run's events. A failure is the last of them, as `RunError`, and `result()` raises
+        it."""
         async with aclosing(self.steps(chunks=False)) as steps:
             async for step in steps:
                 for event in step.events:
@@ -196,7 +205,8 @@ class Run(Generic[T]):
             raise
 
     def steps(self, *, chunks: bool = True) -> AsyncGenerator[StreamingIterationResult, None]:
-        """The run as its orchestrator's steps: one per network read. A failure is the last step's `RunError`.
+        """The run as its orchestrator's steps: one per network read. A failure is the last step's
+        `RunError`.
 
         `chunks`: whether anybody reads the steps' `chunks()`; without them a step costs less.
         """
@@ -205,7 +215,8 @@ class Run(Generic[T]):
     async def _read(
         self, reader: asyncio.Task[Any] | None, *, chunks: bool
     ) -> AsyncGenerator[StreamingIterationResult, None]:
-        """The steps. `reader`: the task that reads all of them; `None`: each may be read in another."""
+        """The steps. `reader`: the task that reads all of them; `None`: each may be read in
+        another."""
         self._transcript.chunks = chunks
         self._loop = loop = running_loop()
         if self._limits.seconds is not None and self._timer is None:
@@ -248,9 +259,10 @@ class Run(Generic[T]):
             )
 
     async def _keep_messages(
-        self, step: StreamingIterationResult, conversation: Conversation
+        self, step: StreamingIterationResult, conversation: ConversationRecorder
     ) -> StreamingIterationResult:
-        """A step whose messages are kept, before anybody sees it. Where they cannot be, the run fails."""
+        """A step whose messages are kept, before anybody sees it. Where they cannot be, the run
+        fails."""
         try:
             await conversation.keep(self._transcript.messages)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
@@ -266,7 +278,8 @@ class Run(Generic[T]):
         return step
 
     def so_far(self) -> ChatResult[str]:
-        """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
+        """What there is by now, its output as text; of a message that has not come to its end what
+        was shown of it."""
         return self._transcript.result()
 
     def _identify(self) -> str | None:
@@ -288,7 +301,8 @@ class Run(Generic[T]):
         return self.parent_id
 
     async def _run_start(self) -> RunStart:
-        """What hooks are told first. A conversation that cannot be read is empty; the run fails with why it cannot."""
+        """What hooks are told first. A conversation that cannot be read is empty; the run fails
+        with why it cannot."""
         self._identify()
         assert self._state.request.run is not None
         messages: Sequence[Message] = self._state.conversation_history

@@ -1,7 +1,8 @@
 """How a run is made: of what an agent always has, and of the prompt and the options of one send.
 
-`build_run` puts model, orchestrator and state together. `_Start` finds the conversation that the run goes on with: the history, which
-may have to be read from a thread, and answers to what it waits for, which may depend on tools that sets list only later.
+`build_run` puts model, orchestrator and state together. `_Start` finds the conversation that the
+run goes on with: the history, which may have to be read from a thread, and answers to what it waits
+for, which may depend on tools that sets list only later.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
-from dragoman.memory.conversation import Conversation, conversation_of
+from dragoman.memory.conversation import ConversationRecorder, conversation_of
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role
 from dragoman.model.models import Models
@@ -133,7 +134,8 @@ def build_run(
             typed=output is not None,
             tools=bool(tools),
         )
-    # What is wrong with the prompt is raised here, where the caller sees it, if nothing must be read first.
+    # What is wrong with the prompt is raised here, where the caller sees it, if nothing must be
+    # read first.
     first = start.begin_now()
     return Run(
         chat_model,
@@ -166,10 +168,10 @@ def pending_of(
 class _Start:
     """How a run begins: the new messages, and the history before them as soon as it is known.
 
-    The run's own messages are the new ones and, before or in the first of them, a result for each call at the end of the
-    history that nobody answered: what was sent once is in the history from then on, also when the real result comes late. Where
-    the conversation waits, the answers come first, and as long as something is waited for and nobody has said anything
-    else, they are all.
+    The run's own messages are the new ones and, before or in the first of them, a result for each
+    call at the end of the history that nobody answered: what was sent once is in the history from
+    then on, also when the real result comes late. Where the conversation waits, the answers come
+    first, and as long as something is waited for and nobody has said anything else, they are all.
     """
 
     def __init__(
@@ -177,15 +179,15 @@ class _Start:
         agent: RunDefaults,
         run_options: RunOptions,
         state: StreamingState,
-        conversation: Conversation | None,
+        conversation: ConversationRecorder | None,
     ) -> None:
         self._agent, self._options = agent, run_options
         self._state, self._conversation = state, conversation
         self._has_toolsets = state.toolset is not None
 
     def begin_now(self) -> tuple[Message, ...] | None:
-        """Returns the run's own messages. `None` if the thread must be read first, or if tools of sets decide something: `begin`
-        does it then, once the run has begun.
+        """Returns the run's own messages. `None` if the thread must be read first, or if tools of
+        sets decide something: `begin` does it then, once the run has begun.
 
         Raises:
             ResumeError: an answer does not fit what the conversation waits for.
@@ -198,11 +200,13 @@ class _Start:
         return self._begin(self._options.get("history", ()), tools)
 
     async def begin(self) -> tuple[Message, ...]:
-        """Returns the run's own messages once the thread is read and the tools of sets are listed; raises as `begin_now`."""
+        """Returns the run's own messages once the thread is read and the tools of sets are listed;
+        raises as `begin_now`."""
         return self._begin(await self._history(), self._state.tool_map) or ()
 
     async def messages(self) -> Sequence[Message]:
-        """Returns the conversation that the run begins with, as far as it is known before the tools of sets are."""
+        """Returns the conversation that the run begins with, as far as it is known before the tools
+        of sets are."""
         return self._with_system([*await self._history(), *self._state.asked])
 
     async def _history(self) -> Iterable[Message]:
@@ -212,7 +216,8 @@ class _Start:
         return await self._conversation.load(history, self._state.asked)
 
     def _with_system(self, messages: list[Message]) -> list[Message]:
-        """The messages, and the agent's system message before them unless they begin with its words."""
+        """The messages, and the agent's system message before them unless they begin with its
+        words."""
         system = self._agent.system
         if not messages or system is None:
             return messages
@@ -223,8 +228,8 @@ class _Start:
     def _begin(
         self, history: Iterable[Message], tools: Mapping[str, Tool] | None
     ) -> tuple[Message, ...] | None:
-        """Begins the state. Returns the run's own messages; `None` if tools decide how it begins, and are not known. `tools`: `None` if
-        those of sets are not listed yet."""
+        """Begins the state. Returns the run's own messages; `None` if tools decide how it begins,
+        and are not known. `tools`: `None` if those of sets are not listed yet."""
         history = expect_each("history", history, Message, hint=history_hint)
         resume = expect_each("resume", self._options.get("resume", ()), Resume)
         messages = self._with_system([*history, *self._state.asked])
@@ -256,8 +261,8 @@ class _Start:
         tools: Mapping[str, Tool],
         losses: Sequence[Loss],
     ) -> tuple[Message, ...] | None:
-        """Goes on with a conversation that waits. Returns the run's own messages; `None` if nothing was answered, and nothing is waited for
-        any longer."""
+        """Goes on with a conversation that waits. Returns the run's own messages; `None` if nothing
+        was answered, and nothing is waited for any longer."""
         seal = self._state.seal
         waiting, forged = self._waiting(messages, tools)
         decided = decisions(
@@ -298,7 +303,8 @@ class _Start:
         if self._options.get("trusted_history", True):
             return waiting, []
         stored = () if self._conversation is None else self._conversation.loaded or ()
-        # A call that a client may have made up is not signed: its signature would be the agent's word for it.
+        # A call that a client may have made up is not signed: its signature would be the agent's
+        # word for it.
         unsigned = waiting_calls(messages, tools, Seal(), has_toolsets=has_toolsets)
         checked: list[WaitingCall] = []
         forged: list[OpenCall] = []
@@ -325,7 +331,8 @@ def _make_orchestrator(
 
 
 def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
-    """Checks the tool that a program says must be called. What a set of tools has is not known before the run."""
+    """Checks the tool that a program says must be called. What a set of tools has is not known
+    before the run."""
     settings = run_options.get("settings")
     if settings is None or settings.tool_choice is None:
         return
@@ -353,7 +360,8 @@ def _is_stored(
 def _check_trust(
     decided: Sequence[Decision], run_options: RunOptions, seal: Seal, forged: Sequence[OpenCall]
 ) -> None:
-    """Raises where a call is to be run and that cannot be justified, or not be noted. `forged`: calls that may be made up."""
+    """Raises where a call is to be run and that cannot be justified, or not be noted. `forged`:
+    calls that may be made up."""
     run = [decision for decision in decided if decision.result is None]
     if not run:
         return

@@ -1,4 +1,5 @@
-"""The process that dragoman runs in: names that load late, its event loop, its installation, its machine; new ids and the time."""
+"""The process that dragoman runs in: names that load late, its event loop, its installation, its
+machine; new ids and the time."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package. `modules`: public name → the module that has it, below the package."""
+    """The `__getattr__` of a package. `modules`: public name → the module that has it, below the
+    package."""
 
     def load(name: str) -> Any:
         if name not in modules:
@@ -59,11 +61,12 @@ def running_loop() -> AbstractEventLoop:
 
 
 def extra_hint(extra: str) -> str:
-    """A command that installs an extra, such as `pip install '.[sql]'` with the folder to run it in."""
+    """A command that installs an extra, such as `pip install '.[sql]'` with the folder to run it
+    in."""
     from urllib.parse import unquote, urlsplit
 
-    # `dragoman[sql]` is right only for an installation from an index: elsewhere that name may belong
-    # to nobody, or to somebody else.
+    # `dragoman[sql]` is right only for an installation from an index: elsewhere that name may
+    # belong to nobody, or to somebody else.
     url = _direct_url()
     if url is None:
         return f"pip install 'dragoman[{extra}]'"

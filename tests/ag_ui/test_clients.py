@@ -1,4 +1,5 @@
-"""Every stream that we produce is accepted by AG-UI's official clients, the newest and the last before 1.0, and says the same to them."""
+"""Every stream that we produce is accepted by AG-UI's official clients, the newest and the last
+before 1.0, and says the same to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every recorded answer of a provider, told in AG-UI: accepted by both official clients and by the validator, and read back as it was."""
+"""Every recorded answer of a provider, told in AG-UI: accepted by both official clients and by the
+validator, and read back as it was."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ def test_every_stream_is_compacted_as_the_client_does_it() -> None:
 
 
 def test_the_validator_finds_nothing_but_arguments_that_were_cut() -> None:
-    """And, in one recording, a result whose call has another id, since its ids were made unreadable."""
+    """And, in one recording, a result whose call has another id, since its ids were made
+    unreadable."""
     found = {
         (each.rule, name.partition("/")[2].partition("-")[0] if each.rule == "AGUI207" else "")
         for name, events in streams().items()

@@ -1,4 +1,5 @@
-"""Conversations that the library wrote: UI messages in every state on their way, and model messages."""
+"""Conversations that the library wrote: UI messages in every state on their way, and model
+messages."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Written(NamedTuple):
     states: list[list[Any]]
     """Its UI messages at each moment, each list once, the last one too."""
     model: list[list[Any]]
-    """Model messages: what it converts the UI messages to, and histories with the answers as the run gave them."""
+    """Model messages: what it converts the UI messages to, and histories with the answers as the
+    run gave them."""
 
 
 def written(library: AiSdk, version: int, seeds: int = 0) -> Iterator[Written]:

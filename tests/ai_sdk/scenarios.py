@@ -1,4 +1,5 @@
-"""What is added to a MessageList, step by step, for Mastra's and ours alike: name → `(messages, source)` one after the other."""
+"""What is added to a MessageList, step by step, for Mastra's and ours alike: name → `(messages,
+source)` one after the other."""
 
 from __future__ import annotations
 

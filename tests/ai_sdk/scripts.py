@@ -1,4 +1,5 @@
-"""What a scripted model, user and tools do, for `AiSdk("generate", …)`: the library makes conversations of it."""
+"""What a scripted model, user and tools do, for `AiSdk("generate", …)`: the library makes
+conversations of it."""
 
 from __future__ import annotations
 

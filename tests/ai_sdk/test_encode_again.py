@@ -1,4 +1,5 @@
-"""The stream of a run that goes on with a message, read again: `resumeStream` begins the message anew, and must get all of it."""
+"""The stream of a run that goes on with a message, read again: `resumeStream` begins the message
+anew, and must get all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is a little wrong: refused with its place, or read and written without a crash; and how much work a usual conversation is."""
+"""What is a little wrong: refused with its place, or read and written without a crash; and how much
+work a usual conversation is."""
 
 from __future__ import annotations
 
@@ -105,7 +106,8 @@ def test_what_nests_too_deep_is_refused(depth: int) -> None:
 def test_a_usual_conversation_is_not_written_while_it_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The work of a message is its own: nothing is compared with what would be written of a part that is as the library writes it."""
+    """The work of a message is its own: nothing is compared with what would be written of a part
+    that is as the library writes it."""
     compared: list[Any] = []
     plain = Reading.read
     monkeypatch.setattr(

@@ -1,4 +1,5 @@
-"""Mastra's MessageList and ours are given the same, and hold and show the same. Where ours decides otherwise, the reason stands here."""
+"""Mastra's MessageList and ours are given the same, and hold and show the same. Where ours decides
+otherwise, the reason stands here."""
 
 from __future__ import annotations
 

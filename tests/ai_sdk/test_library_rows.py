@@ -1,4 +1,5 @@
-"""Rows held against Mastra: what it stores comes back equal, what we write it takes as it is, and shows alike."""
+"""Rows held against Mastra: what it stores comes back equal, what we write it takes as it is, and
+shows alike."""
 
 from __future__ import annotations
 

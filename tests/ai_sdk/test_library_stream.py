@@ -1,4 +1,5 @@
-"""The UI message stream, held against the library that reads it: what a client makes of a run's chunks is the run's messages."""
+"""The UI message stream, held against the library that reads it: what a client makes of a run's
+chunks is the run's messages."""
 
 from __future__ import annotations
 
@@ -180,7 +181,8 @@ def test_older_clients_read_it_too(library: AiSdk, version: int) -> None:
 
 @pytest.mark.parametrize("version", [5, 6, 7])
 def test_a_message_that_is_read_again_is_what_it_was(library: AiSdk, version: int) -> None:
-    """A run that goes on with a message: to a client that has none of it, in each version that has these streams."""
+    """A run that goes on with a message: to a client that has none of it, in each version that has
+    these streams."""
     call = ToolCallPart("c1", "pay", {"sum": 3})
     asks = Message.model("Shall I?", call).replace(
         id="m1", turn="m1", finish_reason=FinishReason.tool_calls

@@ -1,4 +1,5 @@
-"""UI messages held against the library: what it writes comes back equal, what we write it takes, and tells the model the same."""
+"""UI messages held against the library: what it writes comes back equal, what we write it takes,
+and tells the model the same."""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ def test_calls_results_and_who_signed() -> None:
 
 
 def test_files_are_read_in_every_form() -> None:
-    """M-95, M-96: base64, data URLs, bytes as JSON has them, URLs and ids of providers are told apart, and a URL is never base64."""
+    """M-95, M-96: base64, data URLs, bytes as JSON has them, URLs and ids of providers are told
+    apart, and a URL is never base64."""
     (user, *_) = ai_sdk_model.load_messages(MODEL_PARTS)
     kinds = [type(piece) for piece in user.content]
     assert kinds == [

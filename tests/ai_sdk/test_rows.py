@@ -158,7 +158,8 @@ def test_states_of_calls(state: str) -> None:
 
 
 def test_what_only_a_field_beside_the_parts_says_is_read() -> None:
-    """M-12: a text; calls, thinking and attachments as rows that were taken over from ai 4 have them."""
+    """M-12: a text; calls, thinking and attachments as rows that were taken over from ai 4 have
+    them."""
     inner = rows.part("c1")["toolInvocation"]
     files = [{"url": "https://example.com/a.png", "contentType": "image/png", "name": "a"}]
     conversation = [

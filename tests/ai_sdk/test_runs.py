@@ -147,7 +147,8 @@ def test_confused_types_are_read_or_refused(odd: int) -> None:
 
 
 def test_what_assistant_ui_sends_beside_the_messages_is_read() -> None:
-    """Its transport sends the tools by their names, `{}` where there are none, and the application's instructions."""
+    """Its transport sends the tools by their names, `{}` where there are none, and the
+    application's instructions."""
     tools: Any = {
         "locate": {"description": "Where.", "parameters": {"type": "object"}},
         "look": {"parameters": {}},

@@ -1,4 +1,5 @@
-"""The UI message stream without its library: what streams of others give, whatever is in them, and what comes back of our own."""
+"""The UI message stream without its library: what streams of others give, whatever is in them, and
+what comes back of our own."""
 
 from __future__ import annotations
 
@@ -255,7 +256,8 @@ def test_an_approval_comes_back_with_its_signature() -> None:
 
 
 def test_metadata_of_the_message_is_read() -> None:
-    """Whatever chunk brings it; objects in it are merged, as the library does, and what is ours is not shown."""
+    """Whatever chunk brings it; objects in it are merged, as the library does, and what is ours is
+    not shown."""
     events = read(
         {
             "type": "start",

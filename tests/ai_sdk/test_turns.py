@@ -1,4 +1,5 @@
-"""What a user says while the model answers is a message within the turn; marks and messages that say nothing are not lost in silence."""
+"""What a user says while the model answers is a message within the turn; marks and messages that
+say nothing are not lost in silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The format ai_sdk_ui: UI messages come back as they were, and a turn is the messages within it."""
+"""The format ai_sdk_ui: UI messages come back as they were, and a turn is the messages within
+it."""
 
 from __future__ import annotations
 

@@ -114,7 +114,8 @@ def test_new_messages_of_an_old_conversation_are_written_as_it_is() -> None:
 
 
 def test_versions_are_told_apart() -> None:
-    """M-03, M-05, M-06: traits of ai 4 are its own fields and parts; texts and data parts alone are read the same way."""
+    """M-03, M-05, M-06: traits of ai 4 are its own fields and parts; texts and data parts alone are
+    read the same way."""
     plain = ui("a", "user", {"type": "text", "text": "x"}, {"type": "data-x", "data": 1})
     assert written([plain]) == [plain]
     for extra in (

@@ -1,4 +1,5 @@
-"""Streams that were written before 0.1's encoders got one shell are still read as they were then."""
+"""Streams that were written before 0.1's encoders got one shell are still read as they were
+then."""
 
 from __future__ import annotations
 

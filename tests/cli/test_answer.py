@@ -1,4 +1,5 @@
-"""One prompt on the command line, with what comes after it where it waits (issue 9): what is kept of it."""
+"""One prompt on the command line, with what comes after it where it waits (issue 9): what is kept
+of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The command line: how it ends, and the commands beside chat (seed-behaviours 1A, "Command line"; SC-nn: 7.3)."""
+"""The command line: how it ends, and the commands beside chat (seed-behaviours 1A, "Command line";
+SC-nn: 7.3)."""
 
 from __future__ import annotations
 

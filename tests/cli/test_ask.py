@@ -197,7 +197,8 @@ async def test_nothing_is_answered_where_somebody_gives_up_in_the_middle() -> No
 
 
 async def test_what_is_approved_is_what_is_read() -> None:
-    """Arguments come from the model: signs that steer a terminal, or turn text around, are shown as JSON escapes."""
+    """Arguments come from the model: signs that steer a terminal, or turn text around, are shown as
+    JSON escapes."""
     hostile = {"path": "a\x1b[2K\u202e\x9b\U000e0041ö\n"}
     person = Person("n")
     await person.ask(Interrupt("c1", "approval", ToolCallPart("c1", "delete\x1b[A", hostile)))

@@ -1,4 +1,5 @@
-"""`dragoman chat`: what is sent, and what is shown (seed-behaviours 1A, "Command line"; SC-nn: 7.3)."""
+"""`dragoman chat`: what is sent, and what is shown (seed-behaviours 1A, "Command line"; SC-nn:
+7.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `dragoman convert` reads is bounded by what one conversation may have, however it is packed."""
+"""What `dragoman convert` reads is bounded by what one conversation may have, however it is
+packed."""
 
 from __future__ import annotations
 

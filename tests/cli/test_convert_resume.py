@@ -1,4 +1,5 @@
-"""`dragoman convert` on long inputs: over several processes in order, in constant memory, and going on after any end."""
+"""`dragoman convert` on long inputs: over several processes in order, in constant memory, and going
+on after any end."""
 
 from __future__ import annotations
 
@@ -279,7 +280,8 @@ def waited(condition: Callable[[], bool]) -> bool:
 def test_killed_at_any_moment_it_goes_on_to_the_same_output(
     tmp_path: Path, end: signal.Signals
 ) -> None:
-    """The input is a pipe, so that the run cannot be done before it is killed; what is sent is more than it reads ahead."""
+    """The input is a pipe, so that the run cannot be done before it is killed; what is sent is more
+    than it reads ahead."""
     data = "".join(row for row in rows(500, 2000) if "robot" not in row).encode()
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     ask = [*RUN, "-t", "google", "-j", "2", "-q", "-o"]
@@ -324,7 +326,8 @@ def group(leader: int) -> bool:
 
 @pytest.mark.slow
 def test_what_cannot_be_read_keeps_no_chunk() -> None:
-    """Nothing waits for the garbage collector, which comes seldom: what a worker needs does not grow with the input."""
+    """Nothing waits for the garbage collector, which comes seldom: what a worker needs does not
+    grow with the input."""
     lines = [(number, row.encode()) for number, row in enumerate(rows(50), 1)]
     gc.collect()
     gc.disable()

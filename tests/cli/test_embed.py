@@ -1,4 +1,5 @@
-"""`dragoman embed`: the cases of the seed's command line (SC-041 … SC-047, SC-058), and `embed text`."""
+"""`dragoman embed`: the cases of the seed's command line (SC-041 … SC-047, SC-058), and `embed
+text`."""
 
 from __future__ import annotations
 

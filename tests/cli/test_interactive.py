@@ -23,7 +23,8 @@ CTRL_C, CTRL_D = b"\x03", b"\x04"
 
 
 class Terminal:
-    """The program on a pseudo-terminal. `until` reads on to a text; what was read before is forgotten."""
+    """The program on a pseudo-terminal. `until` reads on to a text; what was read before is
+    forgotten."""
 
     def __init__(self, state: Path, *arguments: str) -> None:
         self.state = state
@@ -56,7 +57,8 @@ class Terminal:
         self.prompt()
 
     def prompt(self) -> None:
-        """Reads on to the next prompt: what switches bracketed paste on, which comes when keys are read."""
+        """Reads on to the next prompt: what switches bracketed paste on, which comes when keys are
+        read."""
         self.until("\x1b[?2004h")
 
     def until(self, text: str) -> str:

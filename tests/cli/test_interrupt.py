@@ -1,4 +1,5 @@
-"""Ctrl-C on the command line (`cli/interrupt.py`): none is lost, and none does more than it should."""
+"""Ctrl-C on the command line (`cli/interrupt.py`): none is lost, and none does more than it
+should."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_one_that_another_thread_takes_wakes_the_event_loop() -> None:
-    """The system may hand a signal to any thread, and it may come just before the loop goes to sleep."""
+    """The system may hand a signal to any thread, and it may come just before the loop goes to
+    sleep."""
     came = asyncio.Event()
     with Interrupts() as interrupts, interrupts.to(came.set):
         other = Thread(target=lambda: signal.pthread_kill(get_ident(), signal.SIGINT))

@@ -1,4 +1,5 @@
-"""`dragoman mcp`: what is wrong with a command line is told before anything is served, and what to give a client."""
+"""`dragoman mcp`: what is wrong with a command line is told before anything is served, and what to
+give a client."""
 
 from __future__ import annotations
 

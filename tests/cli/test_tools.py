@@ -1,4 +1,5 @@
-"""`dragoman chat --tools MODULE`: tools of the user's own, and what their runs wait for without a terminal (issue 9)."""
+"""`dragoman chat --tools MODULE`: tools of the user's own, and what their runs wait for without a
+terminal (issue 9)."""
 
 from __future__ import annotations
 

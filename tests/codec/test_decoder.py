@@ -1,4 +1,5 @@
-"""The decoder's shell with a framing that a provider has for itself: a binary event stream, as Amazon Bedrock sends it."""
+"""The decoder's shell with a framing that a provider has for itself: a binary event stream, as
+Amazon Bedrock sends it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def framed(headers: dict[str, str], payload: bytes) -> bytes:
 
 
 class BinaryEvents:
-    """Frames of a binary event stream → their payloads. An exception is named by a header, and becomes an error's JSON."""
+    """Frames of a binary event stream → their payloads. An exception is named by a header, and
+    becomes an error's JSON."""
 
     body = None
 

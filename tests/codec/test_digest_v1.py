@@ -1,4 +1,5 @@
-"""The digest chain of earlier releases: what it gave is stored, and must come out the same for ever."""
+"""The digest chain of earlier releases: what it gave is stored, and must come out the same for
+ever."""
 
 from __future__ import annotations
 

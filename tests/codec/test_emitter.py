@@ -40,7 +40,8 @@ CALL = ToolCallPart("1", "f")
 
 
 def well_formed(events: list[Event]) -> None:
-    """One message; every part is started once, then its deltas, then finished once, all inside the message."""
+    """One message; every part is started once, then its deltas, then finished once, all inside the
+    message."""
     open_parts: set[int] = set()
     seen: set[int] = set()
     kinds = [type(event) for event in events if not isinstance(event, RunError)]

@@ -1,4 +1,5 @@
-"""Errors of all providers: one class for each kind of fault, whatever wording a provider has for it."""
+"""Errors of all providers: one class for each kind of fault, whatever wording a provider has for
+it."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ CODES = {
     "RESOURCE_EXHAUSTED": RateLimitError,
     "server_error": ProviderError,
 }
-"""What the recorded providers call it → what it is. Where they call it nothing of its own, the status and their words say it."""
+"""What the recorded providers call it → what it is. Where they call it nothing of its own, the
+status and their words say it."""
 WORDS = {
     "maximum context length": ContextLengthError,
     "prompt is too long": ContextLengthError,
@@ -65,7 +67,8 @@ STATUSES = {401: AuthenticationError, 429: RateLimitError, 500: ProviderError}
 
 
 def truth(exchange: Exchange) -> type[DragomanError]:
-    """What a recorded error is, read as a person would read it: its code, else its status, else its words."""
+    """What a recorded error is, read as a person would read it: its code, else its status, else its
+    words."""
     text = exchange.body.decode()
     if exchange.status in (401, 429):
         return STATUSES[exchange.status]

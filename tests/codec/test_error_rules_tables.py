@@ -1,4 +1,5 @@
-"""Every line of what is known of providers' errors counts: statuses, numbers of vendors, headers, bounds, and what goes before what."""
+"""Every line of what is known of providers' errors counts: statuses, numbers of vendors, headers,
+bounds, and what goes before what."""
 
 from __future__ import annotations
 

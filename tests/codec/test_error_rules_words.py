@@ -1,4 +1,5 @@
-"""What errors say: the words of the recorded ones stay, permanent faults do not say "try again", vendors' own shapes are read."""
+"""What errors say: the words of the recorded ones stay, permanent faults do not say "try again",
+vendors' own shapes are read."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def load(wire: str, status: int, body: Any) -> DragomanError:
 
 
 def test_recorded_errors_keep_their_words_and_waits() -> None:
-    """Read here by hand: the message where the provider puts it, seconds in its words, else the header."""
+    """Read here by hand: the message where the provider puts it, seconds in its words, else the
+    header."""
     words, waits = 0, 0
     for folder, wire in WIRES.items():
         for exchange in exchanges(folder):

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.codec.formats import (
     ConversationFormat,
-    Received,
+    RequestEnvelope,
     RequestFormat,
     ResponseFormat,
     Sending,
@@ -42,7 +42,7 @@ CONVERSATIONS = ConversationFormat(
 )
 
 
-def read(body: Mapping[str, Any], received: Received) -> ModelRequest:
+def read(body: Mapping[str, Any], received: RequestEnvelope) -> ModelRequest:
     return ModelRequest(
         "", tuple(CONVERSATIONS.load(body["texts"], received.origin, received.problems))
     )

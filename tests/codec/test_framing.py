@@ -1,4 +1,5 @@
-"""Framing against a slow reference: every chunking, every newline, and bodies that are no stream."""
+"""Framing against a slow reference: every chunking, every newline, and bodies that are no
+stream."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from dragoman.codec.framing import EventStream, LineStream, event_bytes
 
 
 def reference(data: bytes) -> list[bytes]:
-    """The event stream format of the HTML standard, line by line; a last event needs no blank line."""
+    """The event stream format of the HTML standard, line by line; a last event needs no blank
+    line."""
     text = data.lstrip().removeprefix(b"\xef\xbb\xbf").lstrip()
     events: list[list[bytes]] = [[]]
     for line in re.split(rb"\r\n|\n|\r", text):
@@ -197,7 +199,8 @@ def test_lines_in_any_chunking(lines: list[bytes], places: list[int], ended: boo
 
 
 def test_a_long_event_is_not_copied_again_with_every_read():
-    """The pieces of an unfinished event wait side by side: what is held is the reads themselves, not sums of them."""
+    """The pieces of an unfinished event wait side by side: what is held is the reads themselves,
+    not sums of them."""
     stream = EventStream()
     assert stream.feed(b"data: ") == []
     reads = [bytes([97 + i % 26]) * 100 for i in range(50)]

@@ -1,4 +1,5 @@
-"""A model that remembers sends the same bytes as one that does not, dumps what is new alone, and keeps nothing alive."""
+"""A model that remembers sends the same bytes as one that does not, dumps what is new alone, and
+keeps nothing alive."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from dragoman import wires
 from dragoman.codec import digest, history_dump
 from dragoman.codec import history as module
 from dragoman.codec.digest import prefix
-from dragoman.codec.history import History, Turn
+from dragoman.codec.history import DumpedRequest, History
 from dragoman.codec.history_pieces import made_ready
 from dragoman.message import Message, TextPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider
@@ -174,7 +175,8 @@ def plain(number: int) -> list[Message]:
 
 
 def held(provider: Provider, messages: list[Message], turns: int) -> tuple[int, int, int]:
-    """What a model that is asked so often holds then: bytes in truth, those that it says, those of the last body."""
+    """What a model that is asked so often holds then: bytes in truth, those that it says, those of
+    the last body."""
     target, warm = target_of(provider), History()
     sent(provider, request_of(chat(5)), warm, target)
     history, last = History(), list(messages[: len(messages) - 2 * turns])
@@ -307,7 +309,7 @@ def test_a_request_without_memory_is_hashed_once(monkeypatch: pytest.MonkeyPatch
     target = target_of(provider)
     messages = (*chat(3, target, "anthropic"), Message.user("Go on."))
     hashed.clear()
-    turn = Turn(None, messages, target, "anthropic")
+    turn = DumpedRequest(None, messages, target, "anthropic")
     wires.get("anthropic").dump_http(
         request_of(messages), target=target, quirks=provider.quirks, history=turn
     )

@@ -1,5 +1,5 @@
-"""A conversation whose answers the provider stores: only what follows the newest of them is dumped, as without memory, and what stands
-before it is not looked at again."""
+"""A conversation whose answers the provider stores: only what follows the newest of them is dumped,
+as without memory, and what stands before it is not looked at again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Ids and tool names made fit for a wire: a bijection per request, pure, stable while the conversation grows."""
+"""Ids and tool names made fit for a wire: a bijection per request, pure, stable while the
+conversation grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Output schemas in the dialects of Anthropic, Google and Cohere: golden forms, and what any of them keeps."""
+"""Output schemas in the dialects of Anthropic, Google and Cohere: golden forms, and what any of
+them keeps."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from jsonschema import Draft202012Validator as Validator
 from pydantic import BaseModel, Field, TypeAdapter
 
 from dragoman import wires
-from dragoman.codec.json_dialect import Dialect, fit
+from dragoman.codec.json_dialect import JsonDialect, fit
 from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest
 
@@ -211,7 +212,10 @@ def test_a_recursive_model_of_pydantic_is_an_object_at_the_root() -> None:
 @pytest.mark.parametrize("reference", ["#/$defs/Missing", "https://x.example/schema"])
 def test_a_reference_to_elsewhere_has_no_form(reference: str) -> None:
     assert (
-        fit({"type": "object", "properties": {"a": {"$ref": reference}}}, Dialect(kept=frozenset()))
+        fit(
+            {"type": "object", "properties": {"a": {"$ref": reference}}},
+            JsonDialect(kept=frozenset()),
+        )
         is None
     )
     assert sent("cohere", {"type": "object", "properties": {"a": {"$ref": reference}}})[1] == [
@@ -230,9 +234,9 @@ def test_a_schema_that_was_loaded_goes_back_as_it_was(wire: str) -> None:
     assert wires.get(wire).dump_request(wires.get(wire).load_request(body)) == body
 
 
-ANY = Dialect(kept=frozenset({"title", "description", "const"}))
-SHUT = Dialect(kept=frozenset({"title", "description"}), closed=True, recursive=False)
-CUT = Dialect(kept=frozenset(), cut_recursion=True)
+ANY = JsonDialect(kept=frozenset({"title", "description", "const"}))
+SHUT = JsonDialect(kept=frozenset({"title", "description"}), closed=True, recursive=False)
+CUT = JsonDialect(kept=frozenset(), cut_recursion=True)
 
 
 @pytest.mark.parametrize(
@@ -340,8 +344,8 @@ def test_recursion_by_way_of_another_definition_and_of_the_whole() -> None:
     assert fit({**without, "required": ["c"]}, SHUT) is not None
 
 
-def only(*kept: str, **flags: Any) -> Dialect:
-    return Dialect(kept=frozenset(kept), **flags)
+def only(*kept: str, **flags: Any) -> JsonDialect:
+    return JsonDialect(kept=frozenset(kept), **flags)
 
 
 ALL = {
@@ -349,7 +353,7 @@ ALL = {
     "allOf": 5, "$defs": {"x": STRING}, "definitions": {}, "title": "t", "$schema": "x", "discriminator": {}, "not": {"a": 1}, "description": "d",
 }  # fmt: skip
 ENUM = {"type": ["string", "integer", "null"], "enum": ["a", None], "description": "x"}
-EXACT: dict[str, tuple[Any, Dialect, Any]] = {
+EXACT: dict[str, tuple[Any, JsonDialect, Any]] = {
     "only constraints are told in words": (
         ALL, only(free=False),
         {"type": "object", "description": 'd\nnot: {"a":1}', "properties": {"a": STRING}, "required": ["a"], "items": STRING},

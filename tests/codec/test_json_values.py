@@ -1,4 +1,5 @@
-"""JSON of others: what is of another kind is passed over, or a decode error; what nobody has read is kept."""
+"""JSON of others: what is of another kind is passed over, or a decode error; what nobody has read
+is kept."""
 
 from __future__ import annotations
 

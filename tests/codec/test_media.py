@@ -1,4 +1,5 @@
-"""Files that a target cannot hold (decision 25): text as text, of anything else a short placeholder, never base64."""
+"""Files that a target cannot hold (decision 25): text as text, of anything else a short
+placeholder, never base64."""
 
 from __future__ import annotations
 

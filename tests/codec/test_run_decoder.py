@@ -1,18 +1,20 @@
-"""The decoder's shell: a table of steps, parts that are open, and errors, which end the run as values."""
+"""The decoder's shell: a table of steps, parts that are open, and errors, which end the run as
+values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.run_decoder import Fields, OpenPart, RunDecoder
+from dragoman.codec.run_decoder import DecodedPart, Fields, RunDecoder
 from dragoman.errors import DecodeError, DragomanError, HistoryError, StreamCutError
 from dragoman.event import Custom, OpenText, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.message import TextPart
 
 
-class Decoder(RunDecoder[OpenPart]):
-    """Reads `{"start": id}`, `{"text": …}`, `{"end": …}`; `late` may not come, and `bad` cannot be read."""
+class Decoder(RunDecoder[DecodedPart]):
+    """Reads `{"start": id}`, `{"text": …}`, `{"end": …}`; `late` may not come, and `bad` cannot be
+    read."""
 
     def kind_of(self, event: Fields) -> tuple[str, Fields]:
         if not event:
@@ -33,7 +35,7 @@ class Decoder(RunDecoder[OpenPart]):
         self._events.append(Custom(kind))
 
     def _start(self, fields: Fields) -> None:
-        self.start_part("key", OpenPart(fields["start"], 0, OpenText()))
+        self.start_part("key", DecodedPart(fields["start"], 0, OpenText()))
 
     def _text(self, fields: Fields) -> None:
         self.add_delta(self.open["key"], fields["text"])

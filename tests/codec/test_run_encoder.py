@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.run_encoder import OpenPart, RunEncoder, split_frame
+from dragoman.codec.run_encoder import EncodedPart, RunEncoder, split_frame
 from dragoman.event import (
     Event,
     MessageStarted,
@@ -21,7 +21,7 @@ from dragoman.message import Role, TextPart
 STARTED = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText())]
 
 
-class Encoder(RunEncoder[OpenPart]):
+class Encoder(RunEncoder[EncodedPart]):
     """Says `start`, `text`, `end` of each part, and `over` at the end."""
 
     DONE = b"data: done\n\n"
@@ -30,7 +30,7 @@ class Encoder(RunEncoder[OpenPart]):
         self.write({"over": len(self.take_parts())})
 
     def _started(self, event: PartStarted) -> None:
-        part = self.open[event.message_id, event.index] = OpenPart(event.part)
+        part = self.open[event.message_id, event.index] = EncodedPart(event.part)
         part.frame = split_frame(self.frame({"text": "", "of": event.message_id}))
         self.write({"start": event.message_id})
 

@@ -1,4 +1,5 @@
-"""Which format a conversation is in is told by its structure; where that does not tell it, nothing is guessed."""
+"""Which format a conversation is in is told by its structure; where that does not tell it, nothing
+is guessed."""
 
 from __future__ import annotations
 

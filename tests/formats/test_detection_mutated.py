@@ -1,4 +1,5 @@
-"""A conversation with a little of it wrong is never read as one of another format: it is of its own, or read alike, or refused."""
+"""A conversation with a little of it wrong is never read as one of another format: it is of its
+own, or read alike, or refused."""
 
 from __future__ import annotations
 

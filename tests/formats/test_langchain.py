@@ -1,4 +1,5 @@
-"""The format langchain: what LangChain writes comes back as it was; what others said is said in it."""
+"""The format langchain: what LangChain writes comes back as it was; what others said is said in
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""LangChain itself: what it writes we read exactly, and what we write it reads as it is. `make service` installs it."""
+"""LangChain itself: what it writes we read exactly, and what we write it reads as it is. `make
+service` installs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is not written to see whether it comes back comes back all the same: every field of each kind of message, gone or of any other value."""
+"""What is not written to see whether it comes back comes back all the same: every field of each
+kind of message, gone or of any other value."""
 
 from __future__ import annotations
 

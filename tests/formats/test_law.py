@@ -1,4 +1,5 @@
-"""The law of formats, for all ordered pairs: what is said survives X → Y → X or is a loss of the way to Y, and X → X is the same JSON."""
+"""The law of formats, for all ordered pairs: what is said survives X → Y → X or is a loss of the
+way to Y, and X → X is the same JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Carriage (ids, times, metadata, tokens …) survives by a fixed table of each format: what the table says does, and nothing else."""
+"""Carriage (ids, times, metadata, tokens …) survives by a fixed table of each format: what the
+table says does, and nothing else."""
 
 from __future__ import annotations
 

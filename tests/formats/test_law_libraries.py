@@ -1,4 +1,5 @@
-"""The law of formats over what LangChain, pydantic-ai and the OpenAI Agents SDK write themselves. `make service` installs them."""
+"""The law of formats over what LangChain, pydantic-ai and the OpenAI Agents SDK write themselves.
+`make service` installs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Any cut, reordering or duplication of any valid history, repaired and exported to any wire, passes that wire's strict validator."""
+"""Any cut, reordering or duplication of any valid history, repaired and exported to any wire,
+passes that wire's strict validator."""
 
 from __future__ import annotations
 

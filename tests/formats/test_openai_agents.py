@@ -1,4 +1,5 @@
-"""Items of the Agents SDK: exact both ways, and what other providers signed finds the way back to them."""
+"""Items of the Agents SDK: exact both ways, and what other providers signed finds the way back to
+them."""
 
 from __future__ import annotations
 
@@ -283,7 +284,8 @@ ANY = st.recursive(
 
 
 def with_summary(items: list[Any]) -> list[Any]:
-    """The items as the wire writes them: one of reasoning always has a summary, as the API demands."""
+    """The items as the wire writes them: one of reasoning always has a summary, as the API
+    demands."""
     bare = [
         item.get("type") == "reasoning" and "summary" not in item and item.get("content") != []
         for item in items

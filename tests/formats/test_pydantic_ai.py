@@ -1,4 +1,5 @@
-"""Histories of pydantic-ai come back as they were, say what they said, and give what was signed back to who signed it."""
+"""Histories of pydantic-ai come back as they were, say what they said, and give what was signed
+back to who signed it."""
 
 from __future__ import annotations
 

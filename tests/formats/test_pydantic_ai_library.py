@@ -1,4 +1,5 @@
-"""pydantic-ai itself: what it writes we read exactly, and what we write it reads and means the same. `make service` installs it."""
+"""pydantic-ai itself: what it writes we read exactly, and what we write it reads and means the
+same. `make service` installs it."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def chain(history: Any) -> tuple[str, ...]:
 
 
 def untyped(value: Any) -> Any:
-    """The same with links and uploaded files of no type: the library tells it by the URL where it was not told."""
+    """The same with links and uploaded files of no type: the library tells it by the URL where it
+    was not told."""
     if isinstance(value, list):
         return [untyped(each) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""Formats that dragoman does not bring: registered in code, or by an entry point of a distribution. They are detected as any other."""
+"""Formats that dragoman does not bring: registered in code, or by an entry point of a distribution.
+They are detected as any other."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 def voting(name: str, votes: dict[str, int], **more: Any) -> Any:
-    """A format whose messages have a `kind`, on which it votes; it reads nothing but its own name."""
+    """A format whose messages have a `kind`, on which it votes; it reads nothing but its own
+    name."""
     return SimpleNamespace(
         name=name,
         votes=lambda message: (

@@ -168,7 +168,8 @@ def test_t07_a_run_without_a_task_has_no_id() -> None:
 
 @pytest.mark.mend("3.5")
 def test_t07_the_beginning_of_a_run_has_its_context() -> None:
-    """Seed 002: `RunStartedEvent` is made of `task.id` and `task.context_id`, and "Task (initial)" is one."""
+    """Seed 002: `RunStartedEvent` is made of `task.id` and `task.context_id`, and "Task (initial)"
+    is one."""
     for name in ("context_id", "contextId"):
         for state, kind in (("submitted", {}), ("working", {"kind": "task"})):
             task = {**kind, "id": "t", name: "c", "status": {"state": state}}
@@ -523,7 +524,8 @@ def test_t12_a_start_without_calls_in_its_message_is_an_empty_list() -> None:
 
 
 def test_t24_in_messages_themselves() -> None:
-    """The direct way merges arguments too, in parts that are wrapped as well, and leaves other calls as they are."""
+    """The direct way merges arguments too, in parts that are wrapped as well, and leaves other
+    calls as they are."""
     whole = {"root": calls(call("a", z=0), call("b", z=1))}
     later = message("agent", calls(call("a", b=2), call("other", c=3)), kind="ToolCallArgsEvent")
     loaded = a2a.load_messages([message("agent", said("I look."), whole), later])

@@ -30,7 +30,8 @@ def marked(role: str, part: list[Json], kind: str, *, with_type: bool) -> Json:
 
 @st.composite
 def documents(draw: Any) -> list[Json]:
-    """Turns of a conversation as an agent of the time keeps them: chunks, calls in pieces, results, answers."""
+    """Turns of a conversation as an agent of the time keeps them: chunks, calls in pieces, results,
+    answers."""
     document: list[Json] = []
     with_type = draw(st.booleans())
     for turn in range(draw(st.integers(0, 3))):

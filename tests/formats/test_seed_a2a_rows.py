@@ -43,7 +43,8 @@ UPDATES = {
     "failed": ("RunErrorEvent", "run-error", "run.error"),
     "canceled": ("RunErrorEvent", "run-error", "run.error"),
 }
-"""State of a task → canonical type, event's type, event of Responses: the rows of tasks and their updates."""
+"""State of a task → canonical type, event's type, event of Responses: the rows of tasks and their
+updates."""
 DELTA = "message.delta"
 MESSAGES: dict[str, tuple[Json, str, str, Json | None, str]] = {
     "user, text": (
@@ -63,7 +64,8 @@ MESSAGES: dict[str, tuple[Json, str, str, Json | None, str]] = {
         {"role": "assistant", "content": "", "tool_calls": [OPENAI]}, DELTA,
     ),
 }  # fmt: skip
-"""Row → message, canonical type, event's type, message of Chat (`None`: none), event of Responses."""
+"""Row → message, canonical type, event's type, message of Chat (`None`: none), event of
+Responses."""
 
 
 @pytest.mark.parametrize("state", UPDATES)

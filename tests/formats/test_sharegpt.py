@@ -1,4 +1,5 @@
-"""ShareGPT and its dialects: what is read is written as it was, and what is written says what was said."""
+"""ShareGPT and its dialects: what is read is written as it was, and what is written says what was
+said."""
 
 from __future__ import annotations
 
@@ -184,7 +185,8 @@ def test_what_users_and_tools_say_is_never_read_as_the_models() -> None:
 
 
 def said(messages: list[Message]) -> list[Any]:
-    """What messages say: calls and results by the number of the call, results before all else and by themselves."""
+    """What messages say: calls and results by the number of the call, results before all else and
+    by themselves."""
     unanswered: dict[str, list[int]] = {}  # id of a call → numbers
     names: list[str] = []
     turns: list[Any] = []

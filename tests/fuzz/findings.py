@@ -82,7 +82,8 @@ def _place(error: Exception) -> str:
 
 
 def smaller(case: Case, cause: Cause) -> Case:
-    """A case with the same cause and as little else as can be: parts are left out one by one while it stays the same."""
+    """A case with the same cause and as little else as can be: parts are left out one by one while
+    it stays the same."""
     timed = cause.error == "TooSlow"
     tried = 0
     going = True

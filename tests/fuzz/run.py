@@ -69,7 +69,8 @@ def batches(
 
 
 def altered(plan: Plan, count: int) -> list[str]:
-    """Puts inputs through → the doors of the wires at which the seeds themselves were changed, which nothing may."""
+    """Puts inputs through → the doors of the wires at which the seeds themselves were changed,
+    which nothing may."""
     names = [plan.wire] if plan.wire else list(FOLDERS)
     before = {name: deepcopy(seeds(name, plan.recordings)) for name in names}
     batch(plan, range(count))

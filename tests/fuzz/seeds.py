@@ -1,4 +1,5 @@
-"""The seeds of each wire: what it writes itself of the kit's samples, and the recordings where they are there."""
+"""The seeds of each wire: what it writes itself of the kit's samples, and the recordings where they
+are there."""
 
 from __future__ import annotations
 

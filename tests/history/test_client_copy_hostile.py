@@ -1,4 +1,5 @@
-"""Payloads that nobody should send: refused or merged, never a crash, never more work than their length."""
+"""Payloads that nobody should send: refused or merged, never a crash, never more work than their
+length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a client sends back is merged without loss, in every format and whatever it did to its copy."""
+"""What a client sends back is merged without loss, in every format and whatever it did to its
+copy."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def check_edit(name: str, data: st.DataObject) -> None:
         message.role is Role.SYSTEM for message in changes.messages[head:]
     ) and not has_late_system(name):
         return  # behind the head it came back as the user's words, whose place another edit may have taken
-    # Known defects of a copy that comes twice, each with a test of its own below: Ollama shows one text a message and no PDF.
+    # Known defects of a copy that comes twice, each with a test of its own below: Ollama shows one
+    # text a message and no PDF.
     if not is_distinct and (name == "ollama" or has_equal_late_system(messages)):
         return
     if name == "ollama" and any(map(has_pdf, messages)):
@@ -109,7 +111,8 @@ def texts_of(message: Message) -> list[TextPart]:
 @pytest.mark.xfail(reason="put changes the order each time a copy comes again", strict=True)
 @pytest.mark.parametrize("name", ["openai_responses", "ollama"])
 def test_equal_system_messages_keep_their_place_when_a_copy_comes_twice(name: str) -> None:
-    """A known defect: two system messages and two questions of equal words, of which the client leaves out the first."""
+    """A known defect: two system messages and two questions of equal words, of which the client
+    leaves out the first."""
     picture = DataPart(b"\x89PNG\r\n\x1a\n picture2", "image/png", name="two.png")
     first, second = Message.user(picture), Message.user(picture)
     messages = [Message.system("yes"), first, Message.system("yes"), second]
@@ -164,7 +167,8 @@ def test_an_edit_keeps_what_it_does_not_touch_at_length(name: str, data: st.Data
     reason="what is left of a deleted question is deleted by the second copy", strict=True
 )
 def test_a_file_that_a_format_does_not_show_stays_when_a_copy_comes_twice() -> None:
-    """A known defect: Ollama shows no PDF, so a question's deletion leaves it; the same copy again takes it too."""
+    """A known defect: Ollama shows no PDF, so a question's deletion leaves it; the same copy again
+    takes it too."""
     picture = Message.user(DataPart(b"\x89PNG\r\n\x1a\n picture2", "image/png", name="two.png"))
     question = Message.user("yes", DataPart(b"%PDF-1.7 page", "application/pdf", name="a.pdf"))
     payload = formats.get("ollama").dump_messages([picture])
@@ -174,7 +178,8 @@ def test_a_file_that_a_format_does_not_show_stays_when_a_copy_comes_twice() -> N
 
 @pytest.mark.xfail(reason="joined texts of equal words are told apart by chance", strict=True)
 def test_questions_of_equal_words_stay_when_a_copy_comes_twice() -> None:
-    """A known defect: Ollama joins a question's texts, and the next question begins with the same words."""
+    """A known defect: Ollama joins a question's texts, and the next question begins with the same
+    words."""
     picture = DataPart(b"\x89PNG\r\n\x1a\n picture", "image/png")
     messages = [Message.user("yes", "yes"), Message.user("yes", picture)]
     payload = formats.get("ollama").dump_messages(

@@ -1,4 +1,5 @@
-"""Rows and UI messages of Mastra and ai 4: steps without marks, ids of plain messages, fields that nobody knows, foreign threads."""
+"""Rows and UI messages of Mastra and ai 4: steps without marks, ids of plain messages, fields that
+nobody knows, foreign threads."""
 
 from __future__ import annotations
 

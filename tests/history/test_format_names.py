@@ -1,4 +1,5 @@
-"""Histories and the ground name no format: a format says in its own record which of its fields hold what they go by."""
+"""Histories and the ground name no format: a format says in its own record which of its fields hold
+what they go by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What adding to a list costs, in calls and not in time; and that the short way of what is plainly new gives what the long way gives."""
+"""What adding to a list costs, in calls and not in time; and that the short way of what is plainly
+new gives what the long way gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is a little wrong, confused or huge: an error of ours or a sane list, and work that grows as what is given."""
+"""What is a little wrong, confused or huge: an error of ours or a sane list, and work that grows as
+what is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The law of lists: a list, written in any format and added to a new list, says the same, but for what the format cannot hold."""
+"""The law of lists: a list, written in any format and added to a new list, says the same, but for
+what the format cannot hold."""
 
 from __future__ import annotations
 

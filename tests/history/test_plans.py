@@ -1,4 +1,5 @@
-"""`plan`: what a conversation would lose at a target, before it is sent; positions are those of the conversation as the user has it."""
+"""`plan`: what a conversation would lose at a target, before it is sent; positions are those of the
+conversation as the user has it."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ def test_positions_do_not_see_what_a_turn_joins() -> None:
 
 
 def test_what_repair_made_up_is_no_loss_of_its_own() -> None:
-    """The error that stands in for a result is marked failed; that the target has no such mark is nothing that was lost."""
+    """The error that stands in for a result is marked failed; that the target has no such mark is
+    nothing that was lost."""
     found = plan(NEUTRAL["orphaned call"], "ollama")
     assert where(found.repairs) == [(1, 1, "tool result"), (1, 2, "tool result")]
     assert found.losses == ()
@@ -242,7 +244,8 @@ def test_nothing_is_said_of_the_fields_of_what_is_not_sent_at_all() -> None:
 
 
 def test_own_fields_that_go_to_nobody_else_are_lost_where_the_message_is_not_read() -> None:
-    """A block's own fields are left out of what another vendor of the same API gets, and of what comes after a change."""
+    """A block's own fields are left out of what another vendor of the same API gets, and of what
+    comes after a change."""
     text = TextPart(
         "A.", {"anthropic": {"citations": [{"type": "char_location", "cited_text": "A"}]}}
     )

@@ -1,5 +1,5 @@
-"""A plan against what becomes of a conversation: each difference between what was given and what is read again of what is sent has its
-loss, and each loss shows a difference."""
+"""A plan against what becomes of a conversation: each difference between what was given and what is
+read again of what is sent has its loss, and each loss shows a difference."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ WAITS = Message.user(MarkPart("interrupt", {"dragoman": {"id": "i1"}}))
 
 @st.composite
 def harmed(draw: Any) -> list[Message]:
-    """A conversation as a user may have it: with marks, fields of formats' own, and results that are lost, doubled or in a wrong place."""
+    """A conversation as a user may have it: with marks, fields of formats' own, and results that
+    are lost, doubled or in a wrong place."""
     messages: list[Message] = draw(
         conversations(open_calls=True, repeated_calls=False)
     )  # else it is not said whose a lone result is

@@ -1,4 +1,5 @@
-"""`MessageList.export`: what a model reads is repaired, all else is written as it is stored; what that costs is what `plan` names."""
+"""`MessageList.export`: what a model reads is repaired, all else is written as it is stored; what
+that costs is what `plan` names."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ def test_any_disorder_that_is_exported_is_valid_for_every_wire(
 @FEW
 @given(messages=conversations(open_calls=True), seed=st.integers(0, 2**32))
 def test_any_disorder_is_a_prompt_of_the_ai_sdks(messages: list[Message], seed: int) -> None:
-    """M-81, M-86: as `streamText` demands it, each call of a message has its result in the `tool` message behind it."""
+    """M-81, M-86: as `streamText` demands it, each call of a message has its result in the `tool`
+    message behind it."""
     waiting: list[str] = []
     for entry in held(disordered(messages, seed)).export("ai_sdk_model"):
         parts = [] if isinstance(entry["content"], str) else entry["content"]

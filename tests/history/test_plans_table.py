@@ -1,5 +1,6 @@
-"""What each target must keep, lose, or lose as a minor thing, piece by piece. The table is written by hand from what the APIs and libraries
-document, and never from the wires: a plan that lists everything fails, and so does one that lists nothing."""
+"""What each target must keep, lose, or lose as a minor thing, piece by piece. The table is written
+by hand from what the APIs and libraries document, and never from the wires: a plan that lists
+everything fails, and so does one that lists nothing."""
 
 from __future__ import annotations
 
@@ -149,7 +150,8 @@ AI_SDK = {
     "ui4": "ai_sdk_ui v4", "ui5": "ai_sdk_ui v5", "ui7": "ai_sdk_ui v7", "mod4": "ai_sdk_model v4", "mod5": "ai_sdk_model v5",
     "v1": "mastra_v1", "v2": "mastra_v2",
 }  # fmt: skip
-# What the family has no field for stands under our key in `providerMetadata` or `providerOptions`, so that it comes back.
+# What the family has no field for stands under our key in `providerMetadata` or `providerOptions`,
+# so that it comes back.
 OF_AI_SDK = """
                   ui4   ui5   ui7   mod4  mod5  v1    v2
 text              .     .     .     .     .     .     .
@@ -288,7 +290,8 @@ def test_what_is_lost_is_named_where_it_stands(target: str) -> None:
 
 @pytest.mark.parametrize("target", AI_SDK.values())
 def test_words_before_results_and_results_of_no_call_in_the_ai_sdks_family(target: str) -> None:
-    """In a UI's turn a result is a part of its call; rows and model messages have results of their own."""
+    """In a UI's turn a result is a part of its call; rows and model messages have results of their
+    own."""
     words = [*called(LOOK)[:2], Message.user("Wait.", ToolResultPart("c1", "look", "a cat"))]
     moved = plan(words, VERSIONS.get(target, target))
     assert [(loss.message, loss.part, loss.what) for loss in (*moved.losses, *moved.repairs)][

@@ -1,4 +1,5 @@
-"""Formats in and out of a list: rules M-02, M-07 to M-12 and M-93, and what is known again when it is sent again."""
+"""Formats in and out of a list: rules M-02, M-07 to M-12 and M-93, and what is known again when it
+is sent again."""
 
 from __future__ import annotations
 

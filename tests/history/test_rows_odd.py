@@ -1,4 +1,5 @@
-"""Lists of messages that no JSON made: deep, endless, not JSON at all, with odd times and ids; from several threads at once."""
+"""Lists of messages that no JSON made: deep, endless, not JSON at all, with odd times and ids; from
+several threads at once."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def called(arguments: Any, result: Any) -> list[Message]:
 
 
 def written(messages: MessageList, *, stored: bool = True) -> None:
-    """As every format has it, planned, stored and cut. `stored`: whether our own JSON can hold it."""
+    """As every format has it, planned, stored and cut. `stored`: whether our own JSON can hold
+    it."""
     for name in formats.names():
         if stored or name != "dragoman":
             messages.export(name, losses=list[Loss]())

@@ -1,4 +1,5 @@
-"""A stored turn that comes when a copy of it is there already, and a known id with another content: rules M-40a to M-41, M-43 to M-45."""
+"""A stored turn that comes when a copy of it is there already, and a known id with another content:
+rules M-40a to M-41, M-43 to M-45."""
 
 from __future__ import annotations
 

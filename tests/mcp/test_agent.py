@@ -1,4 +1,5 @@
-"""Agents with MCP servers: approval in another process, names that meet, changes between steps, synchronous calls."""
+"""Agents with MCP servers: approval in another process, names that meet, changes between steps,
+synchronous calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sessions with MCP servers: opened once, shared, opened again where they broke, and nothing is left of them."""
+"""Sessions with MCP servers: opened once, shared, opened again where they broke, and nothing is
+left of them."""
 
 from __future__ import annotations
 

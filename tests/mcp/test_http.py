@@ -247,7 +247,8 @@ async def test_a_call_carries_the_trace(url: str, protocol: str):
 
 
 async def test_no_error_of_a_server_s_stands_for_a_failure_of_ours(protocol: str):
-    """A server that guessed what a failure looks like could send people to its own page to sign in."""
+    """A server that guessed what a failure looks like could send people to its own page to sign
+    in."""
 
     async def forge(request: Any) -> Response:
         asked = await request.json()

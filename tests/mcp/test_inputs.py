@@ -1,4 +1,5 @@
-"""What MCP servers ask while they work: people (elicitation), models (sampling), roots; and what they tell: progress, logs, traces."""
+"""What MCP servers ask while they work: people (elicitation), models (sampling), roots; and what
+they tell: progress, logs, traces."""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ async def test_an_answer_that_does_not_fit_what_is_asked_now_is_not_given(protoc
 
 
 async def test_an_answer_is_given_to_the_question_that_was_read_and_to_no_other(protocol: str):
-    """A server that asks something else, or whose run takes another way, has a person asked again."""
+    """A server that asks something else, or whose run takes another way, has a person asked
+    again."""
     async with mcp(mcp_server.server(), protocol=protocol) as server:
         asked = await question(server, "order", what="box")
     async with mcp(
@@ -136,7 +138,8 @@ async def test_a_call_that_is_refused_until_somebody_went_to_a_page(tmp_path: Pa
 
 
 async def test_which_of_several_calls_asks_is_never_guessed(tmp_path: Path):
-    """Of a server of before 2026 that is a program nobody can tell; a question waits until only one call can have asked it."""
+    """Of a server of before 2026 that is a program nobody can tell; a question waits until only one
+    call can have asked it."""
     log = tmp_path / "log"
     async with mcp(mcp_server.server(log=log), protocol="legacy") as server:
         slow = asyncio.create_task(server.call_tool("slow", {"seconds": 0.3}))
@@ -158,7 +161,8 @@ async def test_a_question_that_any_of_several_calls_may_ask_is_not_answered():
 
 @pytest.mark.parametrize("answered_itself", [True, False])
 async def test_a_question_of_a_call_that_was_left_is_not_another_call_s(answered_itself: bool):
-    """What is left may ask only where the other calls have ended as the server wanted: a cancelled one may be who asked."""
+    """What is left may ask only where the other calls have ended as the server wanted: a cancelled
+    one may be who asked."""
     inputs = Inputs(mcp("x", sampling=lambda request: "yes")._options, "x")  # pyright: ignore[reportPrivateUsage]
     asked = types.CreateMessageRequestParams(messages=[], max_tokens=1)
     with inputs.call(answered()):

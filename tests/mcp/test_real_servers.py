@@ -1,4 +1,5 @@
-"""Servers of others, from the registries: the reference server of the time, in Python, and the one that has everything, in Node."""
+"""Servers of others, from the registries: the reference server of the time, in Python, and the one
+that has everything, in Node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An agent and tools as an MCP server, with the official client in memory: lists, results, progress, errors, cancellation."""
+"""An agent and tools as an MCP server, with the official client in memory: lists, results,
+progress, errors, cancellation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Our MCP server, held against the MCP project's own inspector: over stdio and HTTP, in both eras. `make service` installs it."""
+"""Our MCP server, held against the MCP project's own inspector: over stdio and HTTP, in both eras.
+`make service` installs it."""
 
 from __future__ import annotations
 

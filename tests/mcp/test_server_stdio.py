@@ -1,4 +1,5 @@
-"""`dragoman mcp` as a program: the official client, and input that no client writes. Each test starts processes."""
+"""`dragoman mcp` as a program: the official client, and input that no client writes. Each test
+starts processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a call waits for, asked of the MCP client's user: approvals, questions, sign-ins, in both eras of the protocol."""
+"""What a call waits for, asked of the MCP client's user: approvals, questions, sign-ins, in both
+eras of the protocol."""
 
 from __future__ import annotations
 

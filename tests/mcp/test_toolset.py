@@ -1,4 +1,5 @@
-"""Tools of MCP servers as agents have them: what is listed, what is called, what comes back (D-160 to D-163)."""
+"""Tools of MCP servers as agents have them: what is listed, what is called, what comes back (D-160
+to D-163)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A thread is its owner's: every function that takes a thread's id checks the owner, and none tells whose a thread is."""
+"""A thread is its owner's: every function that takes a thread's id checks the owner, and none tells
+whose a thread is."""
 
 from __future__ import annotations
 

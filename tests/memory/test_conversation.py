@@ -1,4 +1,5 @@
-"""An agent with a memory: rules R-03 to R-06, R-19, and what happens where a run waits, fails, is cancelled or left."""
+"""An agent with a memory: rules R-03 to R-06, R-19, and what happens where a run waits, fails, is
+cancelled or left."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ async def t(x: int = 0) -> int:
 
 
 def remembering(memory: Memory | None, *answers: Any, **how: Any) -> tuple[Agent[Any], Any]:
-    """An agent, and its scripted model, whose messages have ids and times as those of a real one have."""
+    """An agent, and its scripted model, whose messages have ids and times as those of a real one
+    have."""
     named = [
         each.replace(created_at=datetime.now(UTC)) if isinstance(each, Message) else each
         for each in answers
@@ -72,7 +74,8 @@ def texts(messages: Any) -> list[str]:
 
 
 async def test_a_thread_is_gone_on_with_in_another_process(url: str, memory: Memory) -> None:
-    """R-03, R-04: what was said is loaded and sent; prompt, answers and results of tools are stored, with ids and times; the thread is made."""
+    """R-03, R-04: what was said is loaded and sent; prompt, answers and results of tools are
+    stored, with ids and times; the thread is made."""
     first, _ = remembering(
         memory, says("A", call("t", x=1)), says("B"), tools=[t], system="Be brief."
     )
@@ -253,7 +256,8 @@ async def test_r05_what_a_client_sends_again_is_not_doubled(
 
 
 async def test_r05_a_prompt_alone_asks_the_store_for_no_more_than_its_thread() -> None:
-    """R-05: with a window of nothing, no message is read; an answer that came along is compared with the newest."""
+    """R-05: with a window of nothing, no message is read; an answer that came along is compared
+    with the newest."""
     asked: list[Any] = []
 
     class Counting(MemoryStore):
@@ -304,7 +308,8 @@ async def test_r19_a_cut_falls_between_exchanges(
 
 @pytest.mark.parametrize("last", [10, 20, 40])
 async def test_r03_the_window_stays_for_several_turns(last: int) -> None:
-    """R-03: at most so many messages, and half of them at least; a cache of the prompt holds while the first stays."""
+    """R-03: at most so many messages, and half of them at least; a cache of the prompt holds while
+    the first stays."""
     first: list[str | None] = []
     async with Memory(last_messages=last) as memory:
         for number in range(100):
@@ -333,7 +338,8 @@ async def test_r19_a_result_that_comes_late_keeps_its_call(shared_url: str) -> N
 
 
 async def test_r06_a_budget_leaves_the_oldest_out_and_remembers_where(shared_url: str) -> None:
-    """R-06: in chunks; the boundary is stored and moves only forward; nothing is deleted; the prompt is never cut."""
+    """R-06: in chunks; the boundary is stored and moves only forward; nothing is deleted; the
+    prompt is never cut."""
     history = [each for number in range(10) for each in exchange(number, words=90)]
     async with Memory(shared_url, tokens=800, remove_tokens=400) as memory:
         await memory.save(history, "t")
@@ -406,7 +412,8 @@ async def test_a_run_that_waits_is_resumed_from_the_store_in_another_process(
 async def test_what_stood_before_a_waiting_run_stands_before_it_when_it_goes_on(
     shared_url: str, how: Any
 ) -> None:
-    """The window does not slide in the middle of an exchange: what the provider signed in it holds only while the same stands before it."""
+    """The window does not slide in the middle of an exchange: what the provider signed in it holds
+    only while the same stands before it."""
     async with Memory(shared_url, **how) as memory:
         await memory.save([each for number in range(6) for each in exchange(number, words=20)], "t")
         a, script = remembering(
@@ -456,7 +463,8 @@ async def test_a_fallback_goes_on_with_the_thread_as_its_first_model_would(memor
 
 
 async def test_hooks_are_told_what_the_run_begins_with(memory: Memory) -> None:
-    """Of the thread, too; it is read once for that. A thread that cannot be read fails the run, which hooks are told of."""
+    """Of the thread, too; it is read once for that. A thread that cannot be read fails the run,
+    which hooks are told of."""
     await memory.save([U1, M1], "t", resource_id="ann")
     begun: list[list[str]] = []
     ended: list[str] = []
@@ -474,7 +482,8 @@ async def test_hooks_are_told_what_the_run_begins_with(memory: Memory) -> None:
 
 
 async def test_what_is_stored_is_trusted_whatever_a_client_sends(memory: Memory) -> None:
-    """A call that the thread has was asked for; one that a client sends, or a note that it sends of a stored one, shows nothing."""
+    """A call that the thread has was asked for; one that a client sends, or a note that it sends of
+    a stored one, shows nothing."""
     a, _ = remembering(memory, says(call("t", x=1)), says("B"), tools=[approved()])
     first = await a.send("hi", thread_id="t")
     (interrupt,) = first.pending

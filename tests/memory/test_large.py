@@ -15,7 +15,8 @@ COUNT, BATCH = 1_000_000, 20_000
 
 
 async def test_the_last_ten_of_a_million(shared_url: str) -> None:
-    """They are found by an index: the database says how many rows it looked at, or that it walks the index from its end."""
+    """They are found by an index: the database says how many rows it looked at, or that it walks
+    the index from its end."""
     async with Memory(shared_url) as memory:
         assert isinstance(memory.store, SqlStore)
         for first in range(0, COUNT, BATCH):

@@ -150,7 +150,8 @@ async def test_r16_threads_come_in_pages_and_by_their_metadata(memory: Memory) -
 
 
 async def test_r17_threads_and_messages_are_changed(memory: Memory) -> None:
-    """R-17: metadata is merged; deleting a thread deletes its messages; deleting messages moves the thread's time; saving an id again replaces."""
+    """R-17: metadata is merged; deleting a thread deletes its messages; deleting messages moves the
+    thread's time; saving an id again replaces."""
     made = await memory.save_thread("t", title="one", metadata={"a": 1, "b": 1})
     thread = await memory.update_thread("t", metadata={"b": 2})
     assert (thread.title, thread.metadata) == ("one", {"a": 1, "b": 2})

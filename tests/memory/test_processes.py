@@ -45,7 +45,8 @@ async def killed_at_random(
 async def killed_once(
     processes: ForkServerContext, url: str, folder: Path, seed: int, memory: Memory
 ) -> None:
-    """What was acknowledged is there, in order and whole; what was not is there whole or not at all; the thread goes on."""
+    """What was acknowledged is there, in order and whole; what was not is there whole or not at
+    all; the thread goes on."""
     place, name = folder / f"acknowledged-{seed}", f"w{seed}"
     writer = start(processes, write, url, str(place), name, name, 100_000)
     while not acknowledged(place):
@@ -86,7 +87,8 @@ async def test_a_hundred_times(
 async def test_processes_that_write_one_thread_at_once_lose_nothing(
     shared_url: str, processes: ForkServerContext, tmp_path: Path
 ) -> None:
-    """The thread and the tables, too, are made by whoever comes first. Each writer's messages stand in its order, and no two in one place."""
+    """The thread and the tables, too, are made by whoever comes first. Each writer's messages stand
+    in its order, and no two in one place."""
     names, saves = "abc", 40
     writers = [
         start(processes, write, shared_url, str(tmp_path / name), name, "t", saves)

@@ -1,4 +1,5 @@
-"""What a store in a database does beside what every store does: its tables, how it finds, how much it writes."""
+"""What a store in a database does beside what every store does: its tables, how it finds, how much
+it writes."""
 
 from __future__ import annotations
 
@@ -148,7 +149,8 @@ async def test_saving_a_turn_writes_what_is_new_alone(shared_url: str) -> None:
 
 
 async def test_the_newest_messages_are_found_by_an_index(shared_url: str) -> None:
-    """Also by a database that has no statistics yet, as after many messages were saved at once: nothing else is read, neither messages nor bodies."""
+    """Also by a database that has no statistics yet, as after many messages were saved at once:
+    nothing else is read, neither messages nor bodies."""
     queries = [
         MessageQuery(thread_id="t", branch=0, newest_first=True, limit=10),
         MessageQuery(thread_id="t", branch=0, newest_first=True, limit=10, after=100, before=900),
@@ -244,8 +246,9 @@ async def test_what_was_stored_is_there_when_it_is_opened_again(shared_url: str)
 
 
 async def test_damage_is_told(shared_url: str) -> None:
-    """Bytes that were changed or lost in the database give an error of ours that names thread and message, and not another message; where problems are
-    collected, the rest of the thread is read."""
+    """Bytes that were changed or lost in the database give an error of ours that names thread and
+    message, and not another message; where problems are collected, the rest of the thread is
+    read."""
     async with opened(shared_url) as (memory, store):
         await memory.save(
             [Message.user("x", DataPart(b"x", "image/png")).replace(id="f1"), *messages(2)], "t"

@@ -1,4 +1,5 @@
-"""Credentials that are more than a key: tokens from a server on this machine, kept, renewed, and asked for once."""
+"""Credentials that are more than a key: tokens from a server on this machine, kept, renewed, and
+asked for once."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ from dragoman.errors import (
     RateLimitError,
     SettingsError,
 )
-from dragoman.model.access import Access, Route, read_all
-from dragoman.providers.auth import Answer, Grant
+from dragoman.model.access import Access, ModelRoute, read_all
+from dragoman.providers.auth import AuthResponse, Grant
 from dragoman.providers.google_auth import vertex_url
 from dragoman.providers.keys import find_key
 from dragoman.request import HttpRequest
@@ -140,7 +141,7 @@ def access(environment: dict[str, str], provider: str = "vertex", **how: Any) ->
     return Access(providers.get(provider), AiohttpTransport(), environment=environment, **how)
 
 
-async def status(way: Access, google: Google, route: Route | None = None) -> int | None:
+async def status(way: Access, google: Google, route: ModelRoute | None = None) -> int | None:
     """Sends a request → the status of its answer, also of one that refuses."""
     try:
         response = await way.send(HttpRequest(f"{google.url}/model", body={}), route)
@@ -262,7 +263,7 @@ def test_no_repr_shows_a_key() -> None:
     held = (
         sent,
         Grant({"authorization": secret}),
-        Answer(200, secret.encode()),
+        AuthResponse(200, secret.encode()),
         Agent("openai", api_key=secret),
     )
     assert secret not in repr((held, access({}, api_key=secret)))
@@ -600,7 +601,8 @@ async def test_a_token_of_a_function_leads_to_the_project(google: Google) -> Non
 
 
 async def test_a_keys_function_is_called_once_a_request(google: Google) -> None:
-    """Also where the key says what the URL is; what was asked for and not used is not kept for later."""
+    """Also where the key says what the URL is; what was asked for and not used is not kept for
+    later."""
     keys = ["ya29.a", "ya29.b", "ya29.c", "ya29.d", "ya29.e"]
     way = access({"GOOGLE_CLOUD_PROJECT": "p", **NOTHING}, api_key=rotating(keys, promise=True))
     for _ in range(3):

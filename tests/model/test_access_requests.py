@@ -21,7 +21,7 @@ from dragoman.errors import (
     SettingsError,
 )
 from dragoman.model.access import Access, read_all, unsendable
-from dragoman.providers.auth import Answer, Auth, Flow, Grant, form, load_grant
+from dragoman.providers.auth import Auth, AuthResponse, Flow, Grant, form, load_grant
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.transport import Exchange, Player
@@ -293,10 +293,10 @@ def test_a_form_is_a_secret() -> None:
     ],
 )
 def test_a_token_is_granted_until_it_ends(body: bytes, ends: float | None) -> None:
-    grant = load_grant(Answer(200, body), 1000.0, who="me", headers={"x": "y"})
+    grant = load_grant(AuthResponse(200, body), 1000.0, who="me", headers={"x": "y"})
     assert grant == Grant({"authorization": "Bearer t", "x": "y"}, ends)
     assert repr(grant) == f"Grant(headers=…, expires_at={ends})"
-    assert repr(Answer(200, body)) == "Answer(status=200)"
+    assert repr(AuthResponse(200, body)) == "Answer(status=200)"
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_a_token_that_is_refused_says_why(
     status: int, body: bytes, kind: type[DragomanError], why: str
 ) -> None:
     with pytest.raises(DragomanError) as caught:
-        load_grant(Answer(status, body), 0.0, who="me")
+        load_grant(AuthResponse(status, body), 0.0, who="me")
     error = caught.value
     assert type(error) is kind
     assert (
@@ -337,7 +337,8 @@ async def test_credentials_that_lead_nowhere_say_so() -> None:
 
 
 async def test_credentials_can_sign_each_request_over_its_url_headers_and_bytes() -> None:
-    """As AWS Signature Version 4 does: what is signed is what is sent, and each attempt is signed anew."""
+    """As AWS Signature Version 4 does: what is signed is what is sent, and each attempt is signed
+    anew."""
     signed: list[tuple[HttpRequest, float]] = []
 
     def sign(request: HttpRequest, now: float) -> Mapping[str, str]:
@@ -360,7 +361,8 @@ async def test_credentials_can_sign_each_request_over_its_url_headers_and_bytes(
 
 
 def signature(secret: str, request: HttpRequest, now: float) -> str:
-    """A signature as AWS Signature Version 4 makes it: over method, path, query, headers and body, and the day."""
+    """A signature as AWS Signature Version 4 makes it: over method, path, query, headers and body,
+    and the day."""
     url = urlsplit(request.path)
     assert isinstance(request.body, bytes)
     headers = "\n".join(sorted(f"{name}:{value}" for name, value in request.headers.items()))

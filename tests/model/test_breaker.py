@@ -1,4 +1,5 @@
-"""A circuit breaker: what opens it, what it lets through, and that it needs no task and no clock of its own."""
+"""A circuit breaker: what opens it, what it lets through, and that it needs no task and no clock of
+its own."""
 
 from __future__ import annotations
 

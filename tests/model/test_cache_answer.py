@@ -1,4 +1,5 @@
-"""What an answer is found by: any change of what a model is told is another key, and nothing else is."""
+"""What an answer is found by: any change of what a model is told is another key, and nothing else
+is."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 from dragoman import Agent
 from dragoman.errors import SettingsError
 from dragoman.model import CacheStore, cache
-from dragoman.model.cache_store import MemoryStore, open_store
+from dragoman.model.cache_store import MemoryCacheStore, open_store
 from support.model import PROVIDER, Script, says
 
 pytestmark = pytest.mark.anyio
@@ -121,7 +121,7 @@ def test_without_the_extra_it_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(SettingsError, match=r"pip install '\.\[sql\]' in "):
         open_store(f"sqlite:///{tmp_path}/answers.db", 10)
-    assert isinstance(open_store("memory:", 10), MemoryStore)
+    assert isinstance(open_store("memory:", 10), MemoryCacheStore)
 
 
 def test_making_one_opens_nothing(tmp_path: Path) -> None:

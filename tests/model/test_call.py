@@ -1,4 +1,5 @@
-"""Going on from stored responses, from the agent down to the wire: D-134, D-135, and what happens when they are gone."""
+"""Going on from stored responses, from the agent down to the wire: D-134, D-135, and what happens
+when they are gone."""
 
 from __future__ import annotations
 

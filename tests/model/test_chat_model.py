@@ -282,7 +282,8 @@ async def test_what_a_request_leaves_out_is_on_the_first_event_and_may_be_refuse
 
 @pytest.mark.parametrize("exchanges", [0, 80])
 async def test_losses_stand_where_the_user_has_them(exchanges: int) -> None:
-    """Neither repair nor messages that only wait shift them, whether a model remembers what it sent or not."""
+    """Neither repair nor messages that only wait shift them, whether a model remembers what it sent
+    or not."""
     waits = Message.user(MarkPart("interrupt", {"dragoman": {"id": "i1"}}))
     lost, more = (
         FilePart("f9", native={"google": {}}),
@@ -375,7 +376,8 @@ async def test_chunks_hold_what_is_new_and_the_last_one_the_rest() -> None:
 
 
 async def test_chunks_of_a_message_without_a_reason_and_of_parts_that_come_whole() -> None:
-    """Of other messages, and of other candidates, there are none; what was dropped is told as void."""
+    """Of other messages, and of other candidates, there are none; what was dropped is told as
+    void."""
     call = ToolCallPart("c", "t")
     origin_ = Origin("p")
     events: list[Event] = [

@@ -1,4 +1,5 @@
-"""A chat model remembers its conversations: the same is sent as by a model that sees them first, and new messages alone are dumped."""
+"""A chat model remembers its conversations: the same is sent as by a model that sees them first,
+and new messages alone are dumped."""
 
 from __future__ import annotations
 

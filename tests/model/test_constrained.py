@@ -1,4 +1,5 @@
-"""Tools for models that have none: three questions by constrained decoding, told as calls and text."""
+"""Tools for models that have none: three questions by constrained decoding, told as calls and
+text."""
 
 from __future__ import annotations
 
@@ -336,7 +337,8 @@ NATIVE = {"openai_chat": {"x": 1}}
 
 
 async def test_what_each_step_asks_is_the_request_with_settings_of_its_own() -> None:
-    """A question has no limit and no stop; a list of arguments has the request's limit; an answer has all but the tools'."""
+    """A question has no limit and no stop; a list of arguments has the request's limit; an answer
+    has all but the tools'."""
     asked = request(
         settings=SAMPLING,
         native=NATIVE,

@@ -76,7 +76,8 @@ async def test_d140_batches_are_the_providers_and_order_is_kept(name: str, size:
 def test_d140_order_is_kept_whatever_answer_comes_first(
     count: int, size: int, concurrency: int, waits: list[int]
 ) -> None:
-    """And usage is the sum (D-141), no text is asked for twice, and never more requests are under way than allowed."""
+    """And usage is the sum (D-141), no text is asked for twice, and never more requests are under
+    way than allowed."""
     turns = iter(waits)
 
     async def before(_: EmbeddingsRequest) -> None:
@@ -326,7 +327,8 @@ async def test_texts_that_are_none_are_refused_before_anything_is_sent() -> None
 
 
 async def test_half_a_character_is_an_error_that_shows_where() -> None:
-    """Of a text to be embedded, and of a history that is given as messages. A prompt is mended (1.16)."""
+    """Of a text to be embedded, and of a history that is given as messages. A prompt is mended
+    (1.16)."""
     cut = "a cut \ud83d here"
     async with Agent("openai", base_url="http://127.0.0.1:9/v1", **KEY) as agent:
         history = [Message.user(cut), Message.model("y")]

@@ -1,4 +1,5 @@
-"""`fetch_files`: files by their URL for providers that take bytes alone, each fetched once, and the same from turn to turn."""
+"""`fetch_files`: files by their URL for providers that take bytes alone, each fetched once, and the
+same from turn to turn."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ POLICY = AddressPolicy(["a.test"])
 
 
 class Net:
-    """Stands in the place of `fetch`. A URL's answers come one after another, the last one for ever."""
+    """Stands in the place of `fetch`. A URL's answers come one after another, the last one for
+    ever."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers = {

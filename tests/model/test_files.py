@@ -1,4 +1,5 @@
-"""Files that a provider's tools made: D-114, D-144r. Those that come inline are parts; those that it holds are asked for."""
+"""Files that a provider's tools made: D-114, D-144r. Those that come inline are parts; those that
+it holds are asked for."""
 
 from __future__ import annotations
 

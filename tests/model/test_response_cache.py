@@ -1,4 +1,5 @@
-"""A response cache: what is answered again, to whom, and as what; on every wire, streamed and whole."""
+"""A response cache: what is answered again, to whom, and as what; on every wire, streamed and
+whole."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from dragoman.event import MessageDropped, MessageFinished, PartDelta
 from dragoman.fold import unfold
 from dragoman.message import FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart
 from dragoman.model import CacheStore, cache, fallback
-from dragoman.model.cache_store import MemoryStore
+from dragoman.model.cache_store import MemoryCacheStore
 from dragoman.model.response_cache import ResponseCache
 from support.answers import MODELS, agent_of, answer
 from support.model import PROVIDER, Script, says
@@ -223,7 +224,7 @@ async def test_whatever_is_said_otherwise_is_another_request(wire: str, what: st
 async def test_who_shares_answers(
     one: dict[str, Any], other: dict[str, Any], is_shared: bool
 ) -> None:
-    store = MemoryStore(10)
+    store = MemoryCacheStore(10)
 
     async def asked(how: dict[str, Any]) -> bool:
         how = {"api_key": "k", **how}
@@ -374,7 +375,7 @@ class Broken:
         pass
 
 
-class Damaged(MemoryStore):
+class Damaged(MemoryCacheStore):
     """A store that gives back something else."""
 
     def __init__(self, value: bytes) -> None:

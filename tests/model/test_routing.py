@@ -1,4 +1,5 @@
-"""A middleware routes: a request with another model string goes to that model, with what its provider needs."""
+"""A middleware routes: a request with another model string goes to that model, with what its
+provider needs."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ async def test_a_record_that_is_not_registered_is_found_by_its_name() -> None:
 
 
 async def test_what_each_provider_needs_is_around_its_own_models_alone() -> None:
-    """The tools of a model that has none are asked for by constrained decoding, those of another are sent."""
+    """The tools of a model that has none are asked for by constrained decoding, those of another
+    are sent."""
     poor = msgspec.structs.replace(
         PROVIDER,
         name="poor",

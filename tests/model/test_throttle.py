@@ -1,4 +1,5 @@
-"""Limits of a process: who waits, for how long, in which order, and that what was taken is given back whatever happens."""
+"""Limits of a process: who waits, for how long, in which order, and that what was taken is given
+back whatever happens."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ pytestmark = pytest.mark.anyio
 
 
 class Bench:
-    """A throttle, a time that passes when somebody sleeps, and requests through it that end when they are told."""
+    """A throttle, a time that passes when somebody sleeps, and requests through it that end when
+    they are told."""
 
     def __init__(self, **how: Any) -> None:
         self.now = 0.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.model.throttle import MINUTE, Quota, Window
+from dragoman.model.throttle import MINUTE, MinuteWindow, Quota
 
 STEPS = st.lists(st.tuples(st.integers(1, 12), st.floats(0, 40, allow_nan=False)), max_size=40)
 
@@ -17,7 +17,7 @@ STEPS = st.lists(st.tuples(st.integers(1, 12), st.floats(0, 40, allow_nan=False)
 def test_never_more_than_the_limit_within_any_minute(
     limit: int, steps: list[tuple[int, float]]
 ) -> None:
-    window, now, gone = Window(limit), 0.0, list[tuple[float, int]]()
+    window, now, gone = MinuteWindow(limit), 0.0, list[tuple[float, int]]()
     for amount, pause in steps:
         now += pause
         if wait := window.wait(amount, now):
@@ -39,7 +39,7 @@ ENDS = st.lists(st.tuples(st.integers(0, 30), st.floats(0, 100)), min_size=40, m
 def test_what_is_corrected_counts_as_it_was(
     limit: int, steps: list[tuple[int, float]], ends: list[tuple[int, float]]
 ) -> None:
-    window, now, gone = Window(limit), 0.0, list[tuple[float, int]]()
+    window, now, gone = MinuteWindow(limit), 0.0, list[tuple[float, int]]()
     for (amount, pause), (used, lasts) in zip(steps, ends, strict=False):
         now += pause + window.wait(amount, now + pause)
         booking = window.add(amount, now)
@@ -51,7 +51,7 @@ def test_what_is_corrected_counts_as_it_was(
 
 
 def test_what_is_more_than_the_limit_goes_alone() -> None:
-    window = Window(10)
+    window = MinuteWindow(10)
     assert window.wait(50, 0.0) == 0.0
     window.add(50, 0.0)
     assert window.wait(1, 1.0) == 59.0
@@ -77,7 +77,7 @@ def test_all_limits_hold_together() -> None:
 @pytest.mark.parametrize(("start", "later"), [(0.1, 0.7), (1.382, 26.659), (1e7 + 0.3, 0.7)])
 def test_who_waits_as_long_as_said_may_go(start: float, later: float) -> None:
     """Also where a sum of times comes out a little less."""
-    window = Window(1)
+    window = MinuteWindow(1)
     window.add(1, start)
     now = start + later
     now += window.wait(1, now)

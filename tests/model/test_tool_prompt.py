@@ -1,4 +1,5 @@
-"""How a conversation with tools is told to a model that knows none: every message as text, in turns, nothing lost."""
+"""How a conversation with tools is told to a model that knows none: every message as text, in
+turns, nothing lost."""
 
 from __future__ import annotations
 
@@ -197,7 +198,8 @@ def test_the_whole_of_every_question() -> None:
 
 
 def test_calls_and_results_of_every_shape_are_told() -> None:
-    """Without arguments, without a call, without a name, several of each, with what the user said beside them."""
+    """Without arguments, without a call, without a name, several of each, with what the user said
+    beside them."""
     calls = Message.model(
         ToolCallPart("1", "get_time"),
         ToolCallPart("2", "get_big_sum", {"of": [1, 2], "deep": {"a": None}}),

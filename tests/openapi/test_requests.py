@@ -1,4 +1,5 @@
-"""Requests of an API's tools, over a real server: where arguments, keys and redirects go, and what answers become."""
+"""Requests of an API's tools, over a real server: where arguments, keys and redirects go, and what
+answers become."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What becomes of a model's events in a run: whole lists, of other candidates, of paused turns, of what is dropped or rewritten."""
+"""What becomes of a model's events in a run: whole lists, of other candidates, of paused turns, of
+what is dropped or rewritten."""
 
 from __future__ import annotations
 
@@ -373,7 +374,8 @@ async def test_a_message_that_is_cut_while_a_custom_accumulator_builds_it() -> N
 
 
 async def test_results_of_tools_follow_the_message_that_asked_for_them() -> None:
-    """D-29 counts each round of tools anew, and looks no further back than the last two messages."""
+    """D-29 counts each round of tools anew, and looks no further back than the last two
+    messages."""
     history = [
         Message.user("0"),
         says(call("t")),
@@ -392,7 +394,8 @@ async def test_results_of_tools_follow_the_message_that_asked_for_them() -> None
 
 
 class Passing:
-    """An orchestrator that passes the model's events on as they come in each read, and tells its message after them."""
+    """An orchestrator that passes the model's events on as they come in each read, and tells its
+    message after them."""
 
     provider_hint = "passing"
 

@@ -1,4 +1,5 @@
-"""Typed output where models of one provider differ: natively by those that take a schema, else by `return_result`."""
+"""Typed output where models of one provider differ: natively by those that take a schema, else by
+`return_result`."""
 
 from __future__ import annotations
 

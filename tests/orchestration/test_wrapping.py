@@ -1,4 +1,5 @@
-"""Orchestrators that wrap a built-in one: they read its output, and what they make of it counts everywhere."""
+"""Orchestrators that wrap a built-in one: they read its output, and what they make of it counts
+everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where and how an agent of A2A is asked, as its card says (T-60), and how agents of others are spoken to."""
+"""Where and how an agent of A2A is asked, as its card says (T-60), and how agents of others are
+spoken to."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, FinishReason, TextPart, ToolCallPart, ToolResultPart
 from dragoman.model.strings import parse_model_string
 from dragoman.providers.a2a import discover
-from dragoman.providers.auth import Answer
-from dragoman.providers.provider import Place
+from dragoman.providers.auth import AuthResponse
+from dragoman.providers.provider import ModelEndpoint
 from dragoman.request import HttpRequest
 from dragoman.transport import Exchange, Player
 from dragoman.wires.a2a import EXTENSION, Quirks, client
@@ -37,7 +38,7 @@ OLD: dict[str, Any] = {
 }
 
 
-def found(url: str, answers: dict[str, Any]) -> tuple[Place, list[str]]:
+def found(url: str, answers: dict[str, Any]) -> tuple[ModelEndpoint, list[str]]:
     """What discovery makes of a host, and what it asked for."""
     flow, asked = discover(url), list[str]()
     request = next(flow)
@@ -45,9 +46,9 @@ def found(url: str, answers: dict[str, Any]) -> tuple[Place, list[str]]:
         asked.append(request.path)
         body = answers.get(request.path)
         given = (
-            Answer(404)
+            AuthResponse(404)
             if body is None
-            else Answer(200, body if isinstance(body, bytes) else msgspec.json.encode(body))
+            else AuthResponse(200, body if isinstance(body, bytes) else msgspec.json.encode(body))
         )
         try:
             request = flow.send(given)
@@ -70,7 +71,7 @@ WELL_KNOWN = "https://there.example/.well-known/agent-card.json"
 def test_the_card_says_where_and_how() -> None:
     place, asked = found("https://there.example", {WELL_KNOWN: CARD})
     assert asked == [WELL_KNOWN]
-    assert place == Place("https://there.example/rpc", Quirks())
+    assert place == ModelEndpoint("https://there.example/rpc", Quirks())
 
 
 @pytest.mark.parametrize(
@@ -107,14 +108,14 @@ def test_the_card_says_where_and_how() -> None:
     ids=["0.3", "bare", "rest", "newest", "port"],
 )
 def test_the_best_that_is_spoken_here_is_taken(card: Any, url: str, quirks: Quirks) -> None:
-    assert found("https://there.example", {WELL_KNOWN: card})[0] == Place(url, quirks)
+    assert found("https://there.example", {WELL_KNOWN: card})[0] == ModelEndpoint(url, quirks)
 
 
 def test_a_url_may_be_that_of_the_card_or_of_the_endpoint_itself() -> None:
     at = "https://there.example/cards/clerk.json"
-    assert found(at, {at: CARD}) == (Place("https://there.example/rpc", Quirks()), [at])
+    assert found(at, {at: CARD}) == (ModelEndpoint("https://there.example/rpc", Quirks()), [at])
     place, asked = found("https://there.example/rpc?tenant=7", {})
-    assert place == Place("https://there.example/rpc?tenant=7", Quirks())
+    assert place == ModelEndpoint("https://there.example/rpc?tenant=7", Quirks())
     assert asked == [
         "https://there.example/rpc/.well-known/agent-card.json?tenant=7",
         "https://there.example/rpc/.well-known/agent.json?tenant=7",
@@ -126,7 +127,7 @@ def test_a_url_may_be_that_of_the_card_or_of_the_endpoint_itself() -> None:
 )
 def test_what_is_no_card_is_none(body: bytes) -> None:
     place, _ = found("https://there.example", {WELL_KNOWN: body})
-    assert place == Place("https://there.example", Quirks())
+    assert place == ModelEndpoint("https://there.example", Quirks())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Capabilities: the records against recorded traffic, and the table in the documentation against the records."""
+"""Capabilities: the records against recorded traffic, and the table in the documentation against
+the records."""
 
 import json
 import re
@@ -58,7 +59,8 @@ NOT_DECLARED = {
     "groq": {"typed_output"},  # never streamed, and by some models only
     "deepseek": {"forced_tools"},  # not while it thinks, which is its default
 }
-"""Seen in traffic, and not declared because it does not hold of the provider's usual models, streamed."""
+"""Seen in traffic, and not declared because it does not hold of the provider's usual models,
+streamed."""
 NOT_RECORDED = {
     "vertex": {"embeddings", "forced_tools", "thinking", "server_tools", "models"},
     "azure": {
@@ -206,7 +208,8 @@ def shown_by_responses(exchange):
 
 
 def shown_by_ollama(exchange):
-    """The same of Ollama's own API. A schema beside tools is not counted: no recorded model called one then."""
+    """The same of Ollama's own API. A schema beside tools is not counted: no recorded model called
+    one then."""
     request, answers = (
         exchange.request or {},
         [json.loads(line) for line in exchange.body.splitlines()],

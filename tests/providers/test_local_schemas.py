@@ -1,4 +1,5 @@
-"""Schemas of tools that llama.cpp's own converter refuses or misreads as they are: lowered, it takes them all."""
+"""Schemas of tools that llama.cpp's own converter refuses or misreads as they are: lowered, it
+takes them all."""
 
 from __future__ import annotations
 

@@ -124,7 +124,8 @@ def test_d76_a_misspelt_name_is_told_the_right_one(registry, typed, meant):
 
 
 def test_d76_a_models_name_is_told_its_provider_and_a_name_of_no_family_none(registry):
-    """`gpt-4o` is of the family of the model that a provider has by default; `q9` is of none, as is a record without a model."""
+    """`gpt-4o` is of the family of the model that a provider has by default; `q9` is of none, as is
+    a record without a model."""
     known = ", ".join(sorted(provider.name for provider in registry.providers()))
     for name, hint in (
         ("gpt-4o", '; did you mean "openai:gpt-4o"? There are '),

@@ -1,4 +1,5 @@
-"""The same streamed tool conversation against servers that nobody here wrote: aimock, with its faults, and llama.cpp."""
+"""The same streamed tool conversation against servers that nobody here wrote: aimock, with its
+faults, and llama.cpp."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def agent(server: Aimock, model: str, **how: Any) -> Agent[Any]:
 
 
 def retrying(server: Aimock, waits: list[float]) -> Retry:
-    """A transport that waits no time, and notes how long it should have; the faults end with the first wait."""
+    """A transport that waits no time, and notes how long it should have; the faults end with the
+    first wait."""
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)

@@ -1,4 +1,5 @@
-"""An agent of pydantic-ai behind its own AG-UI adapter, whose model is a function. python pydantic_ai_app.py prints its URL, and serves."""
+"""An agent of pydantic-ai behind its own AG-UI adapter, whose model is a function. python
+pydantic_ai_app.py prints its URL, and serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An agent that speaks a protocol, asked like a model: the same run as if it were here (T-60 to T-70)."""
+"""An agent that speaks a protocol, asked like a model: the same run as if it were here (T-60 to
+T-70)."""
 
 from __future__ import annotations
 

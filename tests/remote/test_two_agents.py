@@ -1,4 +1,5 @@
-"""The seeds' two agents (T-72: a weather agent and a personal assistant), as users run them: three programs' worth over sockets."""
+"""The seeds' two agents (T-72: a weather agent and a personal assistant), as users run them: three
+programs' worth over sockets."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def reply(request: ModelRequest) -> Message:
 def test_an_assistant_asks_another_agent_and_its_client_approves(
     llm: Llm, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """T-60 to T-70 in one conversation: cards, streamed tasks, a task that waits for its client, a hand-off by URL."""
+    """T-60 to T-70 in one conversation: cards, streamed tasks, a task that waits for its client, a
+    hand-off by URL."""
     llm.reply = reply
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert capsys.readouterr().out.splitlines() == [

@@ -1,4 +1,5 @@
-"""Agents that others wrote, with others' libraries: asked like models, as tools, and one by the other."""
+"""Agents that others wrote, with others' libraries: asked like models, as tools, and one by the
+other."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ async def test_it_streams_and_is_cancelled_when_it_is_left(kind: str) -> None:
 
 
 async def test_it_is_a_tool_of_an_agent_here() -> None:
-    """A hand-off between agents of two vendors: what the one waits for, the other's client is asked."""
+    """A hand-off between agents of two vendors: what the one waits for, the other's client is
+    asked."""
 
     def here(request: Any) -> Any:
         results = [r for m in request.messages for r in m.tool_results]

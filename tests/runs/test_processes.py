@@ -1,4 +1,5 @@
-"""Runs and processes that die, stand still, or meet: drivers, readers and successors are processes of their own."""
+"""Runs and processes that die, stand still, or meet: drivers, readers and successors are processes
+of their own."""
 
 from __future__ import annotations
 

@@ -157,7 +157,8 @@ def test_rows_hold_events_as_they_were(history: list[Message]) -> None:
 
 
 async def test_many_runs_are_one_commit_at_a_time(tmp_path: Path) -> None:
-    """However many runs there are, a process commits once an interval: far fewer commits than appends."""
+    """However many runs there are, a process commits once an interval: far fewer commits than
+    appends."""
     from dragoman.runs.sql_log import SqlLog
 
     log = SqlLog(f"sqlite:///{tmp_path}/runs.db")

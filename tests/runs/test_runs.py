@@ -215,7 +215,8 @@ async def test_a_tail_holds_so_many_events_and_no_more() -> None:
 
 
 async def test_a_step_without_events_ends_nothing() -> None:
-    """Most chunks of a model tell nothing; what waits for the next event must not take one for the end."""
+    """Most chunks of a model tell nothing; what waits for the next event must not take one for the
+    end."""
 
     class Source:
         id = "r"

@@ -1,4 +1,5 @@
-"""What a log in a database does beside what every log does: its tables, its failures, what a commit holds."""
+"""What a log in a database does beside what every log does: its tables, its failures, what a commit
+holds."""
 
 from __future__ import annotations
 

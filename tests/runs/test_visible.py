@@ -144,7 +144,8 @@ def test_clients_that_can_take_back_see_each_message() -> None:
 
 
 def test_what_comes_asynchronously_is_seen_as_it_comes() -> None:
-    """The first text of a run is on the wire while its tool still waits for the reader to see it."""
+    """The first text of a run is on the wire while its tool still waits for the reader to see
+    it."""
 
     async def read() -> str:
         was_read = asyncio.Event()
@@ -378,7 +379,8 @@ def message(
 
 @st.composite
 def answers(draw: Any) -> list[Message]:
-    """What the model answers in a run: calls of the agent's tools, and at last an answer or calls that wait."""
+    """What the model answers in a run: calls of the agent's tools, and at last an answer or calls
+    that wait."""
     rounds = draw(st.lists(message(said | own_call, own_call), max_size=3))
     last = draw(message(said, said) | message(said | own_call, clients_call))
     ids = iter(f"c{number}" for number in range(99))

@@ -1,4 +1,5 @@
-"""A task is kept as its client reads it, and is the same where it is made anew of what its runs left in the log."""
+"""A task is kept as its client reads it, and is the same where it is made anew of what its runs
+left in the log."""
 
 from __future__ import annotations
 

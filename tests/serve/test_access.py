@@ -1,4 +1,5 @@
-"""Each endpoint × no key, an unknown key, one's own key, another's key, an id that is another's: generated from the routes."""
+"""Each endpoint × no key, an unknown key, one's own key, another's key, an id that is another's:
+generated from the routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Cards and capabilities say what an agent is, and what its owner says of it; who has no key is told what is meant for him."""
+"""Cards and capabilities say what an agent is, and what its owner says of it; who has no key is
+told what is meant for him."""
 
 from __future__ import annotations
 

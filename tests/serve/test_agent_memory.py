@@ -1,4 +1,5 @@
-"""Agents with a memory behind endpoints of models: which thread a request goes on with, and whose it is."""
+"""Agents with a memory behind endpoints of models: which thread a request goes on with, and whose
+it is."""
 
 from __future__ import annotations
 
@@ -147,7 +148,8 @@ async def test_threads_of_keys_and_of_their_users_are_apart() -> None:
 
 
 async def test_a_thread_of_the_application_is_not_everybodys() -> None:
-    """Without keys a thread has the name that the client gives; one with an owner is the owner's."""
+    """Without keys a thread has the name that the client gives; one with an owner is the
+    owner's."""
     memory = Memory()
     agent, _ = agent_of(memory)
     await agent.send("My PIN is 1234.", thread_id="private", resource_id="ann")

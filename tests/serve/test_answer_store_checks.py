@@ -1,4 +1,5 @@
-"""Our stores of answers do what every store must: the checks of the kit; and each check notices a store that does not."""
+"""Our stores of answers do what every store must: the checks of the kit; and each check notices a
+store that does not."""
 
 from __future__ import annotations
 

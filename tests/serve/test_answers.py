@@ -130,7 +130,8 @@ async def test_a_chain_that_bites_its_tail_ends(store: AnswerStore) -> None:
 
 
 async def test_a_long_key_is_a_key(store: AnswerStore) -> None:
-    """A client's name in letters of four bytes is twelve characters for each of its own in a thread's id."""
+    """A client's name in letters of four bytes is twelve characters for each of its own in a
+    thread's id."""
     long = "thread:" + "".join([f"{hash((at, 1)):x}" for at in range(600)])
     await store.save(answered("a"), [long, "run:1"])
     found = await store.find("me", [long])

@@ -1,4 +1,5 @@
-"""What a wire has for a server is what several wires have; what one API alone has stands in its room."""
+"""What a wire has for a server is what several wires have; what one API alone has stands in its
+room."""
 
 from __future__ import annotations
 

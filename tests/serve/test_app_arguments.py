@@ -1,4 +1,5 @@
-"""What somebody gives a server that is none of what it takes is said at once, in words that name it."""
+"""What somebody gives a server that is none of what it takes is said at once, in words that name
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bodies of requests: those that do not come, are too large, or hold what no program may stumble over."""
+"""Bodies of requests: those that do not come, are too large, or hold what no program may stumble
+over."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from dragoman.errors import (
 from dragoman.message import Message
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
-from dragoman.serve.http.connection import Gate
+from dragoman.serve.http.connection import ConcurrencyGate
 from dragoman.serve.http.limits import ServerLimits, check_request
 from support.asgi import Exchange
 from support.virtual import run
@@ -78,7 +79,7 @@ def test_compressed_bodies_are_refused(name: str) -> None:
 
 
 def test_all_bodies_together_are_bounded_and_what_is_over_counts_no_more() -> None:
-    gate = Gate(ServerLimits(bodies_bytes=150))
+    gate = ConcurrencyGate(ServerLimits(bodies_bytes=150))
     with gate.room() as first:
         assert run(read_body(Exchange([b"x" * 100]).receive, {}, SMALL, first))
         with pytest.raises(OverloadedError) as refused, gate.room() as second:

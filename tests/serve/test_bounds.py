@@ -22,7 +22,8 @@ pytestmark = pytest.mark.anyio
 async def test_a_schema_that_a_client_made_up_is_not_evaluated(
     store: str | None, key: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It brought the question, its schema and the answer: 102 kB stopped the server for 52 seconds."""
+    """It brought the question, its schema and the answer: 102 kB stopped the server for 52
+    seconds."""
     evaluated: list[Any] = []
     monkeypatch.setattr(
         "dragoman.orchestration.resume.faults", lambda *check: evaluated.append(check) or []

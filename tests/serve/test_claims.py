@@ -77,7 +77,8 @@ def meeting(log: RunLog, barrier: asyncio.Barrier) -> RunLog:
     ("wire", "kept"), [("openai_chat", True), ("openai_chat", False), ("openai_responses", True)]
 )
 async def test_what_is_approved_twice_at_once_is_done_once(wire: str, kept: bool, url: str) -> None:
-    """Two applications over one store, as two processes have it. Not kept: the client's copy says all, signed."""
+    """Two applications over one store, as two processes have it. Not kept: the client's copy says
+    all, signed."""
     paid: list[str] = []
 
     @tool(requires_approval=True)

@@ -1,4 +1,5 @@
-"""Connections: signs of life, clients that leave or read nothing, answers that break off. Nothing is left behind."""
+"""Connections: signs of life, clients that leave or read nothing, answers that break off. Nothing
+is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Clients of bare sockets: half requests, endless ones, answers that nobody reads. No request, task or socket is left."""
+"""Clients of bare sockets: half requests, endless ones, answers that nobody reads. No request, task
+or socket is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The end of a server's process with streams open: each client is told by its own protocol, and the process ends in time and in order."""
+"""The end of a server's process with streams open: each client is told by its own protocol, and the
+process ends in time and in order."""
 
 from __future__ import annotations
 

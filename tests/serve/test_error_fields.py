@@ -1,4 +1,5 @@
-"""A bad request is answered with the name of the field at fault, where each wire's clients look for it."""
+"""A bad request is answered with the name of the field at fault, where each wire's clients look for
+it."""
 
 from __future__ import annotations
 
@@ -186,7 +187,8 @@ def test_the_public_error_names_its_field_once() -> None:
 
 
 def test_an_upstreams_lack_of_room_names_no_field() -> None:
-    """Neutral words stay neutral: what the server itself sent upstream is not the client's field."""
+    """Neutral words stay neutral: what the server itself sent upstream is not the client's
+    field."""
     shown = public(OverloadedError("full", provider="x", status=503).at(field="messages[0]"))
     assert shown.field is None and "messages" not in shown.message
 

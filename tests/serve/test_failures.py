@@ -1,4 +1,5 @@
-"""A server that fails says why, to whoever runs it: the client's error is in neutral words, the log has the cause and no keys."""
+"""A server that fails says why, to whoever runs it: the client's error is in neutral words, the log
+has the cause and no keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What of a client's fields a gateway passes on: an allow list for each wire, since a deny list cannot hold."""
+"""What of a client's fields a gateway passes on: an allow list for each wire, since a deny list
+cannot hold."""
 
 from __future__ import annotations
 
@@ -132,7 +133,8 @@ async def test_a_gateway_that_refuses_losses_refuses_it(wire: str, body: dict[st
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_an_allow_list_is_the_fields_of_the_official_library_that_name_nothing(wire: str) -> None:
-    """A library that has a field more fails here: somebody says what it is. `PYTHONPATH=tests:scripts python -m support.allow_lists` writes the tables."""
+    """A library that has a field more fails here: somebody says what it is.
+    `PYTHONPATH=tests:scripts python -m support.allow_lists` writes the tables."""
     allowed = serving(wires.get(wire)).allowed
     assert allowed is not None
     assert allowed.table.strip() == allow_list(wire).strip()
@@ -141,7 +143,8 @@ def test_an_allow_list_is_the_fields_of_the_official_library_that_name_nothing(w
 def chains(
     fields: Mapping[str, Fields], kind: str = "request", seen: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, Any]]:
-    """Each field of the library: its path of kinds, and a body that has it with a secret in it, down to where kinds come again."""
+    """Each field of the library: its path of kinds, and a body that has it with a secret in it,
+    down to where kinds come again."""
     for name, inner in fields[kind].fields.items():
         if name == fields[kind].tag:
             continue

@@ -1,4 +1,5 @@
-"""A gateway before a gateway: what a provider signed comes back to it through both, though neither keeps anything."""
+"""A gateway before a gateway: what a provider signed comes back to it through both, though neither
+keeps anything."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def gateway(model: Provider, key: int, **how: Any) -> Any:
 
 
 def chained(wires: Sequence[str], *, one_key: bool = False) -> tuple[ScriptedModel, Any]:
-    """The provider at the end of a chain, and the application at its beginning. `one_key`: all gateways have the same."""
+    """The provider at the end of a chain, and the application at its beginning. `one_key`: all
+    gateways have the same."""
     upstream = ScriptedModel.like(
         PROVIDERS[wires[-1]], lambda asked: signed(wires[-1], asked), key_required=False
     )
@@ -96,7 +98,8 @@ async def test_signatures_come_back_through_all(
 
 
 async def test_a_token_of_another_gateways_goes_to_no_provider() -> None:
-    """It is within the token of the gateway that gave it, which opens beside its own words alone."""
+    """It is within the token of the gateway that gave it, which opens beside its own words
+    alone."""
     upstream, app = chained(("anthropic", "anthropic", "google"))
     client, _ = client_of("anthropic", app)
     [answer] = fold(await answered(client, ModelRequest(MODEL, (Message.user("Look."),), TOOLS)))

@@ -1,4 +1,5 @@
-"""llama.cpp, with the embedded model, behind a gateway: a client of each API gets text, streams and tool calls of a real model."""
+"""llama.cpp, with the embedded model, behind a gateway: a client of each API gets text, streams and
+tool calls of a real model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every wire as the client of a gateway before every wire as the provider: both ends have the same, but for the table of losses.
+"""Every wire as the client of a gateway before every wire as the provider: both ends have the same,
+but for the table of losses.
 
 The quick half is one provider for each client; all pairs are marked slow.
 """
@@ -79,7 +80,8 @@ async def test_a_request_that_is_refused_is_so_for_the_client(client: str, upstr
 
 
 def kind(error: DragomanError) -> type:
-    """The class, as far as all wires have a word for it: a text that is too long is a wrong request for some."""
+    """The class, as far as all wires have a word for it: a text that is too long is a wrong request
+    for some."""
     kinds = (RateLimitError, OverloadedError, ContextLengthError, InvalidRequestError)
     return next((each for each in kinds if isinstance(error, each)), type(error))
 
@@ -100,7 +102,8 @@ async def test_an_error_in_the_middle_comes_after_what_was_said(client: str, ups
 
 @pairs
 async def test_what_a_client_sends_arrives(client: str, upstream: str) -> None:
-    """A picture by its bytes and by its URL, a system text, two rounds of tools that the client ran."""
+    """A picture by its bytes and by its URL, a system text, two rounds of tools that the client
+    ran."""
 
     def reply(asked: ModelRequest) -> Message:
         n = sum(message.role is Role.MODEL for message in asked.messages)
@@ -128,8 +131,9 @@ async def test_what_a_client_sends_arrives(client: str, upstream: str) -> None:
 
 
 def conversation(request: ModelRequest, client: str) -> list[Any]:
-    """What a provider was told, without what it signed and thinking, which only its own wire brings back by itself. The table of losses:
-    some clients cannot say whether a picture stands before or behind a text."""
+    """What a provider was told, without what it signed and thinking, which only its own wire brings
+    back by itself. The table of losses: some clients cannot say whether a picture stands before or
+    behind a text."""
     left_out = ("signed", "thinking")
     found = [fact for fact in facts(list(request.messages)) if fact.says[0] not in left_out]
     if client in WITHOUT_ORDER:
@@ -145,7 +149,8 @@ def conversation(request: ModelRequest, client: str) -> list[Any]:
 async def test_no_client_runs_a_call_whose_arguments_are_not_whole(
     client: str, state: Any, raw: str, reason: FinishReason | None
 ) -> None:
-    """Where arguments are an object there is no room for half of one: the call is left out, or holds what came under a name."""
+    """Where arguments are an object there is no room for half of one: the call is left out, or
+    holds what came under a name."""
     whole, half = (
         ToolCallPart("c1", "pay", {"to": "Al"}),
         ToolCallPart("c2", "pay", raw=raw, state=state),

@@ -1,4 +1,5 @@
-"""A wire that a test alone registers: its clients are served, its providers are asked, as those of the wires that dragoman brings."""
+"""A wire that a test alone registers: its clients are served, its providers are asked, as those of
+the wires that dragoman brings."""
 
 from __future__ import annotations
 

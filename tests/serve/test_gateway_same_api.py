@@ -92,7 +92,8 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def faults(body: Mapping[str, Any], signed: Mapping[str, str]) -> list[str]:
-    """Why the Messages API answers a request with status 400. `signed`: signature → the thinking that it was given for."""
+    """Why the Messages API answers a request with status 400. `signed`: signature → the thinking
+    that it was given for."""
     found: list[str] = []
     if sum("cache_control" in each for each in objects(dict(body))) > 4:
         found.append("A maximum of 4 blocks with cache_control may be provided")
@@ -134,7 +135,8 @@ def worker(request: ModelRequest) -> Message:
 
 
 def moved(body: dict[str, Any]) -> dict[str, Any]:
-    """The request as Claude Code sends it: marks on both system texts, and one on the last block of the last message."""
+    """The request as Claude Code sends it: marks on both system texts, and one on the last block of
+    the last message."""
     body = copy.deepcopy(body)
     for message in body["messages"]:
         for block in message["content"]:
@@ -157,7 +159,8 @@ def coding() -> dict[str, Any]:
 async def rounds(
     there: Behind, body: dict[str, Any], count: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """A conversation of tool rounds → the next request, and what was signed. Each request of it arrived as it was."""
+    """A conversation of tool rounds → the next request, and what was signed. Each request of it
+    arrived as it was."""
     signed: dict[str, str] = {}
     for number in range(count):
         body = moved(body)
@@ -434,7 +437,8 @@ def test_what_runs_in_the_background_runs_here() -> None:
 @pytest.mark.mend("2.1")
 @pytest.mark.parametrize("asked", ["first", "second"])
 async def test_each_model_of_a_fallback_gets_what_is_its_own(asked: str) -> None:
-    """The client's API has what the client sent; another has the conversation as the server knows it."""
+    """The client's API has what the client sent; another has the conversation as the server knows
+    it."""
 
     def fails(_: ModelRequest) -> Message:
         raise OverloadedError("busy")

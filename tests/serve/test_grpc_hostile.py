@@ -22,7 +22,7 @@ from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.answers import TaskQuery
 from dragoman.testing.mutation import mutate_bytes
 from dragoman.transport import AddressPolicy
-from dragoman.transport.fetching import Posted
+from dragoman.transport.fetching import PostResult
 from support.protocols import served_agent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -163,8 +163,8 @@ async def put_through(app: Any, channel: Any, count: int, seed: int) -> set[Any]
     return found
 
 
-async def taken(*_: object) -> Posted:
-    return Posted(200)
+async def taken(*_: object) -> PostResult:
+    return PostResult(200)
 
 
 async def test_ten_thousand_calls_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
-"""Bodies as nobody means them, at every endpoint: no 500, no hang, nothing left, and no word of ours."""
+"""Bodies as nobody means them, at every endpoint: no 500, no hang, nothing left, and no word of
+ours."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ async def asked(app: Any, wire: str, body: bytes, chance: Random) -> Exchange:
 
 
 async def put_through(wire: str, count: int, seed: int) -> list[int]:
-    """So many bodies, mutated → the statuses. None of them is a fault of the server, and nothing of them is left."""
+    """So many bodies, mutated → the statuses. None of them is a fault of the server, and nothing of
+    them is left."""
     chance, both = Random(seed), apps()
     seeds = [
         *RICH[wire],

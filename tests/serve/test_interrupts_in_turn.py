@@ -1,4 +1,5 @@
-"""What a round waits for is answered one by one, in any order, over any protocol: by the client's tool, an approval, an answer in words."""
+"""What a round waits for is answered one by one, in any order, over any protocol: by the client's
+tool, an approval, an answer in words."""
 
 from __future__ import annotations
 

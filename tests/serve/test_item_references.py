@@ -1,4 +1,5 @@
-"""Items that a client of the Responses API names by their ids in place of sending them again, as the AI SDK does unless told otherwise."""
+"""Items that a client of the Responses API names by their ids in place of sending them again, as
+the AI SDK does unless told otherwise."""
 
 from __future__ import annotations
 
@@ -123,7 +124,8 @@ def pay(amount: int) -> str:
 
 
 async def test_an_approval_is_given_to_what_is_named() -> None:
-    """Ids of requests for approval come from calls, which many providers number: two conversations have one of the same id."""
+    """Ids of requests for approval come from calls, which many providers number: two conversations
+    have one of the same id."""
 
     def paid(request: Any) -> Message:
         if request.messages[-1].tool_results:

@@ -1,4 +1,5 @@
-"""A client that comes back by its conversation joins the run that goes on there, not an earlier one."""
+"""A client that comes back by its conversation joins the run that goes on there, not an earlier
+one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""System texts of a conversation that goes on by an id: items of the input stay with it, instructions are for one answer."""
+"""System texts of a conversation that goes on by an id: items of the input stay with it,
+instructions are for one answer."""
 
 from __future__ import annotations
 

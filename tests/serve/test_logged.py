@@ -1,4 +1,5 @@
-"""Answers that are made without their client, through the official client: streamed again, cancelled, left by their process."""
+"""Answers that are made without their client, through the official client: streamed again,
+cancelled, left by their process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A server's process that is killed while it makes an answer in the background: another over the same database says so."""
+"""A server's process that is killed while it makes an answer in the background: another over the
+same database says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A thousand runs of an agent at once over sockets, in each agent protocol: none is dropped, and nothing of one comes out of order."""
+"""A thousand runs of an agent at once over sockets, in each agent protocol: none is dropped, and
+nothing of one comes out of order."""
 
 from __future__ import annotations
 

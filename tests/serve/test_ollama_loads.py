@@ -1,4 +1,5 @@
-"""Requests by which clients of Ollama have a model loaded: `ollama run` and many others begin with one. No model is asked."""
+"""Requests by which clients of Ollama have a model loaded: `ollama run` and many others begin with
+one. No model is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Durations and places of calls in answers of the Ollama endpoint: clients do arithmetic with them."""
+"""Durations and places of calls in answers of the Ollama endpoint: clients do arithmetic with
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One thread of one caller over every protocol: each goes on where another stopped, with the same messages under the same ids."""
+"""One thread of one caller over every protocol: each goes on where another stopped, with the same
+messages under the same ids."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 async def asked(app: Any, way: str, text: str, id: str) -> str:
-    """A question over one of the protocols → the words of the answer. Only the new message is sent."""
+    """A question over one of the protocols → the words of the answer. Only the new message is
+    sent."""
     if way == "openai_responses":
         answer = await exchange(
             app, "POST", "/v1/responses", {"model": "m", "input": text, "conversation": "trip"}
@@ -101,7 +103,8 @@ async def test_each_goes_on_where_another_stopped(ways: tuple[str, ...]) -> None
 
 @pytest.mark.parametrize("last", ["ag_ui", "ai_sdk"])
 async def test_an_approval_waits_across_protocols_and_counts_once(last: str, store: str) -> None:
-    """Asked over A2A, with an agent's own tool before it; answered over another, which never saw the question."""
+    """Asked over A2A, with an agent's own tool before it; answered over another, which never saw
+    the question."""
     async with served_agent(store=store) as app:
         assert "Seen" in await asked(app, "ag_ui", "Please roll.", "u1")
         assert "TASK_STATE_INPUT_REQUIRED" in await asked(app, "a2a", "Now pay.", "u2")

@@ -1,4 +1,5 @@
-"""Each place of an agent protocol that is about a run, a thread or a task × another's key and another's id: generated from the routes."""
+"""Each place of an agent protocol that is about a run, a thread or a task × another's key and
+another's id: generated from the routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Agent protocols from clients that mean no good, or send what nobody means: what is kept stays right, and nothing is done that may not be."""
+"""Agent protocols from clients that mean no good, or send what nobody means: what is kept stays
+right, and nothing is done that may not be."""
 
 from __future__ import annotations
 
@@ -283,7 +284,8 @@ async def test_a_list_of_tasks_reads_the_conversations_of_its_page_alone() -> No
 
 
 async def test_nobody_sees_or_ends_or_goes_on_with_anothers_task() -> None:
-    """Whatever it asks, it is answered as if there were no such task; nor does a conversation of the same name show what was said in it."""
+    """Whatever it asks, it is answered as if there were no such task; nor does a conversation of
+    the same name show what was said in it."""
     mine, other = KEYS
     async with served_agent(auth=KEYS) as app:
 
@@ -324,7 +326,8 @@ async def test_nobody_sees_or_ends_or_goes_on_with_anothers_task() -> None:
 
 
 async def test_a_client_does_not_say_what_the_agents_own_call_gave() -> None:
-    """Behind the result an answer of its own, so that it looks like what is past; and the approval still waits."""
+    """Behind the result an answer of its own, so that it looks like what is past; and the approval
+    still waits."""
     async with served_agent() as app:
         await posted(app, "ag_ui", "t", [question("Now pay.", "u1")])
         kept = await app.state.service.answers.find("anonymous", ["thread:t"])

@@ -1,4 +1,5 @@
-"""The OpenAPI document says what clients of agent protocols send: what is answered fits it, and what is refused for its form does not."""
+"""The OpenAPI document says what clients of agent protocols send: what is answered fits it, and
+what is refused for its form does not."""
 
 from __future__ import annotations
 

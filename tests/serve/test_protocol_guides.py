@@ -1,4 +1,5 @@
-"""The programs of the guides on agent protocols: official clients talk to the guide's server, and print what stands behind them."""
+"""The programs of the guides on agent protocols: official clients talk to the guide's server, and
+print what stands behind them."""
 
 from __future__ import annotations
 

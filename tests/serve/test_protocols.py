@@ -171,7 +171,8 @@ async def test_a_run_is_read_again_from_its_beginning(wire: str) -> None:
 
 @each
 async def test_a_client_goes_on_behind_the_last_frame_that_it_got(wire: str, store: str) -> None:
-    """Wherever its stream breaks off, what it has and what it gets then is the whole, once, in its version and by its ids."""
+    """Wherever its stream breaks off, what it has and what it gets then is the whole, once, in its
+    version and by its ids."""
     async with served_agent(store=store) as app:
         whole = (await posted(app, wire, "t", [question("Please roll.", "u1")])).body
         frames = whole.split(b"\n\n")
@@ -216,7 +217,8 @@ async def test_nobody_reads_or_ends_or_goes_on_with_what_is_anothers(wire: str) 
 
 
 async def test_the_same_conversation_goes_on_in_every_protocol(store: str) -> None:
-    """AG-UI, then Responses with an approval that stays pending, then useChat, which answers it; ids are the same in all."""
+    """AG-UI, then Responses with an approval that stays pending, then useChat, which answers it;
+    ids are the same in all."""
     async with served_agent(store=store) as app:
         first = fold(
             events_of("ag_ui", await posted(app, "ag_ui", "trip", [question("Please roll.", "u1")]))

@@ -1,4 +1,5 @@
-"""Bodies as nobody means them, at every place of the agent protocols: no fault of the server, no hang, nothing left."""
+"""Bodies as nobody means them, at every place of the agent protocols: no fault of the server, no
+hang, nothing left."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.answers import TaskQuery
 from dragoman.testing.mutation import mutate_bytes
 from dragoman.transport import AddressPolicy
-from dragoman.transport.fetching import Posted
+from dragoman.transport.fetching import PostResult
 from support.asgi import exchange
 from support.protocols import served_agent
 
@@ -146,8 +147,8 @@ def a2a() -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def post(*_: object) -> Posted:
-        return Posted(200)
+    async def post(*_: object) -> PostResult:
+        return PostResult(200)
 
     monkeypatch.setattr(webhooks, "post", post)
 
@@ -186,7 +187,8 @@ def changed(chance: Random, value: Any) -> Any:
 
 
 async def put_through(app: Any, wire: str, count: int, seed: int) -> set[int]:
-    """So many bodies, mutated → the statuses. None of them is a fault of the server, and nothing of them is left."""
+    """So many bodies, mutated → the statuses. None of them is a fault of the server, and nothing of
+    them is left."""
     chance, store = Random(seed), app.state.service.answers
     posts = [route.path for route in wires.get(wire).routes if route.method == "POST"]
     statuses: set[int] = set()

@@ -28,7 +28,8 @@ def roll() -> int:
 
 
 def rolling(request: ModelRequest) -> Message | str:
-    """Rolls once for each question, in a round of the agent's own, then answers with how many messages there were."""
+    """Rolls once for each question, in a round of the agent's own, then answers with how many
+    messages there were."""
     if not request.messages[-1].tool_results:
         return Message.model(ToolCallPart(f"roll_{len(request.messages)}", "roll", {}))
     return f"Seen {len(request.messages)}."
@@ -39,7 +40,8 @@ def rolling(request: ModelRequest) -> Message | str:
 async def test_an_agents_own_rounds_are_hidden_and_there_in_the_next_request(
     wire: str, stream: bool
 ) -> None:
-    """The client sends back what it has; the model behind the agent gets the calls and results that the client never saw."""
+    """The client sends back what it has; the model behind the agent gets the calls and results that
+    the client never saw."""
     model = ScriptedModel(rolling, wire="anthropic")
     client, _ = client_of(
         wire, serve.app(Agent(model, tools=[roll], transport=model.transport, api_key="k"))

@@ -1,4 +1,5 @@
-"""A client that keeps of an answer its texts and calls alone: what the provider signed is there again, in its own conversation and no other."""
+"""A client that keeps of an answer its texts and calls alone: what the provider signed is there
+again, in its own conversation and no other."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ pairs = pytest.mark.parametrize(
 def at(
     client: str, upstream: str, *, numbered: bool = False, store: MemoryAnswers | None = None
 ) -> Ends:
-    """A gateway whose provider signs each answer anew, calls a tool twice and then answers with words that are always the same. `numbered`:
-    it gives its calls the same ids in each conversation, as many do."""
+    """A gateway whose provider signs each answer anew, calls a tool twice and then answers with
+    words that are always the same. `numbered`: it gives its calls the same ids in each
+    conversation, as many do."""
     made = iter(range(1000))
 
     def reply(asked: ModelRequest) -> Message:
@@ -62,7 +64,8 @@ def seal_of(number: int) -> str:
 async def ask(
     there: Ends, talk: Sequence[Message], *, stream: bool = False
 ) -> tuple[Message, list[str]]:
-    """The answer, as a client keeps it that knows texts and calls alone, and the seals that the provider got."""
+    """The answer, as a client keeps it that knows texts and calls alone, and the seals that the
+    provider got."""
     [message] = fold(
         await answered(there.client, ModelRequest(MODEL, tuple(talk), TOOLS, stream=stream))
     )
@@ -172,7 +175,8 @@ async def test_what_is_edited_loses_its_seal_and_is_sent_as_the_client_has_it(
 
 @pairs
 async def test_a_client_that_sends_the_end_of_its_conversation(client: str, upstream: str) -> None:
-    """What it left out, perhaps since it was too long, is not brought back; what it sends arrives once."""
+    """What it left out, perhaps since it was too long, is not brought back; what it sends arrives
+    once."""
     there = at(client, upstream)
     talk = [Message.user("Talk.")]
     for number in range(2):

@@ -1,4 +1,5 @@
-"""An approval that is sent again: the tool runs once, whoever sends it and whatever stands around it."""
+"""An approval that is sent again: the tool runs once, whoever sends it and whatever stands around
+it."""
 
 from __future__ import annotations
 

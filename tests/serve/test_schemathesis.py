@@ -1,4 +1,5 @@
-"""Requests made from the OpenAPI document, by somebody else's generator: never a fault of the server, nor a type of answer that the document lacks."""
+"""Requests made from the OpenAPI document, by somebody else's generator: never a fault of the
+server, nor a type of answer that the document lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a provider signed comes back to it by the calls alone, from clients that keep nothing else of an answer."""
+"""What a provider signed comes back to it by the calls alone, from clients that keep nothing else
+of an answer."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ Json = dict[str, Any]
 
 
 def signed(wire: str, number: int) -> Message:
-    """A round of a provider's: thinking, text, two calls, and signatures wherever the wire signs."""
+    """A round of a provider's: thinking, text, two calls, and signatures wherever the wire
+    signs."""
     mark = {"google": {"thoughtSignature": f"Q2FsbA{number}=="}} if wire == "google" else None
     calls = [
         ToolCallPart(f"call_{number}_{at}", "look", {"at": at}, native=mark) for at in ("a", "b")
@@ -54,7 +56,8 @@ def signed(wire: str, number: int) -> Message:
 
 
 def message_of(events: Sequence[Event], *, stream: bool) -> Any:
-    """The message that a client of Chat Completions has of an answer, with fields of calls that its SDK does not know."""
+    """The message that a client of Chat Completions has of an answer, with fields of calls that its
+    SDK does not know."""
     envelope = CHAT.envelope(ModelRequest("m", (Message.user("Hi."),), TOOLS), id="id1", now=NOW)
     if not stream:
         return json.loads(msgspec.json.encode(CHAT.dump_response(events, **envelope)))["choices"][
@@ -65,7 +68,8 @@ def message_of(events: Sequence[Event], *, stream: bool) -> Any:
 
 
 def joined(data: bytes) -> Any:
-    """The message of a stream. Like the AI SDK, it takes the first piece's fields of a call, and adds no more than arguments."""
+    """The message of a stream. Like the AI SDK, it takes the first piece's fields of a call, and
+    adds no more than arguments."""
     content = ""
     calls: list[Json] = []
     for line in data.decode().split("\n\n"):

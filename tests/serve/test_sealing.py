@@ -1,4 +1,5 @@
-"""What a provider signed goes sealed through a client of another wire, and comes back to the provider as it was."""
+"""What a provider signed goes sealed through a client of another wire, and comes back to the
+provider as it was."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def signed(wire: str, number: int) -> Message:
-    """A round of a provider's: thinking, text, two calls, and signatures wherever the wire signs."""
+    """A round of a provider's: thinking, text, two calls, and signatures wherever the wire
+    signs."""
     mark = {"google": {"thoughtSignature": f"Q2FsbA{number}=="}} if wire == "google" else None
     calls = [
         ToolCallPart(f"call_{number}_{at}", "look", {"at": at}, native=mark) for at in ("a", "b")

@@ -1,4 +1,5 @@
-"""The rules T-60 to T-71 of the seed's server, by their numbers, at the endpoints that have them today."""
+"""The rules T-60 to T-71 of the seed's server, by their numbers, at the endpoints that have them
+today."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ Client = Callable[[aiohttp.ClientSession, str, asyncio.Task[None]], Awaitable[No
 
 
 def serving(client: Client, backend: Callable[[], Any] = Waiting, **how: Any) -> Any:
-    """Serves while a client does this, until that and the server have ended; nothing is left behind → the backend."""
+    """Serves while a client does this, until that and the server have ended; nothing is left behind
+    → the backend."""
 
     async def main() -> Any:
         app, _ = served()

@@ -1,4 +1,5 @@
-"""Clients of agent protocols that read nothing: the run waits for them, so that the process does not grow by what it would say."""
+"""Clients of agent protocols that read nothing: the run waits for them, so that the process does
+not grow by what it would say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Clients of every bad habit over real sockets, at once, before a database: what they leave behind, and what the others got."""
+"""Clients of every bad habit over real sockets, at once, before a database: what they leave behind,
+and what the others got."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An application over a database is started a second time in one process, as test clients and reloading servers do."""
+"""An application over a database is started a second time in one process, as test clients and
+reloading servers do."""
 
 from __future__ import annotations
 

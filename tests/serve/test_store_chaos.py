@@ -1,4 +1,5 @@
-"""A store of answers that fails and dawdles at random, and clients that leave at random: nothing of it is left behind."""
+"""A store of answers that fails and dawdles at random, and clients that leave at random: nothing of
+it is left behind."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ FAILURES = (
 
 
 class Moody(MemoryAnswers):
-    """Each of its methods may take its time, before what it does and after it, and fail in both places."""
+    """Each of its methods may take its time, before what it does and after it, and fail in both
+    places."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()

@@ -160,7 +160,8 @@ def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 async def test_all_that_waits_for_a_locked_file_waits_once(
     locked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a hundred answers that came while it was locked wait a hundred times, and those behind them."""
+    """Else a hundred answers that came while it was locked wait a hundred times, and those behind
+    them."""
     tries: list[Connection] = []
 
     def begin(connection: Connection) -> None:

@@ -1,4 +1,5 @@
-"""Who waits for a task is woken, in this process and by another over the same store; so are the addresses of its notifications known to both."""
+"""Who waits for a task is woken, in this process and by another over the same store; so are the
+addresses of its notifications known to both."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import anyio
 import pytest
 
 from dragoman.serve.core import service, webhooks
-from dragoman.serve.core.service import Waiting, look_seconds
+from dragoman.serve.core.service import Waiters, look_seconds
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.serve.store.records import Answered
 from dragoman.transport import AddressPolicy
@@ -115,7 +116,7 @@ def test_another_process_is_looked_for_ever_less_often() -> None:
 
 
 def test_what_changed_for_one_wakes_nobody_else() -> None:
-    room = Waiting()
+    room = Waiters()
     with (
         room.change(("me", "t")) as mine,
         room.change(("me", "t")) as too,

@@ -1,4 +1,5 @@
-"""A2A's endpoints: tasks of runs, by a method's name and by paths, for clients of 1.0 and of 0.3."""
+"""A2A's endpoints: tasks of runs, by a method's name and by paths, for clients of 1.0 and of
+0.3."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dragoman import fold, wires
 from dragoman.message import Role
 from dragoman.serve.core import webhooks
 from dragoman.transport import AddressPolicy
-from dragoman.transport.fetching import Posted
+from dragoman.transport.fetching import PostResult
 from support.asgi import Exchange, exchange
 from support.protocols import PAID, events_of, posted, served_agent
 
@@ -451,8 +452,8 @@ async def test_clients_of_0_3_name_addresses_in_their_words() -> None:
 async def test_so_do_those_of_its_rest_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the library of 0.3 sends and reads it."""
 
-    async def post(*_: Any) -> Posted:
-        return Posted(200)
+    async def post(*_: Any) -> PostResult:
+        return PostResult(200)
 
     monkeypatch.setattr(webhooks, "post", post)
     async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:

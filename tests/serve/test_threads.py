@@ -39,7 +39,8 @@ def sent(model: ScriptedModel) -> str:
 
 
 async def test_users_of_one_key_that_say_the_same_do_not_get_what_tools_said_to_another() -> None:
-    """What an agent's own tool said is not seen by its client, so that the client's copies are equal."""
+    """What an agent's own tool said is not seen by its client, so that the client's copies are
+    equal."""
     count = 0
 
     def reply(request: ModelRequest) -> Message | str:

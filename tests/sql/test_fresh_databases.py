@@ -1,4 +1,5 @@
-"""Databases that are opened for the first time, several at once, and files that an earlier release broke."""
+"""Databases that are opened for the first time, several at once, and files that an earlier release
+broke."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def first_use(memory: str, runs: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.mend("1.1")
 @pytest.mark.parametrize("shared", [False, True], ids=["two files", "one file"])
 def test_two_databases_may_be_used_first_at_the_same_moment(tmp_path: Path, shared: bool) -> None:
-    """Alembic's globals belong to the process: two threads of it migrated each other's databases."""
+    """Alembic's globals belong to the process: two threads of it migrated each other's
+    databases."""
     for number in range(3):
         memory = f"sqlite:///{tmp_path}/memory{number}.db"
         runs = memory if shared else f"sqlite:///{tmp_path}/runs{number}.db"

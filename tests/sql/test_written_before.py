@@ -1,4 +1,5 @@
-"""Databases that an earlier release wrote are read as they were: a log of runs, a memory, and a server's store."""
+"""Databases that an earlier release wrote are read as they were: a log of runs, a memory, and a
+server's store."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""What the tests share: models and servers that answer as a test says, conversations, recordings, validators."""
+"""What the tests share: models and servers that answer as a test says, conversations, recordings,
+validators."""

@@ -1,4 +1,5 @@
-"""Who may reach what of a server: a table made of its routes, so that a new route is in it unasked."""
+"""Who may reach what of a server: a table made of its routes, so that a new route is in it
+unasked."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Cell(NamedTuple):
 
 
 def cells(app: Any, public: Mapping[str, str] = {}) -> Iterator[Cell]:
-    """All that a server has. `public`: path → why nobody needs a key there; one that is not there any more is an error."""
+    """All that a server has. `public`: path → why nobody needs a key there; one that is not there
+    any more is an error."""
     routes = [
         (method, re.sub(r":path\b", "", route.path), route)
         for route in app.routes

@@ -210,7 +210,8 @@ def without_empty(events: Iterable[Event]) -> list[Event]:
 def applied(
     streams: Iterable[tuple[Sequence[Any], Sequence[Any]]], version: str = "1.0"
 ) -> list[dict[str, Any]]:
-    """What the official client of a version makes of streams, each with the messages that it has before."""
+    """What the official client of a version makes of streams, each with the messages that it has
+    before."""
     if not (HOME / ".done").is_file():
         pytest.skip("AG-UI's client is not installed: run `make service`")
     command = [

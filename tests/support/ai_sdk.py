@@ -1,4 +1,5 @@
-"""The AI SDK (ai 4 to 7) and Mastra themselves, in one Node process that answers commands. `make service` installs them."""
+"""The AI SDK (ai 4 to 7) and Mastra themselves, in one Node process that answers commands. `make
+service` installs them."""
 
 from __future__ import annotations
 

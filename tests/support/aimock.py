@@ -1,4 +1,5 @@
-"""aimock, a mock of model providers written by others, started on a free port. `make test` installs it."""
+"""aimock, a mock of model providers written by others, started on a free port. `make test` installs
+it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the allow lists of gateways are made of: the fields of the official libraries, those of compatible vendors, and what names an
-account's objects, other models or who pays."""
+"""What the allow lists of gateways are made of: the fields of the official libraries, those of
+compatible vendors, and what names an account's objects, other models or who pays."""
 
 from __future__ import annotations
 
@@ -174,7 +174,8 @@ Message: tool_call_id tool_name
 ToolCall: id index type
 """,
 }
-"""Wire → further kinds and fields, as a table: of compatible vendors, of recordings, of older versions."""
+"""Wire → further kinds and fields, as a table: of compatible vendors, of recordings, of older
+versions."""
 
 OPAQUE: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("Tool.input_schema", "MCPToolParam.input_schema"),
@@ -277,8 +278,8 @@ def _plain(name: str) -> str:
 
 
 def minimized(wire: str, kinds: Mapping[str, Fields]) -> dict[str, Fields]:
-    """The same table, in which kinds that have the same fields, all the way down, are one: but none that have the tag of one that is
-    refused, which would pass as another."""
+    """The same table, in which kinds that have the same fields, all the way down, are one: but none
+    that have the tag of one that is refused, which would pass as another."""
     library = _library(wire)
     gone = {
         value

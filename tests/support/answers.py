@@ -1,4 +1,5 @@
-"""A provider's bytes, streamed or whole, as the wire of that provider writes them: for tests that hold on every wire."""
+"""A provider's bytes, streamed or whole, as the wire of that provider writes them: for tests that
+hold on every wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Helpers of the anthropic wire's tests: events of a stream by hand, conversations there and back."""
+"""Helpers of the anthropic wire's tests: events of a stream by hand, conversations there and
+back."""
 
 from __future__ import annotations
 

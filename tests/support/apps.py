@@ -1,4 +1,5 @@
-"""A transport to applications in this process: each host is one, and answers stream as they are made."""
+"""A transport to applications in this process: each host is one, and answers stream as they are
+made."""
 
 from __future__ import annotations
 

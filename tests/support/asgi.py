@@ -51,13 +51,11 @@ class Exchange:
         fails_after: int | None = None,
         delay: float = 0.0,
     ) -> None:
-        """Args:
-        pieces: of the request's body.
-        unfinished: the body's end never comes.
-        leaves_after: the client leaves after so many messages of the response; 0: at once.
-        reads: so many messages are taken; the next waits for ever.
-        fails_after: so many messages are taken; the next raises `OSError`, as ASGI allows a server whose client is gone.
-        delay: seconds before each piece of the body.
+        """Args: pieces: of the request's body. unfinished: the body's end never comes.
+        leaves_after: the client leaves after so many messages of the response; 0: at once. reads:
+        so many messages are taken; the next waits for ever. fails_after: so many messages are
+        taken; the next raises `OSError`, as ASGI allows a server whose client is gone. delay:
+        seconds before each piece of the body.
         """
         pieces = list(pieces)
         self._body = [
@@ -149,7 +147,8 @@ async def exchange(
     host: str | None = "127.0.0.1",
     **behaviour: Any,
 ) -> Exchange:
-    """Sends a request to an application, until that returns. `body`: bytes, or what becomes JSON; `behaviour`: of the `Exchange`."""
+    """Sends a request to an application, until that returns. `body`: bytes, or what becomes JSON;
+    `behaviour`: of the `Exchange`."""
     data = body if isinstance(body, bytes) else msgspec.json.encode(body)
     made = Exchange(**{"pieces": [data], **behaviour})  # pyright: ignore[reportArgumentType]
     pairs: list[tuple[str | bytes, str | bytes]] = (

@@ -1,4 +1,5 @@
-"""What is beside what a conversation says, and which formats carry it there and back: a table written by hand."""
+"""What is beside what a conversation says, and which formats carry it there and back: a table
+written by hand."""
 
 from __future__ import annotations
 
@@ -150,7 +151,8 @@ CARRIED: Mapping[str, frozenset[str]] = {
     ),
     "sharegpt": frozenset(),
 }
-"""Format → what of it survives in it. Mistral takes ids of calls that have nine letters and digits, and no others."""
+"""Format → what of it survives in it. Mistral takes ids of calls that have nine letters and digits,
+and no others."""
 COLUMNS: Mapping[str, frozenset[str]] = {
     "ids of messages": frozenset(
         kind for kind in KINDS if kind.startswith("ids of") and kind not in _CALLS

@@ -1,5 +1,6 @@
-"""Facts of OpenTelemetry's conventions for generative AI, version 0.1: names, types and members of attributes, what spans and metrics
-must and may have. Taken from their registry (model/gen-ai of open-telemetry/semantic-conventions-genai)."""
+"""Facts of OpenTelemetry's conventions for generative AI, version 0.1: names, types and members of
+attributes, what spans and metrics must and may have. Taken from their registry (model/gen-ai of
+open-telemetry/semantic-conventions-genai)."""
 
 from __future__ import annotations
 
@@ -132,7 +133,8 @@ SPANS: Mapping[str, tuple[str, set[str], set[str]]] = {
         | {"gen_ai.conversation.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"},
     ),
 }
-"""Operation → kind of its span, attributes that it must have (with those that a request by URL always has), and others that it may have."""
+"""Operation → kind of its span, attributes that it must have (with those that a request by URL
+always has), and others that it may have."""
 SAMPLING: Mapping[str, set[str]] = {
     "chat": {
         "gen_ai.operation.name",
@@ -218,11 +220,13 @@ METRICS: Mapping[str, tuple[str, list[Any] | None, set[str], set[str]]] = {
         _ANY_CALL,
     ),
 }
-"""Metric → unit, buckets where the conventions name some, attributes that it must have, and others that it may have."""
+"""Metric → unit, buckets where the conventions name some, attributes that it must have, and others
+that it may have."""
 
 
 def check_attributes(attributes: Mapping[str, Any], *, must: set[str], may: set[str]) -> None:
-    """Each attribute is one of the conventions', of its type, one of its members, and in its place."""
+    """Each attribute is one of the conventions', of its type, one of its members, and in its
+    place."""
     assert must <= attributes.keys(), must - attributes.keys()
     assert attributes.keys() <= must | may, attributes.keys() - must - may
     for name, value in attributes.items():

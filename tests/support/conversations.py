@@ -1,7 +1,9 @@
-"""Hypothesis strategy of conversations as agents have them: valid ones, with all that a history can hold.
+"""Hypothesis strategy of conversations as agents have them: valid ones, with all that a history can
+hold.
 
-Tools in parallel and over several rounds, thinking signed by three providers, images and files, tools that the provider ran, tools that
-failed or were denied, cut calls, empty answers, several texts in one message, system messages; with and without ids, turns, times.
+Tools in parallel and over several rounds, thinking signed by three providers, images and files,
+tools that the provider ran, tools that failed or were denied, cut calls, empty answers, several
+texts in one message, system messages; with and without ids, turns, times.
 """
 
 from __future__ import annotations
@@ -89,8 +91,9 @@ def conversations(
 ) -> list[Message]:
     """A valid conversation: every call is answered right behind its message.
 
-    exchanges: questions at most. ids, turns, times: whether messages have them (`None`: drawn; turns need ids). repeated_calls: two
-    rounds may use one call's id, as some providers do. open_calls: it may end with calls that nobody has answered yet.
+    exchanges: questions at most. ids, turns, times: whether messages have them (`None`: drawn;
+    turns need ids). repeated_calls: two rounds may use one call's id, as some providers do.
+    open_calls: it may end with calls that nobody has answered yet.
     """
     numbers = count(1)
     signer = draw(st.sampled_from([None, *SIGNERS]))
@@ -127,7 +130,8 @@ def numbered(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_turns(messages: Sequence[Message]) -> list[Message]:
-    """The messages with the turn that the model's answers and the results between them are shown in."""
+    """The messages with the turn that the model's answers and the results between them are shown
+    in."""
     found: list[Message] = []
     turn: str | None = None
     for message in messages:

@@ -1,4 +1,5 @@
-"""What clients do to their copies of a conversation before they send them back, and what must not get lost by it."""
+"""What clients do to their copies of a conversation before they send them back, and what must not
+get lost by it."""
 
 from __future__ import annotations
 
@@ -149,8 +150,8 @@ def _plain(piece: Content) -> Content:
 def lacking(
     stored: Sequence[Message], merged: Sequence[Message], touched: set[int]
 ) -> list[Message]:
-    """The stored messages that should be in the merged conversation, as the very same objects, and are not. Where several say the same any of
-    them is meant."""
+    """The stored messages that should be in the merged conversation, as the very same objects, and
+    are not. Where several say the same any of them is meant."""
     kept = {id(message) for message in merged}
     expected = Counter(key(message) for at, message in enumerate(stored) if at not in touched)
     found = Counter(key(message) for message in stored if id(message) in kept)

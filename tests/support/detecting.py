@@ -1,4 +1,5 @@
-"""Conversations of all formats with a little of them wrong, and whether detection reads them otherwise than their own format does."""
+"""Conversations of all formats with a little of them wrong, and whether detection reads them
+otherwise than their own format does."""
 
 from __future__ import annotations
 
@@ -40,15 +41,17 @@ class Verdict(NamedTuple):
     """What detection made of it."""
 
     kind: str
-    """`right`; `alike`: another format that reads it to the same messages; `refused`: no format, or ambiguous; `left`: its own format
-    could have it at most, and the one that was found likely has, or cannot, and all that can read it alike; `wrong`."""
+    """`right`; `alike`: another format that reads it to the same messages; `refused`: no format, or
+    ambiguous; `left`: its own format could have it at most, and the one that was found likely has,
+    or cannot, and all that can read it alike; `wrong`."""
     found: tuple[str, ...] = ()
     """The formats."""
 
 
 @cache
 def seeds(name: str, recordings: int) -> tuple[Sample, ...]:
-    """What a format writes of conversations of every kind, in a list, a body, and alone; and bodies that were recorded of it."""
+    """What a format writes of conversations of every kind, in a list, a body, and alone; and bodies
+    that were recorded of it."""
     return tuple(Sample.of(value) for value in (*_written(name), *_recorded(name, recordings)))
 
 
@@ -125,8 +128,8 @@ def _listed(found: Detected) -> list[Any]:
 
 
 def _is_anothers(case: Case, found: Sequence[Detected]) -> bool:
-    """Whether there is a message that its own format could have at most, and the one that was found likely has, or that its own cannot have,
-    and all that can read alike."""
+    """Whether there is a message that its own format could have at most, and the one that was found
+    likely has, or that its own cannot have, and all that can read alike."""
     voters = {name: formats.get(name).votes for name in formats.names()}
     for each in found:
         if not (isinstance(each.payload, list) or _listed(each)):

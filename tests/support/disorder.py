@@ -1,4 +1,5 @@
-"""Conversations that were cut, doubled or put in another order, as a history may be; and what of them an API takes against its client's types."""
+"""Conversations that were cut, doubled or put in another order, as a history may be; and what of
+them an API takes against its client's types."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from dragoman.message import DataPart, Message, Role
 __all__ = ["TAKEN", "disordered"]
 
 TAKEN = {"openai_responses": re.compile(r"body\.input\[\d+\]\.id: it is missing")}
-"""What the official client's types refuse and the API takes: reasoning without its id, where that stands in the request already."""
+"""What the official client's types refuse and the API takes: reasoning without its id, where that
+stands in the request already."""
 
 
 def cut_pieces(chance: Random, messages: list[Message]) -> list[Message]:
@@ -33,7 +35,8 @@ def cut_pieces(chance: Random, messages: list[Message]) -> list[Message]:
 
 
 def mixed_pieces(chance: Random, messages: list[Message]) -> list[Message]:
-    """The pieces of a message are in another order, but where a provider ran something, whose blocks are its own."""
+    """The pieces of a message are in another order, but where a provider ran something, whose
+    blocks are its own."""
     return [
         one
         if any(getattr(piece, "run_by", "") == "provider" for piece in one.content)
@@ -71,7 +74,8 @@ CHANGES: Sequence[Callable[[Random, list[Message]], list[Message]]] = (
 
 
 def disordered(messages: list[Message], seed: int) -> list[Message]:
-    """A history, changed in one to three ways; it ends with somebody who is not the model, as a request does."""
+    """A history, changed in one to three ways; it ends with somebody who is not the model, as a
+    request does."""
     chance = Random(seed)
     for _ in range(chance.choice((1, 1, 2, 3))):
         messages = chance.choice(CHANGES)(chance, messages) if messages else messages

@@ -1,4 +1,5 @@
-"""A transport that answers embeddings requests of any wire with made-up vectors, in whatever order a test says."""
+"""A transport that answers embeddings requests of any wire with made-up vectors, in whatever order
+a test says."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ SIZE = 16
 
 
 def made_up(text: str, size: int = SIZE) -> list[float]:
-    """A vector of unit length that is the text's own; texts that share words are near each other."""
+    """A vector of unit length that is the text's own; texts that share words are near each
+    other."""
     vector = [0.0] * size
     for word in text.lower().split() or [text]:
         vector[crc32(word.strip(".,?!").encode()) % size] += 1.0

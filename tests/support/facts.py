@@ -37,7 +37,8 @@ _TYPE = re.compile(r"\[media: [^\]]*\]")
 
 
 def facts(messages: Sequence[Message]) -> list[Fact]:
-    """Every fact. A link's media type is a hint and none; white space between the texts of a result is none either."""
+    """Every fact. A link's media type is a hint and none; white space between the texts of a result
+    is none either."""
     told: list[Fact] = []
     order: dict[tuple[int, int], int] = {}
     waiting: dict[str, list[int]] = {}
@@ -105,7 +106,8 @@ def _facts(piece: Content, role: Role, number: int) -> Iterator[tuple[Any, ...]]
 
 
 def _as_said(piece: Any) -> Any:
-    """A file of text says the same as the text that stands for it (decision 25), whatever its type."""
+    """A file of text says the same as the text that stands for it (decision 25), whatever its
+    type."""
     return (
         TextPart(as_text(piece))
         if isinstance(piece, DataPart) and text_of(piece) is not None
@@ -137,7 +139,8 @@ def _value(result: Any) -> Any:
 def unexplained(
     before: Sequence[Message], after: Sequence[Message], losses: Sequence[Loss]
 ) -> list[str]:
-    """What is missing in `after`, or new in it, and told by no loss; and what is told and not so."""
+    """What is missing in `after`, or new in it, and told by no loss; and what is told and not
+    so."""
     was, is_ = facts(before), facts(after)
     kept = Counter(fact for _, _, fact in is_)
     missing: set[tuple[int, int | None]] = set()

@@ -1,4 +1,5 @@
-"""A gateway between a client of any wire and a provider of any other, all in this process: both ends are the wires' own halves."""
+"""A gateway between a client of any wire and a provider of any other, all in this process: both
+ends are the wires' own halves."""
 
 from __future__ import annotations
 
@@ -119,8 +120,8 @@ class Ends(msgspec.Struct):
 def client_of(
     wire: str, app: Any, *, under: bool = True, key: str = "none", name: str = MODEL
 ) -> tuple[ChatModel, AsgiTransport]:
-    """A model whose provider is a server. `under`: at the place of the wire's whole API, not at the root. `key`: what it sends as its key.
-    `name`: the model that it asks for."""
+    """A model whose provider is a server. `under`: at the place of the wire's whole API, not at the
+    root. `key`: what it sends as its key. `name`: the model that it asks for."""
     api = wires.get(wire)
     path = api.dump_http(ModelRequest(MODEL, (Message.user("Hi."),), stream=False)).path.partition(
         "?"
@@ -143,7 +144,8 @@ def client_of(
 def gated(
     client: str, upstream: str | Provider, answers: Any, *, store: Any = "memory:", **how: Any
 ) -> Ends:
-    """A client of one wire before a provider of another. `store`: of the application; `how`: of the `Gateway`."""
+    """A client of one wire before a provider of another. `store`: of the application; `how`: of the
+    `Gateway`."""
     if isinstance(upstream, str) and upstream in PROVIDERS:
         model = ScriptedModel.like(PROVIDERS[upstream], answers, key_required=False)
     else:

@@ -1,4 +1,5 @@
-"""What goes through a gateway in the matrix of all wires: answers, requests, and what a format cannot say."""
+"""What goes through a gateway in the matrix of all wires: answers, requests, and what a format
+cannot say."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ _WORDS: Mapping[str, Mapping[FinishReason, FinishReason]] = {
     "ollama": dict.fromkeys([FinishReason.refusal, FinishReason.content_filter], FinishReason.stop),
     "cohere": dict.fromkeys([FinishReason.refusal, FinishReason.content_filter], FinishReason.stop),
 }
-"""The table of losses: wire of the client → the reason to stop that stands for one for which it has no word."""
+"""The table of losses: wire of the client → the reason to stop that stands for one for which it has
+no word."""
 
 
 def sayable(wire: str, message: Message) -> FinishReason | None:
@@ -87,7 +89,8 @@ def sayable(wire: str, message: Message) -> FinishReason | None:
 
 
 def said(events: Sequence[Event]) -> list[tuple[Any, ...]]:
-    """What an answer says, whatever format it came in: facts without seals, calls with their ids, usage."""
+    """What an answer says, whatever format it came in: facts without seals, calls with their ids,
+    usage."""
     messages = fold(events)
     return [*_facts(messages), *_counts(messages), *_errors(events)]
 
@@ -109,9 +112,10 @@ def _errors(events: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
 
 
 def shown(events: Sequence[Event]) -> dict[str, Any]:
-    """What of an answer every format can say: texts joined, since some have one text, before the calls; thinking that has words;
-    whole calls (some cannot say that one was cut, and leave it out); counts, of which some have none for what is not known; that it failed. What a provider's own tools did is the table's other row: no
-    format but the provider's own has it."""
+    """What of an answer every format can say: texts joined, since some have one text, before the
+    calls; thinking that has words; whole calls (some cannot say that one was cut, and leave it
+    out); counts, of which some have none for what is not known; that it failed. What a provider's
+    own tools did is the table's other row: no format but the provider's own has it."""
     messages = fold(events)
     found = [fact.says for fact in facts(messages)]
     calls = [call for message in messages for call in message.tool_calls]

@@ -63,7 +63,8 @@ def built(code: str, model: Any, *replaced: tuple[str, str]) -> dict[str, Any]:
 
 
 def output(program: Program, url: str, folder: Path, *replaced: tuple[str, str]) -> str:
-    """What a program prints whose server is at this URL. Skips a test whose packages are not installed."""
+    """What a program prints whose server is at this URL. Skips a test whose packages are not
+    installed."""
     code = program.code.replace(_AT, url)
     for old, new in replaced:
         code = code.replace(old, new)

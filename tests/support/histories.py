@@ -1,4 +1,5 @@
-"""Conversations to switch providers with: neutral ones of every kind, and ones in each wire's own language."""
+"""Conversations to switch providers with: neutral ones of every kind, and ones in each wire's own
+language."""
 
 from __future__ import annotations
 

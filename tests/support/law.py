@@ -1,6 +1,8 @@
-"""The law of formats: what a conversation says survives the way from one format through another and back, or is a loss of the way there.
+"""The law of formats: what a conversation says survives the way from one format through another and
+back, or is a loss of the way there.
 
-Two levels: what was *said* (facts) and *carriage* (ids, times, metadata …), which has a table of its own in `support.carriage`.
+Two levels: what was *said* (facts) and *carriage* (ids, times, metadata …), which has a table of
+its own in `support.carriage`.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ HELD: Mapping[str, frozenset[str]] = {
     "pydantic_ai": frozenset(["openai_responses", "anthropic", "google"]),
     "sharegpt": frozenset(),
 }
-"""Format → wires whose own fields of a piece it is made to hold; all, where it is not here. Those of others are told by `plan`."""
+"""Format → wires whose own fields of a piece it is made to hold; all, where it is not here. Those
+of others are told by `plan`."""
 
 
 _TYPE = re.compile(r"\[media: [^\]]*\]")
@@ -91,7 +94,8 @@ def hop(messages: Sequence[Message], name: str) -> Hop:
 
 
 def _of_others(messages: Sequence[Message], name: str, losses: Sequence[Loss]) -> Iterator[Loss]:
-    """What another format alone knows of a piece that is written, and this format does not hold: no dump tells it, as `plan` does."""
+    """What another format alone knows of a piece that is written, and this format does not hold: no
+    dump tells it, as `plan` does."""
     noted = {(loss.message, loss.part) for loss in losses}
     for position, message in enumerate(messages):
         for part, piece in enumerate(message.content):
@@ -130,7 +134,8 @@ def _foreign(piece: Content, message: Message, name: str) -> Iterator[str]:
 
 
 def broken(messages: Sequence[Message], first: str, then: str) -> list[str]:
-    """Where the law does not hold of a conversation of the first format that goes to another and comes back."""
+    """Where the law does not hold of a conversation of the first format that goes to another and
+    comes back."""
     there = hop(messages, then)
     back = hop(there.after, first)
     return [
@@ -146,8 +151,8 @@ def broken(messages: Sequence[Message], first: str, then: str) -> list[str]:
 
 
 def facts(messages: Sequence[Message]) -> list[Fact]:
-    """Every fact. What is no fact: a link's media type, which is a hint; white space between the texts of a result; whether a file of
-    text is one or stands there as text."""
+    """Every fact. What is no fact: a link's media type, which is a hint; white space between the
+    texts of a result; whether a file of text is one or stands there as text."""
     found: list[Fact] = []
     waiting: dict[str, list[str]] = {}
     before: Role | None = None
@@ -281,8 +286,9 @@ def missing(
     losses: Sequence[Loss],
     back: Sequence[Loss] = (),
 ) -> list[str]:
-    """What is said before, not after, and no loss. `back`: the losses of the way back, where there is one. Of them count joined texts
-    (messages of one side may be one now, and so may their texts be), and those of what the first format had in an odd form of its own."""
+    """What is said before, not after, and no loss. `back`: the losses of the way back, where there
+    is one. Of them count joined texts (messages of one side may be one now, and so may their texts
+    be), and those of what the first format had in an odd form of its own."""
     was, is_ = facts(before), facts(after)
     kept = Counter(fact.says for fact in is_)
     noted = {(loss.message, loss.part) for loss in losses}
@@ -375,7 +381,8 @@ def _is_within(fact: Fact, texts: Sequence[str]) -> bool:
 
 
 def _is_form(messages: Sequence[Message], loss: Loss) -> bool:
-    """Whether it is of something that is no fact: a wire's own fields, a text of a result that stood in a list of parts."""
+    """Whether it is of something that is no fact: a wire's own fields, a text of a result that
+    stood in a list of parts."""
     if loss.message is None:
         return False
     message = messages[loss.message]

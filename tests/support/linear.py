@@ -1,4 +1,5 @@
-"""Whether work costs linear time: eight times as much takes eight times as long, not sixty-four times."""
+"""Whether work costs linear time: eight times as much takes eight times as long, not sixty-four
+times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A model server on this machine that speaks every wire, by way of our own encoders, and answers as a function says."""
+"""A model server on this machine that speaks every wire, by way of our own encoders, and answers as
+a function says."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def echo(request: ModelRequest) -> Message:
 
 
 def obliging(request: ModelRequest) -> Message:
-    """Calls the first tool, fills the schema, or says something: whatever the request is made for."""
+    """Calls the first tool, fills the schema, or says something: whatever the request is made
+    for."""
     tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     last = request.messages[-1]
     if tools and not (last.tool_results and tools[-1].name != "return_result"):
@@ -70,7 +72,8 @@ def example(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) ->
 
 
 class Llm:
-    """The server. `held`: when set to a flag, the stream stops after its first half until the flag is set."""
+    """The server. `held`: when set to a flag, the stream stops after its first half until the flag
+    is set."""
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply

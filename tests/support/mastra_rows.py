@@ -22,7 +22,8 @@ def row(id_: str, role: str, *parts: dict[str, Any], **content: Any) -> dict[str
 
 
 def part(id_: str, state: str = "result", **more: Any) -> dict[str, Any]:
-    """A call with its result; `more`: fields of the invocation, or of the part where they begin with `part_`."""
+    """A call with its result; `more`: fields of the invocation, or of the part where they begin
+    with `part_`."""
     outer = {
         key.removeprefix("part_"): value for key, value in more.items() if key.startswith("part_")
     }

@@ -1,4 +1,5 @@
-"""MCP in tests: the official client at a server of ours, in memory, in both eras of the protocol."""
+"""MCP in tests: the official client at a server of ours, in memory, in both eras of the
+protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from mcp_types import (
 )
 
 ERAS = ("legacy", "auto")
-"""As the official client names them: with a handshake, where a server asks the client; and without, where it answers that it must know more."""
+"""As the official client names them: with a handshake, where a server asks the client; and without,
+where it answers that it must know more."""
 
 Answer = ElicitResult | Callable[[Any], ElicitResult]
 

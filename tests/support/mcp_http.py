@@ -152,7 +152,8 @@ def serving_with_accounts(accounts: Accounts) -> Generator[str]:
 
 
 def go_to(url: str) -> str:
-    """What a person's browser does with the address of a sign-in → the address to which it is sent back."""
+    """What a person's browser does with the address of a sign-in → the address to which it is sent
+    back."""
     answer = httpx2.get(url, follow_redirects=False)
     assert answer.status_code == 302, answer.text
     return answer.headers["location"]

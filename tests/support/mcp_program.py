@@ -1,4 +1,5 @@
-"""An MCP server of before 2026, written by hand: it starts at once, notes what it gets, and dies when it is told to.
+"""An MCP server of before 2026, written by hand: it starts at once, notes what it gets, and dies
+when it is told to.
 
 Run as a program: `python -S mcp_program.py LOG`.
 """

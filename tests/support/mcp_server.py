@@ -1,4 +1,5 @@
-"""An MCP server that does what tests need, of the library's making: it speaks the protocol of today and of before 2026."""
+"""An MCP server that does what tests need, of the library's making: it speaks the protocol of today
+and of before 2026."""
 
 from __future__ import annotations
 

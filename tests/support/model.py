@@ -71,7 +71,8 @@ def says(*content: Any, reason: FinishReason | None = None, usage: int | None = 
 
 
 class Script:
-    """Answers each model call with the next of `answers`: a message, events, or an exception to be told of."""
+    """Answers each model call with the next of `answers`: a message, events, or an exception to be
+    told of."""
 
     def __init__(
         self, *answers: Message | Sequence[Event] | DragomanError, piece: int = 3, ids: str = "m"
@@ -112,6 +113,7 @@ def pieces(events: Iterable[Event], size: int) -> Iterable[Event]:
 def agent(
     *answers: Any, provider: Provider = PROVIDER, ids: str = "m", **how: Any
 ) -> tuple[Agent[Any], Script]:
-    """An agent whose model follows a script, and the script. `ids`: what the ids of its messages begin with."""
+    """An agent whose model follows a script, and the script. `ids`: what the ids of its messages
+    begin with."""
     script = Script(*answers, ids=ids)
     return Agent(provider, middleware=[script], **how), script

@@ -1,4 +1,5 @@
-"""Several scripted providers behind one transport: each request goes to the one whose base URL it has."""
+"""Several scripted providers behind one transport: each request goes to the one whose base URL it
+has."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ CUT = Answer(content=Message.model("Once upon a time there was a king who had"),
 
 
 class Net:
-    """A `Transport`. `replies`: a wire's name → what it answers, one after another; the last one for ever."""
+    """A `Transport`. `replies`: a wire's name → what it answers, one after another; the last one
+    for ever."""
 
     def __init__(
         self, **replies: Reply | Sequence[Reply] | Callable[[ModelRequest], Reply]

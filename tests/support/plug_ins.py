@@ -17,7 +17,8 @@ Install = Callable[[str, str, str], None]
 def installer(
     group: str, modules: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Install]:
-    """Installs distributions with one module and one entry point of a group. `modules`: how the names of all of them begin."""
+    """Installs distributions with one module and one entry point of a group. `modules`: how the
+    names of all of them begin."""
 
     def install(entry: str, code: str, module: str) -> None:
         monkeypatch.syspath_prepend(folder)

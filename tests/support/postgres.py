@@ -1,4 +1,5 @@
-"""A Postgres on this machine, for the tests that want one: Debian's package, run as a user that is not root, gone with the tests."""
+"""A Postgres on this machine, for the tests that want one: Debian's package, run as a user that is
+not root, gone with the tests."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def programs() -> Path | None:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Runs a server on a free port of the loopback interface → the URL of its databases, without a name."""
+    """Runs a server on a free port of the loopback interface → the URL of its databases, without a
+    name."""
     place = programs()
     assert place is not None
     as_root = os.geteuid() == 0

@@ -1,4 +1,5 @@
-"""A server with an agent that has a tool of its own and one that needs approval, and clients of each agent protocol that keep their own copy."""
+"""A server with an agent that has a tool of its own and one that needs approval, and clients of
+each agent protocol that keep their own copy."""
 
 from __future__ import annotations
 

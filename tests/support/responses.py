@@ -1,4 +1,5 @@
-"""What the tests of the openai_responses wire share: items, events and responses as the API sends them."""
+"""What the tests of the openai_responses wire share: items, events and responses as the API sends
+them."""
 
 from __future__ import annotations
 

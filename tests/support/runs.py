@@ -26,7 +26,8 @@ from support.model import PROVIDER
 
 
 class Steps:
-    """A model whose answer is as long as `words`, and which says a word whenever `gate` lets it; `None`: at once."""
+    """A model whose answer is as long as `words`, and which says a word whenever `gate` lets it;
+    `None`: at once."""
 
     def __init__(self, words: int, gate: asyncio.Semaphore | None = None) -> None:
         self.words, self.gate = words, gate
@@ -99,7 +100,8 @@ async def until(check: Callable[[], Awaitable[bool]]) -> None:
 
 
 def drive(url: str, place: str, lease_seconds: float, runs: int = 1, prefix: str = "run-") -> None:
-    """A process that drives runs, and writes down what a reader in it has seen: `run offset`, a line for each event.
+    """A process that drives runs, and writes down what a reader in it has seen: `run offset`, a
+    line for each event.
 
     A reader sees only what is stored.
     """

@@ -28,7 +28,8 @@ CANCELLED: list[str] = []
 
 
 class Clerk(AgentExecutor):
-    """Counts what it was told in a conversation; asks before it pays; works for long where it is asked to."""
+    """Counts what it was told in a conversation; asks before it pays; works for long where it is
+    asked to."""
 
     def __init__(self) -> None:
         self._heard: dict[str, list[str]] = {}

@@ -28,7 +28,8 @@ class Fields(NamedTuple):
 
 
 def kinds_of(root: Any, renamed: Callable[[str], str]) -> dict[str, Fields]:
-    """The fields of a type, which is called `request`, and of all types in it. `renamed`: a type's name → the one to give it."""
+    """The fields of a type, which is called `request`, and of all types in it. `renamed`: a type's
+    name → the one to give it."""
     found: dict[str, Fields] = {}
     waiting: list[tuple[str, Any]] = [("request", root)]
     names: dict[str, Any] = {}
@@ -51,7 +52,8 @@ def kinds_of(root: Any, renamed: Callable[[str], str]) -> dict[str, Fields]:
 
 
 def _name(type_: type, renamed: Callable[[str], str], names: dict[str, Any]) -> str:
-    """A name for a type that no other has: libraries have several of one name in different modules."""
+    """A name for a type that no other has: libraries have several of one name in different
+    modules."""
     short = name = renamed(type_.__name__)
     number = 1
     while names.setdefault(name, type_) is not type_:
@@ -91,8 +93,8 @@ def _literals(hint: Any) -> Iterator[str]:
 
 
 def _objects(hint: Any, aliases: tuple[Any, ...] = ()) -> Iterator[type]:
-    """The types of objects in a hint, without those of which it says no more than that they are mappings. `aliases`: those that the
-    hint is the value of, as some hold themselves."""
+    """The types of objects in a hint, without those of which it says no more than that they are
+    mappings. `aliases`: those that the hint is the value of, as some hold themselves."""
     if inspect.isclass(hint) and hint.__name__ == "Unset":
         return
     if is_typeddict(hint) or (inspect.isclass(hint) and issubclass(hint, pydantic.BaseModel)):

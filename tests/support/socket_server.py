@@ -14,7 +14,8 @@ from typing import Any
 
 
 class Do(Enum):
-    """What a script may say beside bytes (written at once), seconds (slept) and events (waited for)."""
+    """What a script may say beside bytes (written at once), seconds (slept) and events (waited
+    for)."""
 
     HANG = "until the client has gone"
     CLOSE = "end the connection"
@@ -30,7 +31,8 @@ def answer(
     headers: Mapping[str, str] | None = None,
     length: int | None = None,
 ) -> list[Any]:
-    """An answer in chunks, each bytes a chunk; with `length` a plain body instead. It ends, unless by a `Do`."""
+    """An answer in chunks, each bytes a chunk; with `length` a plain body instead. It ends, unless
+    by a `Do`."""
     kind = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
     lines = [
         f"HTTP/1.1 {status} Reason",
@@ -162,7 +164,8 @@ async def serving(*scripts: Script, tls: ssl.SSLContext | None = None) -> AsyncI
 
 @contextmanager
 def serving_elsewhere(*scripts: Script) -> Iterator[Server]:
-    """Runs a server in a loop and thread of its own, so that it outlives the loops of its clients."""
+    """Runs a server in a loop and thread of its own, so that it outlives the loops of its
+    clients."""
     started: Future[tuple[Server, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def main() -> None:
@@ -183,7 +186,8 @@ def serving_elsewhere(*scripts: Script) -> Iterator[Server]:
 
 @asynccontextmanager
 async def proxying(server: Server) -> AsyncIterator[list[Received]]:
-    """Runs a proxy that leads everything, `CONNECT` too, to `server` → what it was asked, and its port."""
+    """Runs a proxy that leads everything, `CONNECT` too, to `server` → what it was asked, and its
+    port."""
     asked = Asked()
     tasks: set[asyncio.Task[None]] = set()
 

@@ -1,4 +1,5 @@
-"""A server on a port of this machine, and clients of bare sockets that behave as badly as a test wants."""
+"""A server on a port of this machine, and clients of bare sockets that behave as badly as a test
+wants."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def everything(client: socket.socket) -> bytes:
 
 @contextmanager
 def listening(app: Any, *, loop: Any = "auto", **bounds: Any) -> Generator[Listening]:
-    """Serves an application. `loop`: "asyncio", or "auto" for uvloop where it is; `bounds`: of the protocol."""
+    """Serves an application. `loop`: "asyncio", or "auto" for uvloop where it is; `bounds`: of the
+    protocol."""
     protocol = type("Protocol", (BoundedProtocol,), bounds)
     config = uvicorn.Config(
         app, http=protocol, loop=loop, ws="none", log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=0,

@@ -1,4 +1,5 @@
-"""Hypothesis strategies for the ground: any message, any history, and any stream of events that tells of one."""
+"""Hypothesis strategies for the ground: any message, any history, and any stream of events that
+tells of one."""
 
 from __future__ import annotations
 
@@ -179,8 +180,9 @@ others: st.SearchStrategy[Event] = st.sampled_from(
 def streams(
     draw: Any, histories: st.SearchStrategy[list[Message]] = histories
 ) -> tuple[list[Message], list[Event]]:
-    """A stream, and the messages that it tells of, in order of their start: deltas split anywhere, the parts of a
-    message open side by side, messages side by side (of one id one after the other), other events in between.
+    """A stream, and the messages that it tells of, in order of their start: deltas split anywhere,
+    the parts of a message open side by side, messages side by side (of one id one after the other),
+    other events in between.
     """
     history = draw(histories)
     by_id: dict[str, list[tuple[Event, Message]]] = {}

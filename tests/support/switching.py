@@ -1,4 +1,5 @@
-"""A conversation sent on to another provider: targets, recorded sources, and what must not go along."""
+"""A conversation sent on to another provider: targets, recorded sources, and what must not go
+along."""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ _SEALS = (
 
 
 def sealed(messages: Sequence[Message]) -> Iterator[str]:
-    """What a provider signed, encrypted or keeps under an id, anywhere in the messages' `native`, and the model's thinking."""
+    """What a provider signed, encrypted or keeps under an id, anywhere in the messages' `native`,
+    and the model's thinking."""
     for message in messages:
         for native in (message.native, *(piece.native for piece in message.content)):
             if message.role is Role.MODEL:

@@ -1,4 +1,5 @@
-"""Recorded traffic: read from the folder beside the repository, or from `DRAGOMAN_TRAFFIC`. Nothing of it is committed."""
+"""Recorded traffic: read from the folder beside the repository, or from `DRAGOMAN_TRAFFIC`. Nothing
+of it is committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What holds for the recorded traffic of every wire. A wire's own test calls it with what is recorded of it."""
+"""What holds for the recorded traffic of every wire. A wire's own test calls it with what is
+recorded of it."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def check_appended(wire: Wire, bodies: Iterable[Exchange]) -> None:
 def check_renamed(
     wire: Wire, bodies: Iterable[Exchange], least: int, *, within: str | None = None
 ) -> None:
-    """A tool by another name changes exactly its name. `within`: the field of a tool that holds it."""
+    """A tool by another name changes exactly its name. `within`: the field of a tool that holds
+    it."""
     renamed = 0
     for exchange in bodies:
         request = wire.load_request(exchange.request or {})

@@ -1,4 +1,5 @@
-"""A loop whose clock jumps to the next timer when nothing is to do: an hour of silence takes no time."""
+"""A loop whose clock jumps to the next timer when nothing is to do: an hour of silence takes no
+time."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ T = TypeVar("T")
 
 
 class _Selector(selectors.SelectSelector):
-    """Waits for nothing but what is there already; the time that it would have waited has passed."""
+    """Waits for nothing but what is there already; the time that it would have waited has
+    passed."""
 
     passed = 0.0
 
@@ -36,7 +38,8 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine that uses no sockets and no threads. It fails where everything waits for ever, or a task is left in the end."""
+    """Runs a coroutine that uses no sockets and no threads. It fails where everything waits for
+    ever, or a task is left in the end."""
     loop = _Loop()
     try:
         found = loop.run_until_complete(main)

@@ -1,4 +1,5 @@
-"""Spans and metrics by OpenTelemetry's conventions, in their right places, also where a run is left (D-162)."""
+"""Spans and metrics by OpenTelemetry's conventions, in their right places, also where a run is left
+(D-162)."""
 
 from __future__ import annotations
 
@@ -148,7 +149,8 @@ class Telemetry:
 
 @pytest.fixture(autouse=True)
 def no_complaints(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """OpenTelemetry logs what goes wrong, such as a context that cannot be detached; so do hooks."""
+    """OpenTelemetry logs what goes wrong, such as a context that cannot be detached; so do
+    hooks."""
     with caplog.at_level(logging.WARNING):
         yield
     assert [

@@ -1,4 +1,5 @@
-"""The conformance kit, applied to every wire and every provider of dragoman's own, and to a provider of somebody else's."""
+"""The conformance kit, applied to every wire and every provider of dragoman's own, and to a
+provider of somebody else's."""
 
 from __future__ import annotations
 
@@ -123,7 +124,8 @@ async def test_a_check_also_works_inside_an_event_loop() -> None:
 
 
 def test_a_live_run_is_recorded_and_played_again(tmp_path: Any) -> None:
-    """Checks that can run live do so over any transport; what one of a recorder's has written a player answers from."""
+    """Checks that can run live do so over any transport; what one of a recorder's has written a
+    player answers from."""
     live = [
         check
         for check in testing.PROVIDER_CHECKS

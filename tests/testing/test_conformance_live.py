@@ -1,4 +1,5 @@
-"""The conformance kit with a real server, in whose place one stands that answers so, and with what was recorded of one."""
+"""The conformance kit with a real server, in whose place one stands that answers so, and with what
+was recorded of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The conformance kit can fail: for each check a wire or a provider that is broken so that this check says so."""
+"""The conformance kit can fail: for each check a wire or a provider that is broken so that this
+check says so."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from dragoman import (
     unfold,
     wires,
 )
-from dragoman.codec.history_dump import Way, dumped
+from dragoman.codec.history_dump import DumpRules, dumped
 from dragoman.codec.serving import ErrorResponse, Route
 from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageDropped, MessageFinished, RunError
@@ -266,7 +267,7 @@ def numbered(
 ) -> Any:
     """Each message has a number, which a segment of a conversation does not know of."""
     losses = [] if losses is None else losses
-    way = Way[Any](
+    way = DumpRules[Any](
         lambda messages, losses, tools: outgoing(DIALECT, messages, target, quirks, losses, tools),
         lambda out: [{**one, "number": n} for n, one in enumerate(dump_conversation(out))],
     )
@@ -911,7 +912,8 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     "wrong_keys_are_refused": (speaks(refuses(one_class)), "a wrong key is ProviderError"),
     "unknown_models_are_refused": (speaks(refuses(one_class)), "an unknown model is ProviderError"),
 }
-"""Name of a check → what is wrong with the provider (its wire, its record, or what dragoman does), and what it must say of it."""
+"""Name of a check → what is wrong with the provider (its wire, its record, or what dragoman does),
+and what it must say of it."""
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

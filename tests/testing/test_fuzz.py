@@ -1,4 +1,5 @@
-"""A short run of the mutating test of the wires, and that it finds what is there to be found. `make fuzz` runs a million."""
+"""A short run of the mutating test of the wires, and that it finds what is there to be found. `make
+fuzz` runs a million."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A model that does what it is asked for: every tool is called with what fits, every schema filled."""
+"""A model that does what it is asked for: every tool is called with what fits, every schema
+filled."""
 
 from __future__ import annotations
 

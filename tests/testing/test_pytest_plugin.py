@@ -1,4 +1,5 @@
-"""The pytest plugin, run on tests of a project of its own, with a model server on this machine in the provider's place."""
+"""The pytest plugin, run on tests of a project of its own, with a model server on this machine in
+the provider's place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A scripted model: what a test says comes out of an agent, by every wire, and what the agent asked is there to look at."""
+"""A scripted model: what a test says comes out of an agent, by every wire, and what the agent asked
+is there to look at."""
 
 from __future__ import annotations
 

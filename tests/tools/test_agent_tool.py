@@ -184,7 +184,8 @@ async def test_its_own_limits_and_those_of_the_run_around_it_both_hold() -> None
 def bank(
     depth: int, ran: list[str], answers: int, wire: str, stream: bool
 ) -> tuple[Agent[Any], list[ScriptedModel]]:
-    """Agents in tools of agents; the innermost must be allowed something. `answers`: which one of each script comes first."""
+    """Agents in tools of agents; the innermost must be allowed something. `answers`: which one of
+    each script comes first."""
 
     @tool(requires_approval=True)
     def pay(ctx: ToolContext[Any], cents: int) -> str:

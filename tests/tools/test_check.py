@@ -1,4 +1,5 @@
-"""Values against a JSON Schema as it is given: the work is bounded by values times schema, whatever refers to what."""
+"""Values against a JSON Schema as it is given: the work is bounded by values times schema, whatever
+refers to what."""
 
 from __future__ import annotations
 
@@ -247,7 +248,8 @@ BOMBS = {
 @pytest.mark.mend("1.4")
 @pytest.mark.parametrize("name", BOMBS)
 def test_the_work_of_a_check_is_bounded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The schema and the value may both be a client's: 4,000 options for 4,000 items took 52 seconds."""
+    """The schema and the value may both be a client's: 4,000 options for 4,000 items took 52
+    seconds."""
     steps = 0
     spend = check_module._Check.spend
 

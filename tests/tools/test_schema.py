@@ -237,7 +237,8 @@ ODD: dict[str, Any] = {}
 
 
 def test_titles_are_dropped_wherever_names_stand_and_nowhere_else() -> None:
-    """What is under a name is a schema, also where the name is that of a keyword; what is a value stays as it is."""
+    """What is under a name is a schema, also where the name is that of a keyword; what is a value
+    stays as it is."""
 
     plain = {"title": "x"}
     extra: dict[str, Any] = {

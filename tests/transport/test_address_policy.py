@@ -1,4 +1,5 @@
-"""Which URLs may be opened: how hosts are read, names matched, and what a name's addresses must be."""
+"""Which URLs may be opened: how hosts are read, names matched, and what a name's addresses must
+be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`AiohttpTransport` against a server on this machine: reading, timeouts, cuts, closing (rules 2 and 8, pains B5)."""
+"""`AiohttpTransport` against a server on this machine: reading, timeouts, cuts, closing (rules 2
+and 8, pains B5)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from dragoman.errors import (
 )
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport, Response, Timeouts
-from dragoman.transport.answer import Answer
+from dragoman.transport.answer import AiohttpResponse
 from dragoman.transport.base import ConnectionLostError
 from support.socket_server import Do, Server, answer, serving, serving_elsewhere
 
@@ -285,7 +286,8 @@ async def test_answer_that_is_not_http(reply: bytes):
 
 
 async def test_body_that_is_not_http():
-    """A chunk without a proper size, in the middle of a body, is an error: aiohttp alone would wait for ever."""
+    """A chunk without a proper size, in the middle of a body, is an error: aiohttp alone would wait
+    for ever."""
     gate = asyncio.Event()
     async with serving([*answer(b"one", Do.HANG)[:-1], gate, b"zzz\r\nrest", Do.HANG]) as server:
         transport = AiohttpTransport(Timeouts(read=1.0))
@@ -325,7 +327,8 @@ async def test_what_was_not_read_is_given_up_by_close():
 
 @pytest.mark.parametrize("script", [[Do.HANG], answer(b"one", Do.HANG)])
 async def test_cancellation_closes_the_connection_at_once(script: list[object]):
-    """While waiting for the headers, or for the next chunk: `close` works in the scope that is being cancelled."""
+    """While waiting for the headers, or for the next chunk: `close` works in the scope that is
+    being cancelled."""
     async with serving(script) as server:
         transport = AiohttpTransport()
 
@@ -361,7 +364,8 @@ async def test_connections_are_reused_after_an_answer_was_read_to_its_end():
 
 @pytest.mark.parametrize("ending", [Do.CLOSE, Do.RESET])
 def test_connections_that_were_closed_while_idle_are_not_used(ending: Do):
-    """The server ends each connection after its answer, while the client's loop is at work on something else."""
+    """The server ends each connection after its answer, while the client's loop is at work on
+    something else."""
     reply = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
     async def main(server: Server, transport: AiohttpTransport) -> None:
@@ -470,7 +474,7 @@ async def test_the_time_that_nothing_comes_counts_from_the_last_byte() -> None:
     async with serving(answer(b"a", Do.HANG)) as server:
         transport = AiohttpTransport(Timeouts(read=8.0))
         response = await transport.send(HttpRequest(server.url, method=GET))
-        assert isinstance(response, Answer)
+        assert isinstance(response, AiohttpResponse)
         assert await response.read() == b"a"
         reading = asyncio.ensure_future(response.read())
         await asyncio.sleep(0)

@@ -1,4 +1,5 @@
-"""How much of an answer is taken: a line, a body, an error's body and the time for it; before and after decompression."""
+"""How much of an answer is taken: a line, a body, an error's body and the time for it; before and
+after decompression."""
 
 from __future__ import annotations
 

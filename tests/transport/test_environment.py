@@ -1,4 +1,5 @@
-"""Proxies and certificate authorities come from the environment; errors of TLS and proxies say what to do."""
+"""Proxies and certificate authorities come from the environment; errors of TLS and proxies say what
+to do."""
 
 from __future__ import annotations
 
@@ -201,7 +202,8 @@ async def test_tls_to_a_server_without_it():
 async def test_closing_early_over_tls_does_not_wait_for_the_server(
     environment: pytest.MonkeyPatch, certificate: tuple[Path, Path], tls: ssl.SSLContext
 ):
-    """Between the two, nothing is passed on any more: the server cannot agree to end TLS, and the connection ends."""
+    """Between the two, nothing is passed on any more: the server cannot agree to end TLS, and the
+    connection ends."""
     environment.setenv("SSL_CERT_FILE", str(certificate[1]))
     ended, deaf = asyncio.Event(), asyncio.Event()
 

@@ -1,4 +1,5 @@
-"""`fetch` and `post` against a server on this machine, which the policy allows by its network. Nobody asks a name server."""
+"""`fetch` and `post` against a server on this machine, which the policy allows by its network.
+Nobody asks a name server."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from dragoman.errors import (
 from dragoman.transport import AddressPolicy, fetch, post
 from dragoman.transport.checked import open_response
 from dragoman.transport.fetching import read_limited
-from dragoman.transport.hosts import Place
+from dragoman.transport.hosts import UrlTarget
 from support.socket_server import Do, Server, answer, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("error")]
@@ -116,7 +117,7 @@ async def test_a_redirect_is_checked_as_the_url_was_with_a_look_up_of_its_own() 
 )
 async def test_a_url_that_the_client_reads_in_another_way_is_refused(url: str) -> None:
     async with serving(file()) as server:
-        read = Place(url.format(f"127.0.0.1:{server.port}"), "http", HOST, server.port, None)
+        read = UrlTarget(url.format(f"127.0.0.1:{server.port}"), "http", HOST, server.port, None)
         with pytest.raises(InvalidRequestError, match="cannot be read"):
             async with open_response(policy(server), read, "GET", {}):
                 pass

@@ -1,4 +1,5 @@
-"""`fetch` from servers that send anything: an error of ours or a file, within its bounds, and nothing is left open."""
+"""`fetch` from servers that send anything: an error of ours or a file, within its bounds, and
+nothing is left open."""
 
 from __future__ import annotations
 

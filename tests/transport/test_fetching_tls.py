@@ -1,4 +1,5 @@
-"""`fetch` over TLS and through a proxy: the certificate is for the name, whatever the address; a proxy is used only where it is named."""
+"""`fetch` over TLS and through a proxy: the certificate is for the name, whatever the address; a
+proxy is used only where it is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How long connections live: pools per loop, nothing leaked, no complaints (pains B9: "event loop is closed")."""
+"""How long connections live: pools per loop, nothing leaked, no complaints (pains B9: "event loop
+is closed")."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def quiet(caplog: pytest.LogCaptureFixture):
 
 @pytest.mark.slow
 def test_many_sends_leave_nothing_behind(quiet: None):
-    """300 one after the other and 100 at once: no socket, task or thread is left when the transport is closed."""
+    """300 one after the other and 100 at once: no socket, task or thread is left when the transport
+    is closed."""
     threads = threading.active_count()
 
     async def main() -> None:
@@ -109,7 +111,8 @@ def test_sends_that_are_cut_or_given_up_leave_nothing_behind(quiet: None):
 
 @pytest.mark.slow
 def test_each_loop_has_connections_of_its_own(quiet: None):
-    """Two threads, each with a loop, share a transport and never a connection; the end of a loop closes its own."""
+    """Two threads, each with a loop, share a transport and never a connection; the end of a loop
+    closes its own."""
     transport = AiohttpTransport()
     both = threading.Barrier(2, timeout=10)
     counts: list[int] = []
@@ -234,9 +237,11 @@ def test_answer_that_nobody_refers_to_closes_its_connection(quiet: None):
 def test_loop_that_was_closed_without_notice(
     caplog: pytest.LogCaptureFixture, leave: Leave, script: list[object]
 ):
-    """Its connections are closed at the next use, from another loop, which works; aiohttp does not complain.
+    """Its connections are closed at the next use, from another loop, which works; aiohttp does not
+    complain.
 
-    asyncio itself warns of its transports, as it does of all over which a loop is closed without `shutdown_asyncgens`.
+    asyncio itself warns of its transports, as it does of all over which a loop is closed without
+    `shutdown_asyncgens`.
     """
     transport = AiohttpTransport()
     with serving_elsewhere(script) as server, warnings.catch_warnings():

@@ -1,4 +1,5 @@
-"""Keys and passwords stay out of errors, logs, stored messages and recordings, however a provider repeats them."""
+"""Keys and passwords stay out of errors, logs, stored messages and recordings, however a provider
+repeats them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`Retry`: rules D-81 to D-86 as decision 9 corrects them; the cases of 7.4 item 1 of the seed behaviours."""
+"""`Retry`: rules D-81 to D-86 as decision 9 corrects them; the cases of 7.4 item 1 of the seed
+behaviours."""
 
 from __future__ import annotations
 
@@ -135,7 +136,8 @@ def test_default_is_four_attempts_with_jitter():
     ],
 )
 def test_provider_says_how_long(headers: dict[str, str], wait: float):
-    """D-84, decision 9: seconds, a date or milliseconds, capped, without jitter; rubbish, the past and 0 are not."""
+    """D-84, decision 9: seconds, a date or milliseconds, capped, without jitter; rubbish, the past
+    and 0 are not."""
     answers = [Exchange(status=429, headers=headers), OK]
     assert Tried(answers, now=lambda: THEN - 7).waits == [pytest.approx(wait)]
     if wait != 1.0:

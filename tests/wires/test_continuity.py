@@ -1,4 +1,5 @@
-"""A conversation that goes on: what a provider signed goes back to it byte-exact and in place, and to nobody else."""
+"""A conversation that goes on: what a provider signed goes back to it byte-exact and in place, and
+to nobody else."""
 
 from __future__ import annotations
 

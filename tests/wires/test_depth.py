@@ -1,4 +1,5 @@
-"""What nests too deep ends in an answer or in an error of ours, wherever it stands in the event that a stream mostly consists of."""
+"""What nests too deep ends in an answer or in an error of ours, wherever it stands in the event
+that a stream mostly consists of."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ HERE = "here it stands"
 
 
 def replaced(value: Any) -> Iterator[Any]:
-    """The value with `HERE` in the place of each of its pieces, and as a further field of each object."""
+    """The value with `HERE` in the place of each of its pieces, and as a further field of each
+    object."""
     yield HERE
     if isinstance(value, dict):
         yield {**value, "further": HERE}

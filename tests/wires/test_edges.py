@@ -1,4 +1,5 @@
-"""What holds at the edges of several wires: an encoder that was closed, ids of other things than calls."""
+"""What holds at the edges of several wires: an encoder that was closed, ids of other things than
+calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a peer sends costs linear time: eight times as much takes eight times as long, not sixty-four times."""
+"""What a peer sends costs linear time: eight times as much takes eight times as long, not
+sixty-four times."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_headers_of_digits(wire: str, name: str) -> None:
     ids=lambda make: make(1).decode()[:24].strip(),
 )
 def test_bodies_of_errors(wire: str, bytes_of: Callable[[int], bytes]) -> None:
-    """Digits without end, tags that are opened and never closed, JSON that is none: read, and not raised."""
+    """Digits without end, tags that are opened and never closed, JSON that is none: read, and not
+    raised."""
     assert is_linear(lambda size: wires.get(wire).load_error(429, {}, bytes_of(size)), 1000)
 
 
@@ -104,7 +106,8 @@ def test_many_names_that_do_not_fit() -> None:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.slow
 def test_many_messages_of_results(wire: str) -> None:
-    """Each with a result of its own, and some words behind it: one turn of the user, on some wires."""
+    """Each with a result of its own, and some words behind it: one turn of the user, on some
+    wires."""
 
     def work(size: int) -> object:
         calls = Message.model(*[ToolCallPart(f"c{n}", "f", {}) for n in range(size)])

@@ -1,4 +1,5 @@
-"""How many rooms of a wire a conversation passes through, so that who reads how it is written has few files to open.
+"""How many rooms of a wire a conversation passes through, so that who reads how it is written has
+few files to open.
 
 Counted are files of `wires/`; what stands in `codec/` and below is the same for all wires.
 """

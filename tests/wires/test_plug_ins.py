@@ -1,4 +1,5 @@
-"""Wires that dragoman does not bring: registered in code, or by an entry point of a distribution."""
+"""Wires that dragoman does not bring: registered in code, or by an entry point of a
+distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`Settings.cache` on every wire: asked for where a provider wants to be asked, and read back as it was."""
+"""`Settings.cache` on every wire: asked for where a provider wants to be asked, and read back as it
+was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the wires of Anthropic, Cohere and Ollama say of themselves: their name, and the defaults of their record of differences."""
+"""What the wires of Anthropic, Cohere and Ollama say of themselves: their name, and the defaults of
+their record of differences."""
 
 from __future__ import annotations
 

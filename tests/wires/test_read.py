@@ -1,4 +1,5 @@
-"""What the wires of Anthropic, Cohere and Ollama read, to the last field: what is neutral, what is their own, and what is an option."""
+"""What the wires of Anthropic, Cohere and Ollama read, to the last field: what is neutral, what is
+their own, and what is an option."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The fields of a request on the wires of Anthropic, Cohere and Ollama: each setting by itself, with its losses, there and back."""
+"""The fields of a request on the wires of Anthropic, Cohere and Ollama: each setting by itself,
+with its losses, there and back."""
 
 from __future__ import annotations
 

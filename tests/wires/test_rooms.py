@@ -1,7 +1,9 @@
-"""All ten wires have the same rooms, and in each room the same names: who knows one finds any job in another.
+"""All ten wires have the same rooms, and in each room the same names: who knows one finds any job
+in another.
 
-Six rooms are those of every wire. Wires of models have rooms for requests, wires of protocols one for runs; what is in them has the same names
-within each of the two. A dialect of the Chat family is counted together with its family, whose rooms it shares.
+Six rooms are those of every wire. Wires of models have rooms for requests, wires of protocols one
+for runs; what is in them has the same names within each of the two. A dialect of the Chat family is
+counted together with its family, whose rooms it shares.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ ROOMS = SHARED | {"content", "tools", "settings", "request", "usage"}
 PROTOCOL_ROOMS = SHARED | {"runs"}
 """What every wire of protocols has."""
 AGENT_ROOMS = {"client", "content", "tools", "interrupts", "compact"}
-"""What those have in which an agent is asked like a model. The AI SDK is no such protocol, and its messages are those of a format."""
+"""What those have in which an agent is asked like a model. The AI SDK is no such protocol, and its
+messages are those of a format."""
 FURTHER: dict[str, set[str]] = {
     "openai_responses": {"approvals", "files", "items", "linking"},
     "anthropic": {"files"},
@@ -45,7 +48,8 @@ FURTHER: dict[str, set[str]] = {
     "a2a": AGENT_ROOMS | {"old", "tasks"},
     "ai_sdk": set(),
 }
-"""What one has beside them: embeddings and files where its provider has those, and what no other wire has, by the provider's word."""
+"""What one has beside them: embeddings and files where its provider has those, and what no other
+wire has, by the provider's word."""
 NAMES: dict[str, set[str]] = {
     "quirks": {"NAME", "OWN", "Quirks"},
     "content": {"load_content", "dump_content", "load_block", "dump_block"},

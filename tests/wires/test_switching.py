@@ -1,4 +1,5 @@
-"""A conversation that began with one provider goes on with any other: valid there, whole, and back again."""
+"""A conversation that began with one provider goes on with any other: valid there, whole, and back
+again."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ PAIRS = list(permutations(TARGETS, 2))
 
 
 def hop(messages: list[Message], wire: str) -> tuple[list[Message], list[Message], list[Loss]]:
-    """A conversation as it is sent to a wire's provider, as it is read from that, and what was told to be lost."""
+    """A conversation as it is sent to a wire's provider, as it is read from that, and what was told
+    to be lost."""
     losses: list[Loss] = []
     before = repair(messages)
     dump = wires.get(wire).dump_messages
@@ -49,7 +51,8 @@ def hop(messages: list[Message], wire: str) -> tuple[list[Message], list[Message
 
 @cache
 def conversations(wire: str) -> dict[str, list[Message]]:
-    """Conversations as a wire holds them: the neutral ones sent there and read again, and its own."""
+    """Conversations as a wire holds them: the neutral ones sent there and read again, and its
+    own."""
     told = {name: answered(hop(messages, wire)[1]) for name, messages in NEUTRAL.items()}
     own = {f"its own {n}": messages for n, messages in enumerate(native(wire, source(wire)))}
     return told | own
@@ -63,7 +66,8 @@ def test_every_conversation_is_valid_for_every_target(name: str, target: str) ->
 
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
 def test_calls_ids_and_names_are_valid_for_every_vendor(vendor: Provider) -> None:
-    """What vendors take beyond the wire's own provider is theirs to say; these rules are the same for all."""
+    """What vendors take beyond the wire's own provider is theirs to say; these rules are the same
+    for all."""
     own = {
         f"{wire} {n}": talk for wire in TARGETS for n, talk in enumerate(native(wire, source(wire)))
     }
@@ -86,7 +90,8 @@ def test_what_one_provider_held_is_valid_for_every_other(first: str, then: str) 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.slow
 def test_what_was_recorded_is_valid_for_every_other(target: str) -> None:
-    """Of the target's own wire only what its own provider was sent: other vendors' fields are theirs."""
+    """Of the target's own wire only what its own provider was sent: other vendors' fields are
+    theirs."""
     seen = 0
     for wire in FOLDERS:
         for name, messages in recorded(wire):
@@ -102,7 +107,8 @@ def test_what_was_recorded_is_valid_for_every_other(target: str) -> None:
 
 @pytest.mark.parametrize(("first", "then"), PAIRS)
 def test_what_is_lost_is_told_and_what_is_told_is_lost(first: str, then: str) -> None:
-    """There and back, through the wires alone: each step tells exactly what the next format does not hold."""
+    """There and back, through the wires alone: each step tells exactly what the next format does
+    not hold."""
     for name, messages in conversations(first).items():
         before, there, losses = hop(messages, then)
         assert unexplained(before, there, losses) == [], name
@@ -125,7 +131,8 @@ def test_text_calls_and_results_are_never_lost(first: str, then: str) -> None:
 
 @pytest.mark.parametrize("wire", TARGETS)
 def test_ids_of_calls_stay_where_the_target_takes_them(wire: str) -> None:
-    """Only Mistral wants other ids than the rest; ids that a wire does not tell belong to the same calls still."""
+    """Only Mistral wants other ids than the rest; ids that a wire does not tell belong to the same
+    calls still."""
     _, there, _ = hop(NEUTRAL["parallel calls"], wire)
     ids = [
         piece.id
@@ -144,7 +151,8 @@ def test_ids_of_calls_stay_where_the_target_takes_them(wire: str) -> None:
 
 
 def signed(wire: str) -> list[Message]:
-    """A wire's own conversation, each of the model's messages bound to what stands before it, as a run binds it."""
+    """A wire's own conversation, each of the model's messages bound to what stands before it, as a
+    run binds it."""
     messages: list[Message] = []
     for message in native(wire, TARGETS[wire])[0]:
         if message.role is Role.MODEL and message.origin is not None:

@@ -1,4 +1,5 @@
-"""Append-only (rule 6): what was sent of a conversation is the beginning of what is sent of it when it goes on."""
+"""Append-only (rule 6): what was sent of a conversation is the beginning of what is sent of it when
+it goes on."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ ids = st.sampled_from(["c1", "c2", "", "x|y", "y" * 70])
 
 @st.composite
 def turns(draw: Any) -> list[tuple[str | None, list[Message]]]:
-    """Turns of a conversation: who answered (`None`: nobody that is known), and the messages up to the next request."""
+    """Turns of a conversation: who answered (`None`: nobody that is known), and the messages up to
+    the next request."""
     out: list[tuple[str | None, list[Message]]] = []
     for _ in range(draw(st.integers(2, 5))):
         wire = draw(st.none() | st.sampled_from(list(TARGETS)))
@@ -79,7 +81,8 @@ def turns(draw: Any) -> list[tuple[str | None, list[Message]]]:
 
 
 def conversation(drawn: list[tuple[str | None, list[Message]]]) -> tuple[list[Message], list[int]]:
-    """The messages, those of the model bound to what stands before them, and the lengths at which requests were made."""
+    """The messages, those of the model bound to what stands before them, and the lengths at which
+    requests were made."""
     messages = [Message.system("Be brief."), Message.user("Begin.")]
     lengths = [len(messages)]
     for wire, turn in drawn:
@@ -108,8 +111,8 @@ def dumped(wire: str, messages: list[Message], target: Origin | None) -> dict[st
 @given(drawn=turns())
 @pytest.mark.slow
 def test_rule_6_the_longer_begins_with_the_shorter(wire: str, drawn: Any) -> None:
-    """On every wire, with turns of every provider in between, and without exception: no wire drops thinking of earlier turns,
-    and cache marks are the caller's."""
+    """On every wire, with turns of every provider in between, and without exception: no wire drops
+    thinking of earlier turns, and cache marks are the caller's."""
     messages, lengths = conversation(drawn)
     last: dict[str, Any] | None = None
     for length in lengths:
@@ -127,7 +130,8 @@ def test_rule_6_the_longer_begins_with_the_shorter(wire: str, drawn: Any) -> Non
 def test_rule_6_decision_15_what_was_made_up_stays_when_real_results_come_late(
     wire: str, drawn: Any, data: Any
 ) -> None:
-    """Results are lost or come late, in any later message; what stands in for them is stored with the request that sends it."""
+    """Results are lost or come late, in any later message; what stands in for them is stored with
+    the request that sends it."""
     messages: list[Message] = [Message.user("Begin.")]
     late: list[ToolResultPart] = []
     last: dict[str, Any] | None = None

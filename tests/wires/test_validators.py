@@ -1,4 +1,5 @@
-"""The strict validators find what they are for: a good body has no problems, each bad one has the right one."""
+"""The strict validators find what they are for: a good body has no problems, each bad one has the
+right one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the wires of Anthropic, Cohere and Ollama write of one answer, whole and streamed, to the last field."""
+"""What the wires of Anthropic, Cohere and Ollama write of one answer, whole and streamed, to the
+last field."""
 
 from __future__ import annotations
 
@@ -147,7 +148,8 @@ def test_anthropic() -> None:
 
 
 def test_cohere() -> None:
-    """What is neither text nor thinking stands whole in the start of its block, in the stream as in the whole answer."""
+    """What is neither text nor thinking stands whole in the start of its block, in the stream as in
+    the whole answer."""
     native = {"cohere:notes": {"spelling": {"field": "tool_plan"}}}
     fields = {"citations": [{"start": 0}, {"start": 5}], "x": 1}
     billed = {"billed_units": {"input_tokens": 3}}

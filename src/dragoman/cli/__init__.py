@@ -1,4 +1,5 @@
-"""The command line. What a command needs is imported when it runs, so that `dragoman --help` is quick."""
+"""The command line. What a command needs is imported when it runs, so that `dragoman --help` is
+quick."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line (default: that of the process) → its exit code. See `failure.EXIT_CODES`."""
+    """Runs a command line (default: that of the process) → its exit code. See
+    `failure.EXIT_CODES`."""
     try:
         return _run(arguments)
     except KeyboardInterrupt:

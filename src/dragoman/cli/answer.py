@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -12,6 +12,7 @@ from dragoman.cli.ask import Terminal, ask
 from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.terminal import escape
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Content, Message, Role
 from dragoman.result import ChatResult
 
@@ -28,18 +29,20 @@ class RunHow(TypedDict, total=False):
 
     model: str | None
     """Another model than the agent's."""
-    output_schema: Mapping[str, Any] | None
+    output_schema: JsonMap | None
     """JSON Schema of the output."""
     thread_id: str
     """Id of the conversation."""
 
 
 Ask = Callable[[Sequence[Interrupt], Callable[[Resume], object]], Awaitable[list[Resume]]]
-"""(what is waited for, what raises `ResumeError` where an answer does not fit) → the answers; none: it is left pending."""
+"""(what is waited for, what raises `ResumeError` where an answer does not fit) → the answers; none:
+it is left pending."""
 
 
 def asking(screen: Screen, interrupts: Interrupts) -> Ask:
-    """Asks at the terminal, where there is one; else answers nothing. Ctrl-C or Ctrl-D leaves all that was asked at once pending."""
+    """Asks at the terminal, where there is one; else answers nothing. Ctrl-C or Ctrl-D leaves all
+    that was asked at once pending."""
     out = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     if out is None or sys.stdin is None or not sys.stdin.isatty():
         return _nobody
@@ -77,9 +80,11 @@ async def answer(
     asks: Ask,
     **options: Unpack[RunHow],
 ) -> list[ChatResult[str]]:
-    """Sends a prompt and shows what comes; where that waits, takes the answers that `asks` gets and goes on → the result of each run.
+    """Sends a prompt and shows what comes; where that waits, takes the answers that `asks` gets and
+    goes on → the result of each run.
 
-    `history` grows by what was said, also where it ends in an error. A prompt to which the model said nothing leaves nothing there.
+    `history` grows by what was said, also where it ends in an error. A prompt to which the model
+    said nothing leaves nothing there.
 
     Raises:
         DragomanError: as `Run.result`.
@@ -109,7 +114,8 @@ async def _run(
     *,
     goes_on: bool = False,
 ) -> ChatResult[str]:
-    """One run. Ctrl-C ends it where it stands, as `cancelled`; a second one, should that not help, cancels the task."""
+    """One run. Ctrl-C ends it where it stands, as `cancelled`; a second one, should that not help,
+    cancels the task."""
     task = asyncio.current_task()
     assert task is not None
     try:

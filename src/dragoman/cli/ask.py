@@ -1,4 +1,5 @@
-"""What a run waits for, asked on the terminal: approvals, questions, sign-ins, results of calls that the client runs."""
+"""What a run waits for, asked on the terminal: approvals, questions, sign-ins, results of calls
+that the client runs."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import msgspec
 from dragoman.cli.terminal import plain
 from dragoman.errors import ResumeError
 from dragoman.interrupt import Interrupt, Reason, Resume
+from dragoman.json_bytes import Json
 
 __all__ = ["Terminal", "ask", "summary"]
 
@@ -74,7 +76,8 @@ def _call(interrupt: Interrupt, *, pretty: bool = False) -> str:
 
 
 def _json(value: Any, *, pretty: bool = False) -> str:
-    """JSON without signs that a terminal does not show as they are: what is approved must be what is read."""
+    """JSON without signs that a terminal does not show as they are: what is approved must be what
+    is read."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
     if pretty and len(text) > _WIDTH:
         text = msgspec.json.format(text)
@@ -89,7 +92,8 @@ def _escape(sign: str) -> str:
 async def _until_it_fits(
     terminal: Terminal, read: Callable[[], Awaitable[Sequence[Resume]]]
 ) -> Resume:
-    """Reads until one of the answers that a line may mean fits; where none does, says what is wrong with the first."""
+    """Reads until one of the answers that a line may mean fits; where none does, says what is wrong
+    with the first."""
     while True:
         try:
             return _first_fit(await read(), terminal)
@@ -124,13 +128,14 @@ async def _approval(interrupt: Interrupt, terminal: Terminal) -> Resume:
 
 
 async def _read_arguments(interrupt: Interrupt, terminal: Terminal) -> Resume:
-    """An approval with other arguments. What was typed and does not fit stands in the line again."""
+    """An approval with other arguments. What was typed and does not fit stands in the line
+    again."""
     text = _json(interrupt.call.arguments if interrupt.call is not None else {})
 
     async def arguments() -> Sequence[Resume]:
         nonlocal text
         text = await terminal.read("arguments> ", text)
-        return [interrupt.approve(_decode(text, dict[str, Any]))]
+        return [interrupt.approve(_decode(text, Json))]
 
     return await _until_it_fits(terminal, arguments)
 

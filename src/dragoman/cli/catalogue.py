@@ -1,4 +1,5 @@
-"""`dragoman providers` and `dragoman models`: who can be asked; and `dragoman local pull`, the embedded model."""
+"""`dragoman providers` and `dragoman models`: who can be asked; and `dragoman local pull`, the
+embedded model."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _WIDTH = 110
 def providers(json: _Json = False) -> None:
     """List the providers and what each can do.
 
-    Below a name stand its aliases. The key is the environment variable that holds it, in brackets where none is needed.
+    Below a name stand its aliases. The key is the environment variable that holds it, in brackets
+    where none is needed.
 
     \b
     dragoman providers
@@ -93,7 +95,8 @@ def models(
 
 
 def _heading(kinds: tuple[str, ...]) -> str:
-    """The kind that a model is listed under: the first of its kinds, where images, audio and the like are media."""
+    """The kind that a model is listed under: the first of its kinds, where images, audio and the
+    like are media."""
     first_kind = kinds[0]
     return (
         first_kind

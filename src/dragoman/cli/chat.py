@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import msgspec
 import typer
@@ -13,6 +13,7 @@ import typer
 from dragoman.cli.prompt import clean, prompt_parts, read_piped
 from dragoman.cli.terminal import INTERRUPTED, echo, echo_json
 from dragoman.cli.threads import StoreOption, last_origin, open_memory, open_thread
+from dragoman.json_bytes import Json
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -38,7 +39,7 @@ def _effort(text: str | None) -> str | None:
     return text
 
 
-def _schema(argument: str) -> dict[str, Any]:
+def _schema(argument: str) -> Json:
     """A JSON Schema, inline or in the file that `@path` names."""
     try:
         text = Path(argument[1:]).expanduser().read_text() if argument.startswith("@") else argument
@@ -51,7 +52,7 @@ def _schema(argument: str) -> dict[str, Any]:
         raise typer.BadParameter(
             "no JSON Schema: it must be an object", param_hint="--output-schema"
         )
-    return cast("dict[str, Any]", schema)
+    return cast("Json", schema)
 
 
 def chat(
@@ -121,20 +122,16 @@ def chat(
 ) -> int:
     """Ask a model. Without a prompt, in a terminal: a conversation.
 
-    \b
-    dragoman chat "Name three rivers"
-    dragoman chat 'What is in @photo.jpg?' -m openai:gpt-4o
-    git diff | dragoman chat "Review this:"
-    echo "Name a river" | dragoman chat -m ollama
-    dragoman chat --tools mytools "Delete notes.txt."
-    dragoman chat --thread trip "I like trains."
-    dragoman chat -c "Where do I go?"
-    dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
+    \b dragoman chat "Name three rivers" dragoman chat 'What is in @photo.jpg?' -m openai:gpt-4o git
+    diff | dragoman chat "Review this:" echo "Name a river" | dragoman chat -m ollama dragoman chat
+    --tools mytools "Delete notes.txt." dragoman chat --thread trip "I like trains." dragoman chat
+    -c "Where do I go?" dragoman chat "A river" --output-schema '{"type": "object", "properties":
+    {"name": {"type": "string"}}}'
 
-    \b
-    The model is -m, else the one that answered last in a kept conversation, else DRAGOMAN_MODEL, else local: the
-    embedded one, which needs no key. Keys are taken from the environment (dragoman providers names the variables).
-    What is piped in is data: only PROMPT attaches files. Ctrl-C stops the answer.
+    \b The model is -m, else the one that answered last in a kept conversation, else DRAGOMAN_MODEL,
+    else local: the embedded one, which needs no key. Keys are taken from the environment (dragoman
+    providers names the variables). What is piped in is data: only PROMPT attaches files. Ctrl-C
+    stops the answer.
     """
     schema = None if output_schema is None else _schema(output_schema)
     if thread is not None and again:
@@ -193,7 +190,8 @@ def chat(
 def _models_of_thread(
     store: str | None, thread: str | None, usual: str | None, base_url: str | None
 ) -> tuple[str | None, str | None]:
-    """The model that answered last in a conversation, and its base URL if it has no other; `usual` if it is new.
+    """The model that answered last in a conversation, and its base URL if it has no other; `usual`
+    if it is new.
 
     A conversation that was held with one model must not be sent to another because of a variable.
     """
@@ -222,7 +220,8 @@ def _models_of_thread(
 
 
 def _load_early(model: str) -> None:
-    """Begins to load the embedded model, where it is the one, while the rest of the program is imported."""
+    """Begins to load the embedded model, where it is the one, while the rest of the program is
+    imported."""
     from dragoman.model.strings import parse_model_string
 
     string = parse_model_string(model)
@@ -238,7 +237,7 @@ async def _once(
     screen: Screen,
     *,
     thread: str | None,
-    schema: dict[str, Any] | None,
+    schema: Json | None,
     verbose: bool,
     json: bool,
 ) -> int:
@@ -286,7 +285,7 @@ async def _once(
 
 def _json_fields(
     results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None
-) -> dict[str, Any]:
+) -> Json:
     """What `--json` prints of the runs of one prompt."""
     last = results[-1]
     messages = [message for result in results for message in result.messages]

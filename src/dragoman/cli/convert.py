@@ -1,4 +1,5 @@
-"""`dragoman convert`: conversations of any format → another; and what it shows on standard error while it works and at the end."""
+"""`dragoman convert`: conversations of any format → another; and what it shows on standard error
+while it works and at the end."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dragoman.cli.terminal import echo
+from dragoman.json_bytes import Json
 
 if TYPE_CHECKING:
     from dragoman.cli.convert_chunks import Job, Summary
@@ -109,9 +111,9 @@ def convert(
 ) -> int:
     """Write conversations in another format.
 
-    Files hold a conversation on each line, or are one JSON document: a conversation, or a list of them. A conversation is a
-    list of messages, or the body of a request that holds one. The output has a conversation on each line, in order, however
-    many there are; memory holds a few of them.
+    Files hold a conversation on each line, or are one JSON document: a conversation, or a list of
+    them. A conversation is a list of messages, or the body of a request that holds one. The output
+    has a conversation on each line, in order, however many there are; memory holds a few of them.
 
     \b
     dragoman convert train.jsonl --to anthropic -o claude.jsonl
@@ -119,10 +121,10 @@ def convert(
     zcat logs.gz | dragoman convert --to google --errors skip --report lost.jsonl > gemini.jsonl
     dragoman convert big.jsonl.gz -t sharegpt -o big.sharegpt.jsonl.gz --keep id      ended? once more with --resume
 
-    \b
-    Formats: openai_chat, openai_responses, anthropic, google, mistral, ollama, cohere; ag_ui, a2a, ai_sdk;
-    langchain, pydantic_ai, openai_agents, ai_sdk_ui, ai_sdk_model, mastra_v1, mastra_v2, sharegpt; dragoman, its own; those of plug-ins.
-    Exit codes: 0 all of it is written, 1 something could not be read, 2 usage, 3 settings, 130 after Ctrl-C.
+    \b Formats: openai_chat, openai_responses, anthropic, google, mistral, ollama, cohere; ag_ui,
+    a2a, ai_sdk; langchain, pydantic_ai, openai_agents, ai_sdk_ui, ai_sdk_model, mastra_v1,
+    mastra_v2, sharegpt; dragoman, its own; those of plug-ins. Exit codes: 0 all of it is written, 1
+    something could not be read, 2 usage, 3 settings, 130 after Ctrl-C.
     """
     from dragoman.cli.convert_chunks import Job
     from dragoman.cli.convert_input import total_size
@@ -202,7 +204,7 @@ def _run(
     from dragoman.cli.convert_output import ConvertOutput
     from dragoman.errors import HistoryError
 
-    settings: dict[str, Any] = msgspec.json.decode(
+    settings: Json = msgspec.json.decode(
         msgspec.json.encode({"job": job, "files": paths, "report": report})
     )
     settings |= settings.pop("job")
@@ -295,8 +297,8 @@ def _say(text: str, *, quiet: bool) -> None:
 
 @contextmanager
 def _progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int, Summary], None]]:
-    """A bar, where standard error is a terminal. What is given is called with the bytes that are read and what became of them; `total`:
-    all bytes, where they are known."""
+    """A bar, where standard error is a terminal. What is given is called with the bytes that are
+    read and what became of them; `total`: all bytes, where they are known."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield _nothing
         return

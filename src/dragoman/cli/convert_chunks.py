@@ -1,7 +1,9 @@
-"""A piece of the input of `dragoman convert` → the same piece of its output (`convert_chunk`); and processes that do so side by side.
+"""A piece of the input of `dragoman convert` → the same piece of its output (`convert_chunk`); and
+processes that do so side by side.
 
-`convert_chunk` is pure, so that any process may do it. Each process has a pipe of its own, so that it ends when the command does, however
-that ends. Chunks that are done before their turn wait, and are bounded.
+`convert_chunk` is pure, so that any process may do it. Each process has a pipe of its own, so that
+it ends when the command does, however that ends. Chunks that are done before their turn wait, and
+are bounded.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Problem
 from dragoman.errors import DragomanError, HistoryError
 from dragoman.formats.conversion import Converted, convert, decode_line, place_in_body
+from dragoman.json_bytes import Json
 from dragoman.message import Origin
 
 __all__ = [
@@ -53,7 +56,8 @@ class Job(msgspec.Struct, frozen=True):
     target: Origin | None = None
     """Who will read it."""
     errors: Errors = "raise"
-    """What is done with a conversation of which something cannot be read: stop, leave it out, or write the rest of it."""
+    """What is done with a conversation of which something cannot be read: stop, leave it out, or
+    write the rest of it."""
     place: Place = "auto"
     """Whether a list of messages stands alone or in a body."""
     keep: tuple[str, ...] = ()
@@ -100,7 +104,8 @@ class InputChunk(msgspec.Struct, frozen=True):
     name: str
     """Its name, for people."""
     lines: list[tuple[int, bytes]]
-    """Number of each conversation in the file, from 1, and its JSON: the line, or the element of a document."""
+    """Number of each conversation in the file, from 1, and its JSON: the line, or the element of a
+    document."""
     size: int
     """Bytes of the input up to its end, packed ones as they are packed."""
 
@@ -143,7 +148,8 @@ def convert_chunk(job: Job, chunk: InputChunk) -> Done:
             if job.errors == "raise":
                 error = f"{chunk.name}, conversation {number}: {raised.message}"
                 break
-            # The traceback's frame holds the error: a cycle, which would keep the whole chunk in memory.
+            # The traceback's frame holds the error: a cycle, which would keep the whole chunk in
+            # memory.
             raised.__traceback__ = None
             value, conversion, problems = None, None, [Problem(-1, None, raised.message)]
         last = number
@@ -174,7 +180,7 @@ def _line(conversion: Converted, value: Any, job: Job) -> bytes:
     return json_bytes.encode({**copied, **payload} if copied else payload) + b"\n"
 
 
-def _losses(conversion: Converted, job: Job) -> list[dict[str, Any]]:
+def _losses(conversion: Converted, job: Job) -> list[Json]:
     """The losses of a conversation, as they are reported."""
     return [
         {
@@ -225,7 +231,8 @@ _AHEAD = 4
 def convert_chunks(
     job: Job, chunks: Iterator[InputChunk], jobs: int
 ) -> Generator[tuple[InputChunk, Done]]:
-    """Each chunk as it is converted, in order; by as many processes as `jobs` says, or here where there is one chunk alone.
+    """Each chunk as it is converted, in order; by as many processes as `jobs` says, or here where
+    there is one chunk alone.
 
     Raises:
         DragomanError: a process was ended by somebody else.

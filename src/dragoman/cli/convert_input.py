@@ -1,4 +1,5 @@
-"""What `dragoman convert` reads: files of lines, or of one JSON document, packed or not, cut into chunks.
+"""What `dragoman convert` reads: files of lines, or of one JSON document, packed or not, cut into
+chunks.
 
 Memory holds a conversation and a chunk, however large a file is. A list of conversations is read
 element by element. A conversation, on a line or in a list, may have `most` bytes: a packed file of
@@ -116,7 +117,8 @@ def _cut(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]
 
 
 def _conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, bytes]]:
-    """The conversations of a file, with their numbers: of lines that are not empty, or the elements of a document."""
+    """The conversations of a file, with their numbers: of lines that are not empty, or the elements
+    of a document."""
     bound = _Bound(_name(name), most)
     number, line = _first_line(file, most)
     line = line.removeprefix(_BOM)
@@ -162,7 +164,8 @@ class _Bound:
 
 
 def _first_line(file: BinaryIO, most: int) -> tuple[int, bytes]:
-    """The first line that is not empty, or its beginning where it has more than `most` bytes; empty: there is none."""
+    """The first line that is not empty, or its beginning where it has more than `most` bytes;
+    empty: there is none."""
     number = 0
     while line := file.readline(most + 1):
         number += 1
@@ -236,8 +239,8 @@ def _join(pieces: Sequence[bytes], number: int, bound: _Bound) -> bytes:
 def _split(blocks: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
     """The elements of a list, as they stand: it is cut at the commas between them.
 
-    What is wrong within an element is found by who decodes it. What is wrong with the list, an end that is missing or
-    something behind it, makes a last element that is no JSON.
+    What is wrong within an element is found by who decodes it. What is wrong with the list, an end
+    that is missing or something behind it, makes a last element that is no JSON.
     """
     depth, number, size = 0, 1, 0
     in_string = escapes_next = False

@@ -1,4 +1,5 @@
-"""What `dragoman convert` writes, so that an unfinished run can go on: beside the output stands a note of how far it is."""
+"""What `dragoman convert` writes, so that an unfinished run can go on: beside the output stands a
+note of how far it is."""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ import os
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Self
 
 import msgspec
 
 from dragoman.cli.convert_chunks import Done, InputChunk, Summary
 from dragoman.errors import HistoryError, SettingsError
+from dragoman.json_bytes import Json
 
 __all__ = ["NOTED", "Note", "ConvertOutput", "note_of"]
 
@@ -22,7 +24,7 @@ NOTED = 16
 class Note(msgspec.Struct, frozen=True):
     """How far a run is."""
 
-    how: dict[str, Any]
+    how: Json
     """What was asked for, as JSON has it."""
     behind: tuple[int, int] = (0, 0)
     """Place of the file, and number of the conversation in it, that is done."""
@@ -53,9 +55,7 @@ class ConvertOutput:
         HistoryError: its files are not as it left them.
     """
 
-    def __init__(
-        self, output: str, report: str | None, settings: dict[str, Any], *, resume: bool
-    ) -> None:
+    def __init__(self, output: str, report: str | None, settings: Json, *, resume: bool) -> None:
         self._path, self._report_path = output, report
         self._note_path = None if output == "-" else note_of(output)
         self.note = (
@@ -96,7 +96,8 @@ class ConvertOutput:
                 self._keep()
 
     def add(self, chunk: InputChunk, done: Done) -> None:
-        """What came of a chunk. It is noted now and then, once it is on the disk: what comes behind the last note is done again."""
+        """What came of a chunk. It is noted now and then, once it is on the disk: what comes behind
+        the last note is done again."""
         self._output.write(done.output)
         self._output.flush()
         if self._report is not None:
@@ -121,7 +122,8 @@ class ConvertOutput:
         self._behind = 0
 
     def _keep(self) -> None:
-        """Notes how far it is, behind what it tells of, so that the note holds after a loss of power too."""
+        """Notes how far it is, behind what it tells of, so that the note holds after a loss of
+        power too."""
         if self._note_path is not None:
             self._sync()
             self._write_note()
@@ -133,7 +135,7 @@ class ConvertOutput:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def _read(self, settings: dict[str, Any]) -> Note:
+    def _read(self, settings: Json) -> Note:
         assert self._note_path is not None
         try:
             note = msgspec.json.decode(self._note_path.read_bytes(), type=Note)

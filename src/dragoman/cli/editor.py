@@ -1,4 +1,5 @@
-"""The line on which prompts and answers are typed: editing keys, several lines, pasted text; prompts are kept for the next time."""
+"""The line on which prompts and answers are typed: editing keys, several lines, pasted text;
+prompts are kept for the next time."""
 
 from __future__ import annotations
 
@@ -31,11 +32,13 @@ class LineGivenUp(Exception):
 class Editor:
     """Reads prompts from a terminal. What is pasted is one prompt, however many lines it has.
 
-    Enter sends. Alt+Enter, or Enter behind a backslash, begins another line; Ctrl-X Ctrl-E opens the editor of EDITOR.
+    Enter sends. Alt+Enter, or Enter behind a backslash, begins another line; Ctrl-X Ctrl-E opens
+    the editor of EDITOR.
     """
 
     def __init__(self, interrupts: Interrupts, *, keeps: bool = True, suffix: str = ".md") -> None:
-        """`keeps`: whether what is typed is there again, also in later conversations. `suffix`: of the file that EDITOR is given."""
+        """`keeps`: whether what is typed is there again, also in later conversations. `suffix`: of
+        the file that EDITOR is given."""
         self._interrupts = interrupts
         self._session = PromptSession[str](
             "> ",
@@ -62,7 +65,8 @@ class Editor:
 
 
 def history_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where prompts are kept: XDG_STATE_HOME/dragoman/prompts, else ~/.local/state/dragoman/prompts."""
+    """Where prompts are kept: XDG_STATE_HOME/dragoman/prompts, else
+    ~/.local/state/dragoman/prompts."""
     state = environment.get("XDG_STATE_HOME")
     return (
         (Path(state).expanduser() if state else Path.home() / ".local" / "state")
@@ -72,7 +76,8 @@ def history_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 class _History(FileHistory):
-    """Prompts in a file that its owner alone can read. Where there can be none, they are kept as long as the program runs."""
+    """Prompts in a file that its owner alone can read. Where there can be none, they are kept as
+    long as the program runs."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file)

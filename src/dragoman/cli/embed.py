@@ -82,16 +82,16 @@ def create(
 ) -> None:
     """Cut text files into chunks and print a vector for each, as JSON.
 
-    A chunk is a paragraph, or as many sentences of a longer one as fit. Where a request fails, the vectors that
-    were made by then are printed, and the error names the files that lack some.
+    A chunk is a paragraph, or as many sentences of a longer one as fit. Where a request fails, the
+    vectors that were made by then are printed, and the error names the files that lack some.
 
     \b
     dragoman embed create notes/*.md > notes.json
     dragoman embed create book.txt -m openai --dimensions 256 --chunk-size 1000 > book.json
 
-    \b
-    The model is -m, else that of DRAGOMAN_MODEL's provider, else local: the embedded one, which needs no key.
-    The JSON: {model, created, chunk_size, chunk_overlap, documents: [{file, chunks: [{text, vector, offset}]}]}
+    \b The model is -m, else that of DRAGOMAN_MODEL's provider, else local: the embedded one, which
+    needs no key. The JSON: {model, created, chunk_size, chunk_overlap, documents: [{file, chunks:
+    [{text, vector, offset}]}]}
     """
     if chunk_overlap is None:
         chunk_overlap = min(100, chunk_size // 5)
@@ -240,8 +240,8 @@ def text(
 
 
 def _agent(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
-    """The agent, and its model for embeddings as a model string. What follows a colon names that model here: nobody wants a
-    chat model."""
+    """The agent, and its model for embeddings as a model string. What follows a colon names that
+    model here: nobody wants a chat model."""
     from dragoman.agent import Agent
     from dragoman.model.strings import ModelString, parse_model_string
 
@@ -301,7 +301,8 @@ def _load(file: Path, wanted_type: type[T]) -> T:
 
 
 def _show(value: object, usage: Usage | None, verbose: bool, indent: int = 0) -> None:
-    """Prints JSON; with `indent` for people, else in one line, as thousands of numbers want it. `verbose`: the usage too."""
+    """Prints JSON; with `indent` for people, else in one line, as thousands of numbers want it.
+    `verbose`: the usage too."""
     echo_json(value, indent=indent)
     if verbose:
         from dragoman.cli.screen import usage_line

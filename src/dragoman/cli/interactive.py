@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -19,6 +19,7 @@ from dragoman.cli.screen import find_cost, show_notes, show_pending, usage_line
 from dragoman.cli.terminal import echo, plain, report
 from dragoman.cli.threads import Begun, last_words, open_thread
 from dragoman.errors import DragomanError, SettingsError
+from dragoman.json_bytes import Json
 from dragoman.message import Message
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.keys import find_key
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "converse"]
 
 _COMMAND = re.compile(r"(/[a-z]+)(?: +(.*))?")
-"""What is meant as a command: a word behind a slash, in one line. `/etc/hosts` and `/ is what?` are prompts."""
+"""What is meant as a command: a word behind a slash, in one line. `/etc/hosts` and `/ is what?` are
+prompts."""
 
 
 class _Conversation:
@@ -51,9 +53,10 @@ class _Conversation:
         self.warm: set[str] = set()
         self.ended = False
 
-    async def send(self, line: str, *, schema: dict[str, Any] | None, verbose: bool) -> None:
-        """Sends a prompt, and asks for what the answer waits for. What was shown stays in the history, also of an answer that was
-        stopped or failed; a turn in which the model did not speak leaves nothing there."""
+    async def send(self, line: str, *, schema: Json | None, verbose: bool) -> None:
+        """Sends a prompt, and asks for what the answer waits for. What was shown stays in the
+        history, also of an answer that was stopped or failed; a turn in which the model did not
+        speak leaves nothing there."""
         parts = prompt_parts(line)
         if self.model not in self.warm:
             self.warm.add(self.model)
@@ -82,11 +85,11 @@ def converse(
     screen: Screen,
     *,
     thread: str | None = None,
-    schema: dict[str, Any] | None = None,
+    schema: Json | None = None,
     verbose: bool = False,
 ) -> int:
-    """Reads prompts and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line. `thread`: of an agent with a
-    memory, which conversation; `None`: the last one."""
+    """Reads prompts and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line.
+    `thread`: of an agent with a memory, which conversation; `None`: the last one."""
     asyncio.run(_converse(agent, screen, thread=thread, schema=schema, verbose=verbose))
     return 0
 
@@ -96,7 +99,7 @@ async def _converse(
     screen: Screen,
     *,
     thread: str | None,
-    schema: dict[str, Any] | None,
+    schema: Json | None,
     verbose: bool,
 ) -> None:
     task = asyncio.current_task()
@@ -133,7 +136,8 @@ async def _converse(
 
 
 def _chat_model(model: str) -> str:
-    """A model string without what is no matter in a conversation: models for embeddings and media."""
+    """A model string without what is no matter in a conversation: models for embeddings and
+    media."""
     string = parse_model_string(model)
     return str(ModelString(string.provider, string.chat))
 
@@ -172,7 +176,8 @@ def _model(talk: _Conversation, name: str) -> None:
 
 
 def _resolve_model(name: str, current: str) -> str:
-    """The model string that `/model NAME` means: one as it is, else a model of the provider that answers now.
+    """The model string that `/model NAME` means: one as it is, else a model of the provider that
+    answers now.
 
     Raises:
         AuthenticationError: the provider needs a key and there is none.

@@ -12,9 +12,11 @@ __all__ = ["Interrupts"]
 
 
 class Interrupts:
-    """What Ctrl-C does while the block lasts: what `to` names, the innermost first; outside of it nothing.
+    """What Ctrl-C does while the block lasts: what `to` names, the innermost first; outside of it
+    nothing.
 
-    The event loop reads interrupts from a pipe, so that one which comes while it goes to sleep wakes it.
+    The event loop reads interrupts from a pipe, so that one which comes while it goes to sleep
+    wakes it.
     """
 
     def __init__(self) -> None:
@@ -36,7 +38,8 @@ class Interrupts:
 
     @contextmanager
     def to(self, *actions: Callable[[], object]) -> Generator[None]:
-        """Within the block Ctrl-C does the first of these; each further one the next, and the last again and again."""
+        """Within the block Ctrl-C does the first of these; each further one the next, and the last
+        again and again."""
         remaining = list(actions)
 
         def act() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from signal import SIGTERM
@@ -14,6 +13,7 @@ import msgspec
 import typer
 
 from dragoman.cli.terminal import INTERRUPTED, echo
+from dragoman.json_bytes import JsonMap
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -86,11 +86,11 @@ def mcp(
     dragoman mcp mytools                       the @tool functions of a module
     dragoman mcp myagent:agent --http          at http://127.0.0.1:8000/mcp
 
-    \b
-    A client starts the command itself. In a terminal it shows what to put into a client's configuration. Keys are taken
-    from the environment, which clients often do not pass on: put them under "env" there.
-    What a call waits for (an approval, a question, a sign-in) the client asks its user; one that cannot is told so.
-    Another address than this machine's needs a token. Standard output is the protocol's alone.
+    \b A client starts the command itself. In a terminal it shows what to put into a client's
+    configuration. Keys are taken from the environment, which clients often do not pass on: put them
+    under "env" there. What a call waits for (an approval, a question, a sign-in) the client asks
+    its user; one that cannot is told so. Another address than this machine's needs a token.
+    Standard output is the protocol's alone.
     """
     if tools and both:
         raise typer.BadParameter("--tools and --both exclude each other", param_hint="--both")
@@ -195,7 +195,7 @@ def _configuration(name: str) -> str:
     return _entry(name, {"command": sys.executable, "args": ["-m", "dragoman", *arguments]})
 
 
-def _entry(name: str, fields: Mapping[str, Any]) -> str:
+def _entry(name: str, fields: JsonMap) -> str:
     return msgspec.json.format(
         msgspec.json.encode({"mcpServers": {name: fields}}), indent=2
     ).decode()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import typer
 
+from dragoman.json_bytes import JsonMap
 from dragoman.tools import Tool
 from dragoman.tools.definition import is_tool
 
@@ -21,9 +22,9 @@ __all__ = [
 ]
 
 
-def value_of(target: str, option: str, whole: Callable[[str, Mapping[str, Any]], Any]) -> Any:
-    """What `MODULE:NAME` names. `option`: with which it was named; `whole`: what a module alone stands for, of its name and what is
-    in it.
+def value_of(target: str, option: str, whole: Callable[[str, JsonMap], Any]) -> Any:
+    """What `MODULE:NAME` names. `option`: with which it was named; `whole`: what a module alone
+    stands for, of its name and what is in it.
 
     Raises:
         BadParameter: there is no such module, its import fails, or there is no such name in it.
@@ -39,7 +40,7 @@ def value_of(target: str, option: str, whole: Callable[[str, Mapping[str, Any]],
     return values[name]
 
 
-def _missing(module: str, name: str, values: Mapping[str, Any]) -> str:
+def _missing(module: str, name: str, values: JsonMap) -> str:
     from dragoman.agent import Agent
 
     agents = [agent_name for agent_name, value in values.items() if isinstance(value, Agent)]
@@ -47,9 +48,9 @@ def _missing(module: str, name: str, values: Mapping[str, Any]) -> str:
     return f"{module!r} ({values.get('__file__')}) has no {name!r}{hint}"
 
 
-def values_of(module: str, option: str) -> Mapping[str, Any]:
-    """What stands in a module, by name. It is looked for where Python looks for modules, and then in the working directory.
-    `option`: with which it was named.
+def values_of(module: str, option: str) -> JsonMap:
+    """What stands in a module, by name. It is looked for where Python looks for modules, and then
+    in the working directory. `option`: with which it was named.
 
     Raises:
         BadParameter: there is no such module, or its import fails.
@@ -81,7 +82,8 @@ _OPTION = "--tools"
 
 
 def tools_in(module: str) -> list[Tool]:
-    """The tools that a module holds, each once. It is looked for where Python looks for modules, and then in the working directory.
+    """The tools that a module holds, each once. It is looked for where Python looks for modules,
+    and then in the working directory.
 
     Raises:
         BadParameter: there is no such module, its import fails, or it has no tools.
@@ -89,7 +91,7 @@ def tools_in(module: str) -> list[Tool]:
     return tools_among(module, values_of(module, _OPTION), _OPTION)
 
 
-def tools_among(module: str, values: Mapping[str, Any], option: str) -> list[Tool]:
+def tools_among(module: str, values: JsonMap, option: str) -> list[Tool]:
     """The tools among what stands in a module, each once.
 
     Raises:

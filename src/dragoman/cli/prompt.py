@@ -1,4 +1,5 @@
-"""What is asked, from the command line: the prompt's text, what is piped in, and the files that it mentions."""
+"""What is asked, from the command line: the prompt's text, what is piped in, and the files that it
+mentions."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
 def clean(text: str) -> str:
-    """Text as a command line or a terminal gives it → text that can be sent: what is no UTF-8 is replaced."""
+    """Text as a command line or a terminal gives it → text that can be sent: what is no UTF-8 is
+    replaced."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -44,9 +46,11 @@ def read_piped(hint: str = "PROMPT") -> str:
 
 
 def prompt_parts(prompt: str, after: str = "") -> list[Content]:
-    """A prompt, and text that follows it → its text and the files that it mentions: `@path`, `@"a path"` or `"@a path"`.
+    """A prompt, and text that follows it → its text and the files that it mentions: `@path`, `@"a
+    path"` or `"@a path"`.
 
-    In the text a file is called by its name. `@@` stands for an `@`. Files are looked for in `prompt` only.
+    In the text a file is called by its name. `@@` stands for an `@`. Files are looked for in
+    `prompt` only.
 
     Raises:
         BadParameter: a file cannot be read.

@@ -1,15 +1,17 @@
-"""`dragoman plan` and `dragoman decode`: what a conversation or a recorded response in a file says. Nothing is sent."""
+"""`dragoman plan` and `dragoman decode`: what a conversation or a recorded response in a file says.
+Nothing is sent."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from dragoman.cli.terminal import echo, echo_json, report
+from dragoman.json_bytes import Json
 
 if TYPE_CHECKING:
     from dragoman.event import Event
@@ -52,7 +54,8 @@ def plan(
 ) -> int:
     """Say what a conversation would lose or change at a model or a format. Nothing is sent.
 
-    A file holds a list of messages, the body of a request, or one of those on each line, in any format that dragoman reads.
+    A file holds a list of messages, the body of a request, or one of those on each line, in any
+    format that dragoman reads.
 
     \b
     dragoman plan anthropic:claude-sonnet-4-6 chat.json
@@ -93,7 +96,7 @@ def _lines(data: bytes) -> list[bytes]:
     return [data]
 
 
-def _fields(result: Plan) -> dict[str, Any]:
+def _fields(result: Plan) -> Json:
     return {
         "target": result.target,
         "ok": result.ok,
@@ -111,11 +114,11 @@ def decode(
 ) -> int:
     """Read a recorded response, streamed or whole, and print it as JSON.
 
-    The wires are openai_chat (which most servers speak), openai_responses, anthropic, google, mistral, ollama and cohere,
-    and those of plug-ins.
+    The wires are openai_chat (which most servers speak), openai_responses, anthropic, google,
+    mistral, ollama and cohere, and those of plug-ins.
 
-    The JSON holds messages, usage and finish_reason. What is cut or corrupt is printed as far as it can be read, with
-    an error beside it; the exit code is 1 then.
+    The JSON holds messages, usage and finish_reason. What is cut or corrupt is printed as far as it
+    can be read, with an error beside it; the exit code is 1 then.
 
     \b
     curl … | tee answer.sse | dragoman decode --wire openai_chat
@@ -135,14 +138,14 @@ def decode(
     return 1 if errors else 0
 
 
-def _summary(events: list[Event]) -> dict[str, Any]:
+def _summary(events: list[Event]) -> Json:
     """A response's events → what there is to say of them, for JSON."""
     from dragoman.event import MessageFinished, RunError
     from dragoman.fold import fold
 
     messages = fold(events)
     ends = [event for event in events if isinstance(event, MessageFinished)]
-    summary: dict[str, Any] = {
+    summary: Json = {
         "messages": [msgspec.Raw(message.to_json()) for message in messages],
         "usage": next((end.usage for end in reversed(ends) if end.usage is not None), None),
         "finish_reason": messages[-1].finish_reason if messages else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, TextIO
 
@@ -12,6 +12,7 @@ from dragoman.cli.ask import summary
 from dragoman.cli.terminal import STEERING, echo, escape, plain
 from dragoman.errors import SettingsError
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
 from dragoman.result import ChatResult, cost_of
@@ -27,10 +28,11 @@ _DIM, _PLAIN, _ERASED = "\x1b[2m", "\x1b[0m", "\r\x1b[2K"
 
 
 class Screen:
-    """Shows chunks: text as it is, thinking dimmed or, without colour, between [Thinking] and [/Thinking].
+    """Shows chunks: text as it is, thinking dimmed or, without colour, between [Thinking] and
+    [/Thinking].
 
-    Where standard output is no terminal, it gets the answer alone. What is shown on a terminal is stripped of control
-    characters: a model's text must not steer it.
+    Where standard output is no terminal, it gets the answer alone. What is shown on a terminal is
+    stripped of control characters: a model's text must not steer it.
     """
 
     def __init__(
@@ -60,14 +62,16 @@ class Screen:
         self._text = ""
 
     def waiting(self, line: str) -> None:
-        """Says on standard error, where that is a terminal, what is waited for, until there is something to show."""
+        """Says on standard error, where that is a terminal, what is waited for, until there is
+        something to show."""
         self._waits = self._err.isatty()
         if self._waits:
             self._err.write(f"{_DIM}{escape(line)}{_PLAIN}")
             self._err.flush()
 
     def warm_up(self, model: str) -> None:
-        """Says that the first answer takes a while, where the model is loaded into this process first."""
+        """Says that the first answer takes a while, where the model is loaded into this process
+        first."""
         from dragoman import providers
         from dragoman.model.strings import parse_model_string
 
@@ -94,7 +98,7 @@ class Screen:
         self._end_line()
         self._text = ""
 
-    def _progress(self, value: Mapping[str, Any]) -> None:
+    def _progress(self, value: JsonMap) -> None:
         """Says on a terminal how far a tool is, in a line that what follows takes the place of."""
         if self._is_terminal:
             self._mode(thinking=False)
@@ -104,7 +108,8 @@ class Screen:
             self.waiting(plain(f"{value['message'] or 'working'} ({far}) …"))
 
     def _void(self) -> None:
-        """Says that the answer which stands there does not count. A terminal gets anew what does; what was piped on is gone."""
+        """Says that the answer which stands there does not count. A terminal gets anew what does;
+        what was piped on is gone."""
         self._mode(thinking=False)
         if not self._is_terminal:
             self._put(
@@ -149,7 +154,8 @@ def show_pending(pending: Sequence[Interrupt], then: str) -> None:
 
 
 def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
-    """What results cost together, in US dollars; `None`: that is unknown, or the extra `cost` is not installed."""
+    """What results cost together, in US dollars; `None`: that is unknown, or the extra `cost` is
+    not installed."""
     try:
         return cost_of(call for result in results for call in result.calls)
     except SettingsError:
@@ -169,8 +175,8 @@ def usage_line(usage: Usage | None, cost: Decimal | None = None) -> str:
 
 
 def show_notes(result: ChatResult[Any], known_losses: Collection[Loss] = ()) -> None:
-    """Says on standard error, in a line each, what the requests had to leave out beyond what is `known_losses` already, and that an
-    answer is not whole."""
+    """Says on standard error, in a line each, what the requests had to leave out beyond what is
+    `known_losses` already, and that an answer is not whole."""
     losses = "; ".join(
         dict.fromkeys(
             f"{loss.which or loss.what} ({loss.why})"

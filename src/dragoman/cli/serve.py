@@ -1,11 +1,11 @@
-"""`dragoman serve`: an agent, a model or a gateway behind the APIs that clients of models speak; and the lines that it prints, which
-are such clients."""
+"""`dragoman serve`: an agent, a model or a gateway behind the APIs that clients of models speak;
+and the lines that it prints, which are such clients."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from dragoman.cli.terminal import echo
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
@@ -147,12 +148,11 @@ def serve(
     dragoman serve myagent:agent               an agent of yours, tools and all
     dragoman serve --gateway gateway.toml      models of providers, under names of yours
 
-    \b
-    Clients of OpenAI (Chat Completions and Responses), Anthropic, Gemini, Ollama, Mistral and Cohere reach it at
-    http://127.0.0.1:8000, or by http://127.0.0.1:8000/anthropic and the like; the first lines that it prints are such clients.
-    Agents are served over AG-UI (/ag-ui), A2A (/a2a) and the AI SDK's UI stream (/ai-sdk) too.
-    Another address than this machine's needs a key: --key, or better DRAGOMAN_SERVE_KEY or --key-file, since others can
-    read command lines.
+    \b Clients of OpenAI (Chat Completions and Responses), Anthropic, Gemini, Ollama, Mistral and
+    Cohere reach it at http://127.0.0.1:8000, or by http://127.0.0.1:8000/anthropic and the like;
+    the first lines that it prints are such clients. Agents are served over AG-UI (/ag-ui), A2A
+    (/a2a) and the AI SDK's UI stream (/ai-sdk) too. Another address than this machine's needs a
+    key: --key, or better DRAGOMAN_SERVE_KEY or --key-file, since others can read command lines.
     Ctrl-C ends it once the answers that are being given have ended; a second one at once.
     """
     if directory is not None:
@@ -211,7 +211,8 @@ def _policy(on_disconnect: str) -> AgentPolicy:
 
 
 def _keys(arguments: list[str], file: Path | None) -> list[Key] | None:
-    """The keys of the command line, else of the variable; and of the file. `None`: there are none."""
+    """The keys of the command line, else of the variable; and of the file. `None`: there are
+    none."""
     from dragoman.serve.http.callers import Key, keys_in, read_keys
 
     keys = [Key(argument) for argument in arguments]
@@ -271,7 +272,7 @@ class _Several(list[tuple[str, Any]]):
     """The agents of a module, by name."""
 
 
-def _agents_among(module: str, values: Mapping[str, Any]) -> _Several:
+def _agents_among(module: str, values: JsonMap) -> _Several:
     from dragoman.agent import Agent
 
     agents: dict[int, tuple[str, Any]] = {}
@@ -289,7 +290,7 @@ def _is_a(value: Any, cls: type) -> bool:
     return isinstance(value, cls)
 
 
-def _app(served: list[tuple[str, Any]], file: Path | None, options: dict[str, Any]) -> Starlette:
+def _app(served: list[tuple[str, Any]], file: Path | None, options: Json) -> Starlette:
     """The application.
 
     Raises:
@@ -358,7 +359,8 @@ def _load(agent: Any) -> None:
 
 
 def _names(host: str) -> list[str]:
-    """By which names clients reach it that send a key: a page of another's, which could come under any name, has none."""
+    """By which names clients reach it that send a key: a page of another's, which could come under
+    any name, has none."""
     if host in ("0.0.0.0", "::"):  # noqa: S104
         return ["*"]
     return [f"[{host}]" if ":" in host else host]
@@ -395,8 +397,9 @@ A2A     {url}/a2a            its card: {url}/.well-known/agent-card.json
 def greeting(names: Sequence[str], url: str, variable: str | None, *, agents: bool = False) -> str:
     """Where the server is, and clients in three languages.
 
-    `names`: what clients may ask for; `*` stands for any characters. `variable`: of the environment, which holds the key that clients send; `None`: they need none. `agents`: whether agents are among them,
-    which are served in agent protocols too.
+    `names`: what clients may ask for; `*` stands for any characters. `variable`: of the
+    environment, which holds the key that clients send; `None`: they need none. `agents`: whether
+    agents are among them, which are served in agent protocols too.
     """
     example = next((name for name in names if "*" not in name), "MODEL")
     listed = ", ".join(names[:_MOST_NAMES]) + (

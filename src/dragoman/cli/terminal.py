@@ -1,9 +1,10 @@
-"""What the command line prints: text of others is made harmless on its way out; a failure is one line, and an exit code.
+"""What the command line prints: text of others is made harmless on its way out; a failure is one
+line, and an exit code.
 
 Names of models, files and tools, errors, titles and answers come from servers and strangers' files.
-A terminal obeys some signs instead of showing them (ESC and other control characters), and some turn
-the order of what is read (U+202E and its kin) or break a line (U+2028). `echo` and `echo_json` write
-each of these as `\\u202e`; nothing in this package writes to the terminal in another way.
+A terminal obeys some signs instead of showing them (ESC and other control characters), and some
+turn the order of what is read (U+202E and its kin) or break a line (U+2028). `echo` and `echo_json`
+write each of these as `\\u202e`; nothing in this package writes to the terminal in another way.
 """
 
 from __future__ import annotations
@@ -64,14 +65,15 @@ STEERING: Mapping[int, str] = {
     **_escapes(0xFFF9, 0xFFFB),
     **_escapes(0xE0000, 0xE007F),
 }
-"""Signs that turn the direction of text, break lines or hide text, and halves of characters → what is shown. A table for
-`str.translate`."""
+"""Signs that turn the direction of text, break lines or hide text, and halves of characters → what
+is shown. A table for `str.translate`."""
 _HARMFUL = {**_CONTROLS, **STEERING}
 _JSON = {code: sign for code, sign in _HARMFUL.items() if code >= 0x20}
 
 
 def escape(text: str) -> str:
-    """The text with every sign that a terminal obeys written as `\\u001b`; tabs and line feeds stay."""
+    """The text with every sign that a terminal obeys written as `\\u001b`; tabs and line feeds
+    stay."""
     return text.translate(_HARMFUL)
 
 
@@ -81,7 +83,8 @@ def echo(text: object = "", *, err: bool = False) -> None:
 
 
 def echo_json(value: Any, *, indent: int = 2) -> None:
-    """Prints a value as JSON, escaped in JSON's own way. `indent`: spaces a level; 0: on one line."""
+    """Prints a value as JSON, escaped in JSON's own way. `indent`: spaces a level; 0: on one
+    line."""
     data = msgspec.json.encode(value)
     text = (msgspec.json.format(data, indent=indent) if indent else data).decode()
     print(text.translate(_JSON))  # noqa: T201 - the one place
@@ -97,7 +100,8 @@ EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
         ProviderTimeoutError: 5,
     }
 )
-"""Kind of error → exit code: failure, usage, settings, the provider refused, network. The nearest kind counts."""
+"""Kind of error → exit code: failure, usage, settings, the provider refused, network. The nearest
+kind counts."""
 
 _HERE = ((", or pass api_key=", ""), ("pass base_url=", "give --base-url"), ("(auth=)", "(--key)"))
 """What the library calls arguments → how that is said on the command line."""
@@ -113,8 +117,8 @@ def exit_code(error: Exception) -> int:
 
 
 def report(error: Exception) -> None:
-    """Says on standard error what is wrong, in one line; for a wrong command line also where to read on. What a command that
-    was given nothing raises is its help, which is shown as it is."""
+    """Says on standard error what is wrong, in one line; for a wrong command line also where to
+    read on. What a command that was given nothing raises is its help, which is shown as it is."""
     text = error.format_message() if isinstance(error, TyperException) else str(error)
     for argument, option in _HERE:
         text = text.replace(argument, option)

@@ -53,7 +53,8 @@ StoreOption = Annotated[
 
 
 def store_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """The file that holds conversations: XDG_DATA_HOME/dragoman/threads.db, else ~/.local/share/dragoman/threads.db."""
+    """The file that holds conversations: XDG_DATA_HOME/dragoman/threads.db, else
+    ~/.local/share/dragoman/threads.db."""
     data = environment.get("XDG_DATA_HOME")
     return (
         (Path(data).expanduser() if data else Path.home() / ".local" / "share")
@@ -73,7 +74,8 @@ class Begun(NamedTuple):
 
 @asynccontextmanager
 async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Begun, None]:
-    """The conversation of that name; without one, the last that is kept, or, where none are, one of its own. Its store is closed behind it.
+    """The conversation of that name; without one, the last that is kept, or, where none are, one of
+    its own. Its store is closed behind it.
 
     Raises:
         HistoryError: none is kept.
@@ -97,7 +99,8 @@ async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Beg
 
 
 async def last_origin(url: str | None, name: str | None) -> Origin | None:
-    """Which model answered last in the conversation of that name, or in the one that was kept last; `None`: none did."""
+    """Which model answered last in the conversation of that name, or in the one that was kept last;
+    `None`: none did."""
     from dragoman.memory.conversation import load_thread
 
     async with open_memory(url) as memory:

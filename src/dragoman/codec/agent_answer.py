@@ -1,7 +1,8 @@
 """A run of an agent as the one message that its user's own run takes for a model's answer.
 
-Texts, thinking and files are the message's. A tool that the agent ran itself is one that the provider ran; a call that its client is to run is a call
-for the tools here; and what else it waits for (an approval, an answer, a sign-in) is a call that waits for the client (see `waits`).
+Texts, thinking and files are the message's. A tool that the agent ran itself is one that the
+provider ran; a call that its client is to run is a call for the tools here; and what else it waits
+for (an approval, an answer, a sign-in) is a call that waits for the client (see `waits`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from dragoman.event import (
     StateSnapshot,
 )
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import Json
 from dragoman.message import (
     Content,
     FinishReason,
@@ -68,8 +70,9 @@ class AgentAnswer:
         tools: Collection[str] = (),
         task: Callable[[], str] = str,
     ) -> None:
-        """`own`: of the wire, whose notes say how the message is told to the agent again. `tools`: names of those that the agent was sent:
-        calls of others are its own. `task`: gives the id of what goes on there, where that is not the run's."""
+        """`own`: of the wire, whose notes say how the message is told to the agent again. `tools`:
+        names of those that the agent was sent: calls of others are its own. `task`: gives the id of
+        what goes on there, where that is not the run's."""
         self._task = task
         self._own, self._origin, self._new_id, self._tools = own, origin, new_id, tools
         self._out = Emitter(new_id, origin=origin)
@@ -90,7 +93,8 @@ class AgentAnswer:
 
     @property
     def run_id(self) -> str | None:
-        """The agent's id of the run (of the task, where it has tasks); `None`: it has not begun, or is over."""
+        """The agent's id of the run (of the task, where it has tasks); `None`: it has not begun, or
+        is over."""
         return None if self.is_over or self._run_id is None else self._task() or self._run_id
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
@@ -268,11 +272,12 @@ class AgentAnswer:
         return msgspec.structs.replace(self._origin, response_id=self._run_id)
 
     def _notes(self, *, waits: bool) -> Any:
-        """What the agent must hear again: which conversation and task it was, and which of its messages the pieces are."""
+        """What the agent must hear again: which conversation and task it was, and which of its
+        messages the pieces are."""
         whose = [self._closed[index][0] for index in sorted(self._closed)]
         turns = [[id_, len(list(same))] for id_, same in groupby(whose)]
         waiting_id = (self._task() or self._run_id) if waits else None
-        notes: dict[str, Any] = {"thread": self._thread_id, "turns": turns, "waits": waiting_id}
+        notes: Json = {"thread": self._thread_id, "turns": turns, "waits": waiting_id}
         return self._own.note(**notes)
 
 

@@ -1,4 +1,5 @@
-"""What is told of an agent to whoever looks for one: what its owner says (`AgentCard`), and what it can do (`Abilities`)."""
+"""What is told of an agent to whoever looks for one: what its owner says (`AgentCard`), and what it
+can do (`Abilities`)."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ class AgentCard(msgspec.Struct, frozen=True, kw_only=True):
     public: bool = False
     """Whether who has no key may read the card. He is told of no tools."""
     signer: Callable[[Any], Any] | None = None
-    """Signs the card of A2A: a function that takes and gives a2a-sdk's `AgentCard`, such as `a2a.utils.signing.create_agent_card_signer`
-    makes. `None`: it is not signed."""
+    """Signs the card of A2A: a function that takes and gives a2a-sdk's `AgentCard`, such as
+    `a2a.utils.signing.create_agent_card_signer` makes. `None`: it is not signed."""
 
 
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):

@@ -101,8 +101,8 @@ def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
 def _groups(
     content: Sequence[Content], turns: list[Any]
 ) -> Iterable[tuple[str | None, Sequence[Content]]]:
-    """The pieces by the messages that they were told in, without those that stand for what no message told; where that is not known, results
-    stand apart."""
+    """The pieces by the messages that they were told in, without those that stand for what no
+    message told; where that is not known, results stand apart."""
     sizes = [(each[0], each[1]) for each in turns if _is_size(each)]
     if sizes and sum(size for _, size in sizes) == len(content):
         start = 0

@@ -1,14 +1,16 @@
 """Which fields of a client's body may go on to a provider: an allow list, one table for each wire.
 
-A table is text, one kind of object a line: `kind tag=value,value: field field=kind|kind`. A field without kinds passes with all that
-is in it. A list is no level of its own. Where an object may be one of several kinds, the value of the tag's field says which; an
-object whose value is in no kind is refused. A tag with a `?` may be absent. Behind a field's name stand:
+A table is text, one kind of object a line: `kind tag=value,value: field field=kind|kind`. A field
+without kinds passes with all that is in it. A list is no level of its own. Where an object may be
+one of several kinds, the value of the tag's field says which; an object whose value is in no kind
+is refused. A tag with a `?` may be absent. Behind a field's name stand:
 
 - `!`: it names an object of an account, so that whatever holds it is refused too
 - `*`: it passes as an object alone; a mere text there would be a name
 - `%`: it passes as an address of the open web, or as data; other addresses are names in an account
 
-What is refused takes along what it stands in, up to the next element of a list, or the field of the body.
+What is refused takes along what it stands in, up to the next element of a list, or the field of the
+body.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
-__all__ = ["Allowed", "Kind", "parse_kinds"]
+from dragoman.json_bytes import Json, JsonMap
+
+__all__ = ["AllowList", "ObjectKind", "parse_kinds"]
 
 _MARKS = "!*%"
 _ACCOUNT_HOSTS = (
@@ -34,7 +38,7 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values that name nothing."""
 
 
-class Kind(NamedTuple):
+class ObjectKind(NamedTuple):
     """A kind of object, as a line of a table has it."""
 
     tag: str
@@ -55,9 +59,9 @@ class _Refused(Exception):
         self.path = path
 
 
-def parse_kinds(table: str) -> dict[str, Kind]:
+def parse_kinds(table: str) -> dict[str, ObjectKind]:
     """The kinds of a table, by their names."""
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, ObjectKind] = {}
     for line in re.sub(r"\n +", " ", table.strip()).splitlines():
         head, _, listed = line.partition(": ")
         name, _, tag = head.removesuffix(":").partition(" ")
@@ -68,13 +72,13 @@ def parse_kinds(table: str) -> dict[str, Kind]:
             plain = written.rstrip(_MARKS)
             fields[plain] = (written[len(plain) :], tuple(inner.split("|")) if inner else ())
         optional = field.endswith("?")
-        kinds[name] = Kind(
+        kinds[name] = ObjectKind(
             field.rstrip("?"), frozenset(filter(None, values.split(","))), optional, fields
         )
     return kinds
 
 
-class Allowed:
+class AllowList:
     """The allow list of a wire. `spell`: a key as clients write it → as the table has it."""
 
     def __init__(self, table: str, spell: Callable[[str], str] | None = None) -> None:
@@ -84,9 +88,10 @@ class Allowed:
         self._merged = cache(self._merge)
 
     def passed(
-        self, body: Mapping[str, Any], root: str = "request", known: Container[str] = ()
-    ) -> tuple[Mapping[str, Any], list[str]]:
-        """A body without what may not pass, and the paths of that, each once. The body itself where all of it may.
+        self, body: JsonMap, root: str = "request", known: Container[str] = ()
+    ) -> tuple[JsonMap, list[str]]:
+        """A body without what may not pass, and the paths of that, each once. The body itself where
+        all of it may.
 
         `root`: the kind that the body is of; `known`: further fields of it that may pass.
         """
@@ -94,7 +99,7 @@ class Allowed:
         fields = self._fields((root,), body)
         if fields is None:
             return body, []
-        out: dict[str, Any] = {}
+        out: Json = {}
         for key, value in body.items():
             try:
                 is_known = key in known and not self._is_listed(fields, key)
@@ -104,12 +109,10 @@ class Allowed:
         return (out, list(dict.fromkeys(left_out))) if left_out else (body, [])
 
     @cached_property
-    def _kinds(self) -> dict[str, Kind]:
+    def _kinds(self) -> dict[str, ObjectKind]:
         return parse_kinds(self.table)
 
-    def _field(
-        self, fields: Mapping[str, Any], key: str, value: Any, path: str, left_out: list[str]
-    ) -> Any:
+    def _field(self, fields: JsonMap, key: str, value: Any, path: str, left_out: list[str]) -> Any:
         """A field's value as it may pass.
 
         Raises:
@@ -133,7 +136,7 @@ class Allowed:
         if isinstance(value, list):
             return self._elements(kinds, cast("list[Any]", value), path, left_out)
         if isinstance(value, dict):
-            return self._object(kinds, cast("dict[str, Any]", value), path, left_out)
+            return self._object(kinds, cast("Json", value), path, left_out)
         return value
 
     def _elements(
@@ -152,14 +155,12 @@ class Allowed:
             out.append(passed)
         return values if is_whole else out
 
-    def _object(
-        self, kinds: tuple[str, ...], value: dict[str, Any], path: str, left_out: list[str]
-    ) -> dict[str, Any]:
+    def _object(self, kinds: tuple[str, ...], value: Json, path: str, left_out: list[str]) -> Json:
         fields = self._fields(kinds, value)
         if fields is None:
             kind = value.get(self._tags(kinds)[0])
             raise _Refused(f"{path}.{kind}" if isinstance(kind, str) else path)
-        out: dict[str, Any] = {}
+        out: Json = {}
         is_whole = True
         for key, inner in value.items():
             below = f"{path}.{key}"
@@ -176,12 +177,14 @@ class Allowed:
             raise _Refused(left_out.pop())  # an empty object asks for nothing
         return value if is_whole else out
 
-    def _is_listed(self, fields: Mapping[str, Any], key: str) -> bool:
-        """Whether the table has a field. One that is refused refuses its object too; any other is merely left out."""
+    def _is_listed(self, fields: JsonMap, key: str) -> bool:
+        """Whether the table has a field. One that is refused refuses its object too; any other is
+        merely left out."""
         return key in fields or (self._spell is not None and self._spell(key) in fields)
 
-    def _fields(self, kinds: tuple[str, ...], value: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The fields that an object may have which is of one of these kinds; `None`: it is of none."""
+    def _fields(self, kinds: tuple[str, ...], value: JsonMap) -> JsonMap | None:
+        """The fields that an object may have which is of one of these kinds; `None`: it is of
+        none."""
         tag, untagged = self._tags(kinds)
         if not tag:
             return self._merged(untagged)

@@ -1,10 +1,13 @@
-"""JSON Schemas of the bodies that a wire's clients send, for the OpenAPI document of a server: what they must hold, not all they may."""
+"""JSON Schemas of the bodies that a wire's clients send, for the OpenAPI document of a server: what
+they must hold, not all they may."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
+
+from dragoman.json_bytes import JsonMap
 
 __all__ = [
     "BOOLEAN",
@@ -21,7 +24,7 @@ __all__ = [
 ]
 
 
-JsonSchema: TypeAlias = Mapping[str, Any]
+JsonSchema: TypeAlias = JsonMap
 
 TEXT: JsonSchema = {"type": "string"}
 BOOLEAN: JsonSchema = {"type": "boolean"}
@@ -82,7 +85,8 @@ _NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def typed(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
-    """The fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`; words as in `_WORDS`, joined by `_or_`."""
+    """The fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`; words as
+    in `_WORDS`, joined by `_or_`."""
     return {
         field: tuple([_WORDS[word] for word in kind.split("_or_")])
         for kind, names in fields.items()

@@ -1,7 +1,9 @@
-"""What a protocol has no field for, carried beside what it has, so that clients and servers of ours lose nothing.
+"""What a protocol has no field for, carried beside what it has, so that clients and servers of ours
+lose nothing.
 
-One rule: write a value as the protocol has it, read that again, and carry the fields that would be read otherwise (`difference`).
-Whoever reads puts them in the place of what was read (`changed`). A value that is read as another type is carried whole.
+One rule: write a value as the protocol has it, read that again, and carry the fields that would be
+read otherwise (`difference`). Whoever reads puts them in the place of what was read (`changed`). A
+value that is read as another type is carried whole.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import Json, JsonMap, if_object
+from dragoman.codec.json_values import if_object
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import RunRequest
 
 __all__ = ["apply_difference", "find_difference", "is_equal", "apply_carried"]
@@ -31,8 +34,8 @@ def is_equal(value: Any, other: Any) -> bool:
 
 
 def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
-    """The fields of `value` that differ from what was `read`, as JSON has them; all of them, and the name of its type, where
-    `read` is of another type."""
+    """The fields of `value` that differ from what was `read`, as JSON has them; all of them, and
+    the name of its type, where `read` is of another type."""
     if type(value) is not type(read):
         return msgspec.to_builtins(value)
     return {
@@ -43,7 +46,8 @@ def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
 
 
 def apply_difference(read: S, fields: Any, kind: Any) -> S:
-    """What was `read`, with the fields that were carried; as it is where they are no fields of a `kind`."""
+    """What was `read`, with the fields that were carried; as it is where they are no fields of a
+    `kind`."""
     if not isinstance(fields, dict) or not fields:
         return read
     try:
@@ -55,8 +59,8 @@ def apply_difference(read: S, fields: Any, kind: Any) -> S:
 
 
 def apply_carried(request: RunRequest, held: JsonMap, names: Collection[str]) -> RunRequest:
-    """A request with those of its fields that were carried. `names`: fields that may be; fields that are none of a request's kind
-    change nothing."""
+    """A request with those of its fields that were carried. `names`: fields that may be; fields
+    that are none of a request's kind change nothing."""
     fields = {name: value for name, value in held.items() if name in names}
     try:
         given = msgspec.convert(fields, RunRequest)

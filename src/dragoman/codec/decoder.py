@@ -1,15 +1,17 @@
-"""What every decoder of a response does the same way: frames → JSON → the wire's own step → events, errors and the end. Sans-I/O.
+"""What every decoder of a response does the same way: frames → JSON → the wire's own step → events,
+errors and the end. Sans-I/O.
 
-A wire's decoder says what one JSON object of its stream means (`take`), and what the end of the bytes does (`end`). It may
-read the chunks that nearly all of a stream consists of in a shorter way (`ordinary`). Nothing that a provider sends is raised:
-it becomes a `RunError`, which ends the answer.
+A wire's decoder says what one JSON object of its stream means (`take`), and what the end of the
+bytes does (`end`). It may read the chunks that nearly all of a stream consists of in a shorter way
+(`ordinary`). Nothing that a provider sends is raised: it becomes a `RunError`, which ends the
+answer.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import ClassVar, Self
 
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter
@@ -17,6 +19,7 @@ from dragoman.codec.framing import EventStream, Framing, is_cut, is_json
 from dragoman.codec.json_values import body_bytes, need_object
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Origin
 
 __all__ = ["MessageDecoder", "ResponseDecoder"]
@@ -51,16 +54,17 @@ class ResponseDecoder(ABC):
     @classmethod
     def load_response(
         cls,
-        body: bytes | Mapping[str, Any],
+        body: bytes | JsonMap,
         *,
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
-        """A whole response → the events that its stream would have been; an error's body → `RunError`."""
+        """A whole response → the events that its stream would have been; an error's body →
+        `RunError`."""
         return cls(origin, new_id).whole(body)
 
     @abstractmethod
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Json) -> None:
         """One JSON object of the stream, or a whole response.
 
         Raises:
@@ -69,10 +73,12 @@ class ResponseDecoder(ABC):
 
     @abstractmethod
     def fail(self, error: DragomanError) -> None:
-        """The answer ends with an error, which carries what there was of it. Nothing more is read."""
+        """The answer ends with an error, which carries what there was of it. Nothing more is
+        read."""
 
     def ordinary(self, payload: bytes) -> bool:  # noqa: ARG002 for those that have a short way
-        """Reads a chunk of the most frequent kind, the shortest way; `False` where it is of another kind."""
+        """Reads a chunk of the most frequent kind, the shortest way; `False` where it is of another
+        kind."""
         return False
 
     def done(self) -> None:
@@ -84,7 +90,8 @@ class ResponseDecoder(ABC):
         self.fail(StreamCutError("the stream ended before the answer did. Send the request again."))
 
     def body(self, body: bytes) -> None:
-        """What came in place of a stream: a whole response, or an error's body. The beginning of one was cut."""
+        """What came in place of a stream: a whole response, or an error's body. The beginning of
+        one was cut."""
         if is_cut(body):
             self.end()
         else:
@@ -108,8 +115,9 @@ class ResponseDecoder(ABC):
             self.end()
         return self._taken()
 
-    def whole(self, body: bytes | Mapping[str, Any]) -> list[Event]:
-        """A whole response, or a recorded stream, as bytes; or the JSON value of one → all its events."""
+    def whole(self, body: bytes | JsonMap) -> list[Event]:
+        """A whole response, or a recorded stream, as bytes; or the JSON value of one → all its
+        events."""
         try:
             data = body_bytes(body)
         except DecodeError as error:

@@ -1,9 +1,11 @@
 """Digests of a conversation: chains H(parent, content), one for each of two questions.
 
-- `signed`: does it still hold what a provider signed over, so that its signatures are valid and its stored response may be
+- `signed`: does it still hold what a provider signed over, so that its signatures are valid and its
+  stored response may be
   linked to? Role and content count, and of `native` the fields of that provider's wire. System text at the head does not, unless it
   stood among the messages in a way of its own: it is of each request, and no provider signs it.
-- `neutral`: is it the same conversation to a reader, though it went through another format? Role and content count, without
+- `neutral`: is it the same conversation to a reader, though it went through another format? Role
+  and content count, without
   `native` and ids; results of tools compare as JSON.
 
 Marks, times, usage, metadata and ids of messages count in neither.
@@ -22,6 +24,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.marks import only_waits, unmarked
+from dragoman.json_bytes import Json
 from dragoman.message import (
     NOTES,
     Content,
@@ -53,13 +56,15 @@ _VERSION = "2"
 
 
 def signed_chain(messages: Iterable[Message], wire: str) -> list[str]:
-    """For each message the digest of all before it, as `Origin.prefix` has it, and last that of all: one more than there are
-    messages. `wire`: that of the provider which signs, or has signed."""
+    """For each message the digest of all before it, as `Origin.prefix` has it, and last that of
+    all: one more than there are messages. `wire`: that of the provider which signs, or has
+    signed."""
     return [written(wire, digest) for digest in digests(messages, wire)]
 
 
 def digests(messages: Iterable[Message], wire: str, after: bytes | None = None) -> list[bytes]:
-    """The same as bytes. `after`: the digest of what stands before these messages, where something does."""
+    """The same as bytes. `after`: the digest of what stands before these messages, where something
+    does."""
     messages = tuple(messages)
     head = 0
     if after is None:
@@ -91,18 +96,21 @@ def prefix(messages: Iterable[Message], wire: str) -> str:
 
 
 def wire_of(prefix: str) -> str:
-    """The wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier release, a digest alone."""
+    """The wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier release, a
+    digest alone."""
     version, _, rest = prefix.partition(":")
     return rest.rpartition(":")[0] if version == _VERSION else ""
 
 
 def free_prefix(wire: str) -> str:
-    """The prefix of an answer by this wire of which nobody noted what stood before it: its origin alone says who reads it."""
+    """The prefix of an answer by this wire of which nobody noted what stood before it: its origin
+    alone says who reads it."""
     return f"{_VERSION}:{wire}:"
 
 
 def neutral_chain(messages: Iterable[Message]) -> list[str]:
-    """For each message the neutral digest of all before it, and last that of all: one more than there are messages."""
+    """For each message the neutral digest of all before it, and last that of all: one more than
+    there are messages."""
     digests = [b""]
     for message in messages:
         digests.append(
@@ -131,7 +139,8 @@ def _signed(message: Message, wire: str) -> Any:
 
 
 def _of_wire(piece: Content, wire: str) -> Content:
-    """The piece with the wire's own fields alone in its `native`, and with what every format tells of who runs a tool."""
+    """The piece with the wire's own fields alone in its `native`, and with what every format tells
+    of who runs a tool."""
     if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by == "client":
         piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
     if isinstance(piece, ToolResultPart) and piece.is_content:
@@ -163,12 +172,14 @@ def _plain(piece: Content) -> Any:
 
 
 def _run_by(piece: ToolCallPart | ToolResultPart) -> Literal["agent", "provider"]:
-    """Who ran the tool, as formats tell it: a call of the client's comes back as any call that is not the provider's."""
+    """Who ran the tool, as formats tell it: a call of the client's comes back as any call that is
+    not the provider's."""
     return "provider" if piece.run_by == "provider" else "agent"
 
 
 def _value(result: Any) -> Any:
-    """A result as the JSON value that its text is, where it is one: formats that have texts alone wrote it so."""
+    """A result as the JSON value that its text is, where it is one: formats that have texts alone
+    wrote it so."""
     if not isinstance(result, str):
         return result
     try:
@@ -178,7 +189,8 @@ def _value(result: Any) -> Any:
 
 
 def digest(parent: str, message: Message) -> str:
-    """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this message."""
+    """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this
+    message."""
     return hashed(message, None, _counted, parent.encode()).hex()
 
 
@@ -204,7 +216,7 @@ def _joined(native: Native) -> Native:
     """Fields and notes under the wire's name alone: digests are stored, and so were they made."""
     if not native or not any(key.endswith(NOTES) for key in native):
         return native
-    joined: dict[str, Any] = {}
+    joined: Json = {}
     for key, own in native.items():
         wire = key.removesuffix(NOTES)
         joined[wire] = {**joined[wire], **own} if wire in joined and isinstance(own, dict) else own
@@ -212,7 +224,8 @@ def _joined(native: Native) -> Native:
 
 
 def chain(messages: Iterable[Message]) -> list[str]:
-    """For each message the digest of all before it, and last the digest of all: one more than there are messages."""
+    """For each message the digest of all before it, and last the digest of all: one more than there
+    are messages."""
     digests = [""]
     for message in messages:
         digests.append(digest(digests[-1], message))
@@ -226,14 +239,16 @@ SIZE = 16
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _known: dict[int, tuple[ref[Message], dict[str | None, tuple[bytes, bytes]]]] = {}
-"""Identity of a large message that is alive → itself, and by name what stood before it last, and its digest then."""
+"""Identity of a large message that is alive → itself, and by name what stood before it last, and
+its digest then."""
 
 
 def hashed(
     message: Message, name: str | None, counted: Callable[[Message], Any], after: bytes = b""
 ) -> bytes:
-    """The digest of a message behind `after`. `counted`: the message → what of it counts; `name`: which digest that is,
-    a wire's, the neutral one (empty), or that of earlier releases (`None`)."""
+    """The digest of a message behind `after`. `counted`: the message → what of it counts; `name`:
+    which digest that is, a wire's, the neutral one (empty), or that of earlier releases
+    (`None`)."""
     known = _known.get(id(message)) if _known else None
     if known is not None and known[0]() is message:
         before, digest = known[1].get(name, (None, b""))

@@ -1,11 +1,12 @@
-"""What the wires that have embeddings share: a request for texts, vectors as lists of numbers or packed as base64, usage."""
+"""What the wires that have embeddings share: a request for texts, vectors as lists of numbers or
+packed as base64, usage."""
 
 from __future__ import annotations
 
 import sys
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from math import isfinite
 from struct import pack
 from typing import Any, cast
@@ -24,6 +25,7 @@ from dragoman.codec.json_values import (
 )
 from dragoman.codec.native import Own
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
@@ -44,21 +46,24 @@ _BEYOND = 1e6
 """No number in a vector of floats is as large; bytes that give such a one are no floats."""
 _NANS = (b"\xc0\x7f", b"\xc0\xff")
 _TRIED = 64
-"""By so many of its numbers a vector is known: of bytes that are no floats, about each second one is beyond."""
+"""By so many of its numbers a vector is known: of bytes that are no floats, about each second one
+is beyond."""
 
 
 def load_texts(
-    body: Mapping[str, Any],
+    body: JsonMap,
     own: Own,
     *,
     texts: str = "input",
     dimensions: str,
     tokens: bool = False,
 ) -> EmbeddingsRequest:
-    """A body with a text or a list of them → the neutral request. `texts` and `dimensions` are the fields' names.
+    """A body with a text or a list of them → the neutral request. `texts` and `dimensions` are the
+    fields' names.
 
-    `tokens`: a text may be given by the numbers of its tokens too. They belong to one model's tokenizer, so they are no
-    neutral texts: the request has none, and this wire's own field holds the numbers.
+    `tokens`: a text may be given by the numbers of its tokens too. They belong to one model's
+    tokenizer, so they are no neutral texts: the request has none, and this wire's own field holds
+    the numbers.
 
     Raises:
         InvalidRequestError: there is no text.
@@ -97,10 +102,10 @@ def _are_tokens(given: Any) -> bool:
 
 def dump_texts(
     request: EmbeddingsRequest, own: Own, *, texts: str = "input", dimensions: str, **fields: Any
-) -> dict[str, Any]:
+) -> Json:
     """The inverse of `load_texts`, with more `fields`. `options` have the last word."""
     alone = own.form(request.native).get(texts) == "text" and len(request.texts) == 1
-    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body: Json = {"model": request.model} if request.model else {}
     body[texts] = request.texts[0] if alone else list(request.texts)
     if not request.texts:
         body |= own.fields(request.native)
@@ -109,7 +114,7 @@ def dump_texts(
     return body | fields | dict(request.options)
 
 
-def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
+def load_answer(body: bytes | JsonMap) -> Json:
     """A response's body → the JSON object that it is.
 
     Raises:
@@ -127,14 +132,14 @@ def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
         ) from error
     if not isinstance(answer, dict):
         raise malformed(answer, "an answer that is no object")
-    return cast("dict[str, Any]", answer)
+    return cast("Json", answer)
 
 
 def load_vector(value: Any) -> Vector:
     """A vector as it was sent → its numbers.
 
-    Base64 holds 32-bit floats, little endian (OpenAI, Voyage, Cohere), or where these would make no sense, signed bytes
-    (Perplexity).
+    Base64 holds 32-bit floats, little endian (OpenAI, Voyage, Cohere), or where these would make no
+    sense, signed bytes (Perplexity).
 
     Raises:
         DecodeError: it is no vector.
@@ -159,7 +164,8 @@ def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
 
 
 def load_entries(value: Any) -> list[Vector]:
-    """A list of `{"index", "embedding"}` (OpenAI, Mistral) → the vectors in the order of their indexes.
+    """A list of `{"index", "embedding"}` (OpenAI, Mistral) → the vectors in the order of their
+    indexes.
 
     Where no index is told, or one for all, the list's order counts.
 
@@ -176,12 +182,12 @@ def load_entries(value: Any) -> list[Vector]:
 
 
 def load_listed(
-    body: bytes | Mapping[str, Any],
-    refusal: Callable[[dict[str, Any]], DragomanError],
-    counted: Callable[[dict[str, Any]], tuple[Usage | None, dict[str, Any]]],
+    body: bytes | JsonMap,
+    refusal: Callable[[Json], DragomanError],
+    counted: Callable[[Json], tuple[Usage | None, Json]],
 ) -> BatchEmbeddingsResult:
-    """A response with its vectors in `data` (OpenAI, Mistral). `refusal`: an answer without them → its error; `counted`: reads
-    the usage.
+    """A response with its vectors in `data` (OpenAI, Mistral). `refusal`: an answer without them →
+    its error; `counted`: reads the usage.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -200,7 +206,7 @@ def load_listed(
     )
 
 
-def dump_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[dict[str, Any]]:
+def dump_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[Json]:
     """The inverse of `load_entries`."""
     return [
         {"object": "embedding", "index": index, "embedding": dump_vector(vector, packed=packed)}
@@ -209,7 +215,8 @@ def dump_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[dic
 
 
 def input_usage(usage: Usage | None) -> Usage | None:
-    """Usage of a request for vectors: all tokens are input, also where only their total is told (Voyage)."""
+    """Usage of a request for vectors: all tokens are input, also where only their total is told
+    (Voyage)."""
     if usage is None:
         return None
     tokens = usage.total_tokens if usage.input_tokens is None else usage.input_tokens
@@ -234,5 +241,6 @@ def _unpacked(value: str) -> Vector:
 
 
 def _is_nan(number: float) -> bool:
-    """Whether it is what a calculation that fails gives; bytes that are no floats rarely make just this one of all NaNs."""
+    """Whether it is what a calculation that fails gives; bytes that are no floats rarely make just
+    this one of all NaNs."""
     return number != number and pack("<f", number).strip(b"\0") in _NANS

@@ -1,14 +1,14 @@
-"""What every decoder does the same way: open a message, open parts in order, add deltas, close all. Sans-I/O.
+"""What every decoder does the same way: open a message, open parts in order, add deltas, close all.
+Sans-I/O.
 
-A wire tells an `Emitter` what it read; the emitter says it in events. Parts are known by the wire's own key (a block's
-index, `("call", 3)`, `"text"` …) and numbered in the order in which they first appear. Every part that is started is
-finished.
+A wire tells an `Emitter` what it read; the emitter says it in events. Parts are known by the wire's
+own key (a block's index, `("call", 3)`, `"text"` …) and numbered in the order in which they first
+appear. Every part that is started is finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable
 
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -22,6 +22,7 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.fold import MessageBuilder, close_part, whole_part
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     FinishReason,
@@ -38,7 +39,8 @@ __all__ = ["Emitter", "OpenPart"]
 
 
 class OpenPart:
-    """A part that is still open. `native`, where the wire fills it, is added when the part is closed."""
+    """A part that is still open. `native`, where the wire fills it, is added when the part is
+    closed."""
 
     __slots__ = ("deltas", "index", "key", "native", "part", "started")
 
@@ -47,12 +49,13 @@ class OpenPart:
         self.key = key
         self.part = part
         self.deltas: list[str | bytes] = []
-        self.native: dict[str, Any] = {}
+        self.native: Json = {}
         self.started = False
 
 
 class Emitter:
-    """Events of one answer (one candidate of it). `events` fills up; the decoder takes them with `take`."""
+    """Events of one answer (one candidate of it). `events` fills up; the decoder takes them with
+    `take`."""
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ class Emitter:
         events, self.events = self.events, []
         return events
 
-    def start(self, *, native: Native = None, metadata: Mapping[str, Any] | None = None) -> None:
+    def start(self, *, native: Native = None, metadata: JsonMap | None = None) -> None:
         """Opens the message, if it is not open yet."""
         if not self.started:
             self.begin(
@@ -158,7 +161,8 @@ class Emitter:
         self.amend(open_part, part)
 
     def amend(self, closed_part: OpenPart, part: Content) -> None:
-        """A last word on a part that is closed already, where a provider corrects at its end what it signed."""
+        """A last word on a part that is closed already, where a provider corrects at its end what
+        it signed."""
         self._closed[closed_part.index] = part
         self.events.append(PartFinished(self.message_id, closed_part.index, part))
 
@@ -173,7 +177,7 @@ class Emitter:
         usage: Usage | None = None,
         *,
         origin: Origin | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: JsonMap | None = None,
         native: Native = None,
         cut: bool = False,
     ) -> None:
@@ -195,7 +199,8 @@ class Emitter:
         origin: Origin | None = None,
         native: Native = None,
     ) -> None:
-        """An error: what is open is closed as cut, and the error carries the message so far, with what it cost."""
+        """An error: what is open is closed as cut, and the error carries the message so far, with
+        what it cost."""
         if (self.started or usage is not None) and not self.finished:
             self.finish(FinishReason.error, usage, origin=origin, native=native, cut=True)
             error.at(partial=self.partial())

@@ -1,11 +1,12 @@
-"""What every encoder of a response does the same way: of a run's events those that the response tells, one step each, the error
-and the end. A wire's encoder says what objects tell of a step; how they are framed stands apart. Sans-I/O."""
+"""What every encoder of a response does the same way: of a run's events those that the response
+tells, one step each, the error and the end. A wire's encoder says what objects tell of a step; how
+they are framed stands apart. Sans-I/O."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from dragoman import json_bytes
 from dragoman.codec.framing import event_bytes
@@ -23,40 +24,42 @@ from dragoman.event import (
     RunError,
     RunFinished,
 )
+from dragoman.json_bytes import JsonMap
 from dragoman.message import MarkPart
 
 __all__ = ["NONE", "Objects", "ResponseEncoder", "as_event", "as_line", "as_typed_event"]
 
-Objects = Sequence[Mapping[str, Any]]
+Objects = Sequence[JsonMap]
 """What tells of a step, in order."""
 NONE: Objects = ()
 """Nothing does."""
 
 
-def as_event(data: Mapping[str, Any]) -> bytes:
+def as_event(data: JsonMap) -> bytes:
     """A Server-Sent Event without a name."""
     return event_bytes(json_bytes.encode(data))
 
 
-def as_typed_event(data: Mapping[str, Any]) -> bytes:
+def as_typed_event(data: JsonMap) -> bytes:
     """A Server-Sent Event that has the name of its type."""
     return event_bytes(json_bytes.encode(data), data["type"])
 
 
-def as_line(data: Mapping[str, Any]) -> bytes:
+def as_line(data: JsonMap) -> bytes:
     """A line of newline-delimited JSON."""
     return json_bytes.encode(data) + b"\n"
 
 
 class ResponseEncoder(ABC):
-    """Events of the model's messages → the objects of a stream, and their bytes. Several messages become one response."""
+    """Events of the model's messages → the objects of a stream, and their bytes. Several messages
+    become one response."""
 
     DONE: ClassVar[bytes] = b""
     """What stands behind the last object."""
     EMPTY: ClassVar[bool] = False
     """Whether there is a stream of no message too."""
 
-    def __init__(self, own: Own, envelope: Mapping[str, Any]) -> None:
+    def __init__(self, own: Own, envelope: JsonMap) -> None:
         """`own`: the wire's; `envelope`: what no event holds, such as the response's id."""
         self._envelope = envelope
         self._state = ResponseState(own.response)
@@ -122,7 +125,8 @@ class ResponseEncoder(ABC):
 
     @abstractmethod
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """A message is retracted: what is open of it ends, so that nothing that follows is added to it."""
+        """A message is retracted: what is open of it ends, so that nothing that follows is added to
+        it."""
 
     @abstractmethod
     def error(self, error: DragomanError) -> Objects:
@@ -132,7 +136,7 @@ class ResponseEncoder(ABC):
     def end(self) -> Objects:
         """What ends a response that is complete."""
 
-    def frame(self, data: Mapping[str, Any]) -> bytes:
+    def frame(self, data: JsonMap) -> bytes:
         """An object as bytes."""
         return as_event(data)
 

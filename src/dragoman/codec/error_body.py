@@ -1,4 +1,5 @@
-"""What the body of an error says, in whatever it comes: JSON of any shape, JSON inside a text or an event stream, a page of HTML."""
+"""What the body of an error says, in whatever it comes: JSON of any shape, JSON inside a text or an
+event stream, a page of HTML."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def parsed(body: bytes) -> Any:
 
 
 def words(value: Any, depth: int = _DEPTH) -> str:
-    """The words for people in what was told; of checked fields where each stands and what is wrong with it, not what it held."""
+    """The words for people in what was told; of checked fields where each stands and what is wrong
+    with it, not what it held."""
     if not value or depth == 0:
         return ""
     if isinstance(value, str):
@@ -101,12 +103,14 @@ def codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Words without the names and values that they quote: these are the request's, and say nothing of the fault."""
+    """Words without the names and values that they quote: these are the request's, and say nothing
+    of the fault."""
     return _NAME.sub("''", _ECHO.sub(r"\1''", text))
 
 
 def _opened(text: str) -> tuple[str, Any]:
-    """A text that ends in a JSON object, or a list of them → what stands before it, and that; `None`: it ends in none."""
+    """A text that ends in a JSON object, or a list of them → what stands before it, and that;
+    `None`: it ends in none."""
     found = _JSON.search(text)
     inner = _decoded(text[found.start() :]) if found else None
     return (text[: found.start()], inner) if found else (text, None)

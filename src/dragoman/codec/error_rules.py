@@ -1,6 +1,8 @@
-"""What a provider says of an error → the exception that it is. A wire reads its own shape; what it means is the same for all.
+"""What a provider says of an error → the exception that it is. A wire reads its own shape; what it
+means is the same for all.
 
-First counts the status that says it all, then the words, then the status that says little. All of it is data.
+First counts the status that says it all, then the words, then the status that says little. All of
+it is data.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
+from dragoman.json_bytes import JsonMap
 from dragoman.retry_after import limit_reset, retry_after, waiting_words
 
 __all__ = [
@@ -44,7 +47,8 @@ __all__ = [
 
 _Kind = type[ProviderError]
 Patterns = tuple[tuple[_Kind, str | re.Pattern[str]], ...]
-"""Kinds, and the words by which each is known, as regular expressions, which the first error compiles."""
+"""Kinds, and the words by which each is known, as regular expressions, which the first error
+compiles."""
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +59,8 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     codes: str = ""
     """What else says of its kind: code, type, reason."""
     means: int | None = None
-    """The HTTP status that its code stands for, where it has one; goes before the response's own."""
+    """The HTTP status that its code stands for, where it has one; goes before the response's
+    own."""
     status: int | None = None
     """The status that it tells itself, where the response has none."""
     request_id: str | None = None
@@ -247,8 +252,9 @@ def error_info(payload: Any) -> ErrorInfo:
     )
 
 
-def vendor_status(fields: Mapping[str, Any]) -> int:
-    """The number of the fault in an answer whose status tells of none, as MiniMax has it; 0: there is no fault."""
+def vendor_status(fields: JsonMap) -> int:
+    """The number of the fault in an answer whose status tells of none, as MiniMax has it; 0: there
+    is no fault."""
     code = if_object(fields.get("base_resp")).get("status_code")
     return code if isinstance(code, int) else 0
 
@@ -260,7 +266,8 @@ def load(
     read: Callable[[Any], ErrorInfo] = error_info,
     rules: ErrorRules = _USUAL,
 ) -> ProviderError:
-    """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a string) are read as far as they go.
+    """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a
+    string) are read as far as they go.
 
     `read` reads what `error_body.parsed` found in the body.
     """
@@ -276,7 +283,8 @@ def error_from(
     body: bytes | None = None,
     rules: ErrorRules = _USUAL,
 ) -> ProviderError:
-    """What is known of an error → the exception. `status`: the response's; without it, the one in the body."""
+    """What is known of an error → the exception. `status`: the response's; without it, the one in
+    the body."""
     status = status or info.status
     kind = _kind(
         info.means or status or 0, f"{info.codes} {plain(info.words[:_READ])}".strip(), rules
@@ -309,8 +317,8 @@ class ErrorReader(msgspec.Struct, frozen=True):
     """Words that mean something with this format alone."""
 
     def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a string) are read as far as
-        they go."""
+        """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty,
+        a string) are read as far as they go."""
         return load(status, headers, body, self.read, self.rules)
 
     def error_of(self, payload: Any) -> ProviderError:
@@ -318,8 +326,8 @@ class ErrorReader(msgspec.Struct, frozen=True):
         return error_from(self.read(payload), rules=self.rules)
 
     def text_of(self, error: DragomanError, words: Mapping[type[DragomanError], str]) -> str:
-        """An error's words, as a format tells them that has no others: behind those by which its class is known, where they do not
-        say it themselves."""
+        """An error's words, as a format tells them that has no others: behind those by which its
+        class is known, where they do not say it themselves."""
         known = of_class(words, error, "")
         if not known or type(error_from(ErrorInfo(words=error.message), rules=self.rules)) is type(
             error
@@ -333,7 +341,8 @@ def _short(words: str) -> str:
 
 
 def request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
-    """The provider's id of a request. `headers`: of the answer, names in lower case; `inside`: the id in its body."""
+    """The provider's id of a request. `headers`: of the answer, names in lower case; `inside`: the
+    id in its body."""
     found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
     return found or inside or next((headers[name] for name in _TRACES if headers.get(name)), None)
 

@@ -1,4 +1,5 @@
-"""What the operations of every wire do the same way around what is its own: conversations and requests, both ways, and responses."""
+"""What the operations of every wire do the same way around what is its own: conversations and
+requests, both ways, and responses."""
 
 from __future__ import annotations
 
@@ -8,19 +9,20 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from dragoman.codec.encoder import ResponseEncoder
-from dragoman.codec.history import Turn
-from dragoman.codec.history_dump import Dumped, Way, dumped, dumped_tools
+from dragoman.codec.history import DumpedRequest
+from dragoman.codec.history_dump import Dumped, DumpRules, dumped, dumped_tools
 from dragoman.codec.json_values import bounded, if_object, rest
 from dragoman.codec.outgoing import Outgoing, own_options
 from dragoman.codec.response import whole_message
 from dragoman.codec.serving import ErrorResponse, Problem
 from dragoman.errors import DragomanError
 from dragoman.event import Event
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 
-__all__ = ["ConversationFormat", "Received", "RequestFormat", "ResponseFormat", "Sending"]
+__all__ = ["ConversationFormat", "RequestEnvelope", "RequestFormat", "ResponseFormat", "Sending"]
 
 E = TypeVar("E", bound=ResponseEncoder)
 Q = TypeVar("Q")
@@ -28,7 +30,7 @@ P = TypeVar("P")
 O = TypeVar("O", bound=Outgoing[Any])  # noqa: E741 the letter of its bound
 
 
-def _no_fault(_: Mapping[str, Any]) -> None:
+def _no_fault(_: JsonMap) -> None:
     return None
 
 
@@ -36,7 +38,8 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
     """The conversations of one format, both ways."""
 
     load: Callable[[Any, Origin | None, list[Problem] | None], list[Message]]
-    """(payload, origin, problems) → messages; a payload whose depth is bounded, where no problems are noted."""
+    """(payload, origin, problems) → messages; a payload whose depth is bounded, where no problems
+    are noted."""
     outgoing: Callable[[Iterable[Message], Origin | None, Any, list[Loss] | None], O]
     """(messages, target, quirks, losses) → the conversation, ready for its dump."""
     dump: Callable[[O], P]
@@ -45,8 +48,8 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
     def load_messages(
         self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
     ) -> list[Message]:
-        """The part of a request that holds the conversation → messages. `origin` is given to the model's. With `problems`, an element
-        that cannot be read is left out and noted there.
+        """The part of a request that holds the conversation → messages. `origin` is given to the
+        model's. With `problems`, an element that cannot be read is left out and noted there.
 
         Raises:
             HistoryError: the payload is no conversation of this format.
@@ -61,12 +64,12 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> P:
-        """Messages → the part of a request that holds the conversation. What the format or its target cannot hold is added to
-        `losses`."""
+        """Messages → the part of a request that holds the conversation. What the format or its
+        target cannot hold is added to `losses`."""
         return self.dump(self.outgoing(messages, target, quirks, losses))
 
 
-class Received(msgspec.Struct, frozen=True):
+class RequestEnvelope(msgspec.Struct, frozen=True):
     """What stands around the body of a request that is read."""
 
     path: str
@@ -90,7 +93,7 @@ class Sending(msgspec.Struct, Generic[Q], frozen=True):
     """What its reader does differently."""
     losses: list[Loss]
     """Grows with what is left out or changed."""
-    turn: Turn | None
+    turn: DumpedRequest | None
     """What the model knows of earlier requests."""
 
     def conversation(
@@ -102,8 +105,9 @@ class Sending(msgspec.Struct, Generic[Q], frozen=True):
         field: str = "",
         **way: Any,
     ) -> Dumped[O]:
-        """Its conversation. `outgoing` makes one ready for its dump; the rest as `history_dump.Way` has it."""
-        made: Way[O] = Way(
+        """Its conversation. `outgoing` makes one ready for its dump; the rest as `history_dump.Way`
+        has it."""
+        made: DumpRules[O] = DumpRules(
             lambda messages, losses, tools: outgoing(
                 messages, self.target, self.quirks, losses, tools
             ),
@@ -114,7 +118,7 @@ class Sending(msgspec.Struct, Generic[Q], frozen=True):
         functions = [tool for tool in self.request.tools if isinstance(tool, ToolSpec)]
         return dumped(self.turn, made, self.request.messages, self.losses, functions)
 
-    def tools(self, out: Outgoing[Any], dump: Callable[[], Sequence[Any]]) -> Mapping[str, Any]:
+    def tools(self, out: Outgoing[Any], dump: Callable[[], Sequence[Any]]) -> JsonMap:
         """The field `tools` of the body, where there are any."""
         return dumped_tools(
             self.turn,
@@ -131,32 +135,33 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
     """The wire's."""
     quirks: Callable[[], Q]
     """Makes the usual ones."""
-    load: Callable[[Mapping[str, Any], Received], ModelRequest]
-    """The body, and what stands around it → the neutral request. The body is bounded in its depth, where problems are noted but for its
-    conversation; what a caller gave need not be an object."""
+    load: Callable[[JsonMap, RequestEnvelope], ModelRequest]
+    """The body, and what stands around it → the neutral request. The body is bounded in its depth,
+    where problems are noted but for its conversation; what a caller gave need not be an object."""
     dump: Callable[[Sending[Q]], HttpRequest]
     """The inverse."""
     conversation: tuple[str, ...]
     """Fields of the body that hold the conversation."""
-    fault: Callable[[Mapping[str, Any]], DragomanError | None] = _no_fault
+    fault: Callable[[JsonMap], DragomanError | None] = _no_fault
     """(body) → why it cannot be sent."""
 
     def load_request(
         self,
-        body: Mapping[str, Any],
+        body: JsonMap,
         *,
         path: str = "",
         headers: Mapping[str, str] = {},
         origin: Origin | None = None,
         problems: list[Problem] | None = None,
     ) -> ModelRequest:
-        """A body, with its path and headers → the neutral request. `problems` as for `load_messages`.
+        """A body, with its path and headers → the neutral request. `problems` as for
+        `load_messages`.
 
         Raises:
             HistoryError: the body is no request of this format.
         """
         bounded(body if problems is None else rest(if_object(body), *self.conversation))
-        return self.load(body, Received(path, headers, origin, problems))
+        return self.load(body, RequestEnvelope(path, headers, origin, problems))
 
     def dump_request(
         self,
@@ -165,9 +170,9 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         target: Origin | None = None,
         quirks: Q | None = None,
         losses: list[Loss] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Json:
         """The neutral request → a body."""
-        return cast("dict[str, Any]", self._sent(request, target, quirks, losses, None).body)
+        return cast("Json", self._sent(request, target, quirks, losses, None).body)
 
     def dump_http(
         self,
@@ -176,9 +181,10 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         target: Origin | None = None,
         quirks: Q | None = None,
         losses: list[Loss] | None = None,
-        history: Turn | None = None,
+        history: DumpedRequest | None = None,
     ) -> HttpRequest:
-        """The neutral request → path, headers and body. `history`: what the model knows of earlier requests.
+        """The neutral request → path, headers and body. `history`: what the model knows of earlier
+        requests.
 
         Raises:
             DragomanError: there is nothing to send.
@@ -194,7 +200,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         target: Origin | None,
         quirks: Q | None,
         losses: list[Loss] | None,
-        turn: Turn | None,
+        turn: DumpedRequest | None,
     ) -> HttpRequest:
         losses = [] if losses is None else losses
         quirks = self.quirks() if quirks is None else quirks
@@ -206,21 +212,23 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
 class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
     """The responses of one format, as they are written."""
 
-    stream: Callable[[Mapping[str, Any]], E]
+    stream: Callable[[JsonMap], E]
     """(envelope) → the encoder of a streamed one."""
-    dump: Callable[[Message, Mapping[str, Any]], dict[str, Any]]
+    dump: Callable[[Message, JsonMap], Json]
     """(message, envelope) → a whole one."""
     dump_error: Callable[[DragomanError], ErrorResponse]
     """The wire's."""
 
     def encoder(self, **envelope: Any) -> E:
-        """An encoder of one response. `envelope`: what no event holds, or what is to stand in place of it."""
+        """An encoder of one response. `envelope`: what no event holds, or what is to stand in place
+        of it."""
         return self.stream(envelope)
 
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
-    ) -> dict[str, Any]:
-        """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
+    ) -> Json:
+        """Events → a whole response; an error's body where they tell of an error. `envelope` as for
+        `encoder`."""
         message = whole_message(events, losses)
         return (
             self.dump_error(message).body

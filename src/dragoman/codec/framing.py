@@ -1,9 +1,9 @@
 """Bytes, in any chunking → the pieces that a stream is made of. Sans-I/O, incremental and linear.
 
-`EventStream` reads Server-Sent Events as the HTML standard says and as providers really send them: LF, CRLF and CR,
-comments, several data lines, a byte order mark, white space before the first event, no blank line after the last.
-`LineStream` reads newline-delimited JSON. A body that is no stream at all (an error, or a whole answer under a stream's
-content type) is kept in `body` by both.
+`EventStream` reads Server-Sent Events as the HTML standard says and as providers really send them:
+LF, CRLF and CR, comments, several data lines, a byte order mark, white space before the first
+event, no blank line after the last. `LineStream` reads newline-delimited JSON. A body that is no
+stream at all (an error, or a whole answer under a stream's content type) is kept in `body` by both.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _FIRST_FIELD = re.compile(rb"(?:data|event|id|retry)?[:\r\n]")  # no name: a com
 
 
 class Framing(Protocol):
-    """Cuts a stream into the payloads of its frames. A provider with a framing of its own (a binary event stream)
-    implements this; a frame's headers that matter go into the payload as JSON fields."""
+    """Cuts a stream into the payloads of its frames. A provider with a framing of its own (a binary
+    event stream) implements this; a frame's headers that matter go into the payload as JSON
+    fields."""
 
     @property
     def body(self) -> bytes | None:
@@ -54,7 +55,8 @@ class EventStream:
 
     @property
     def body(self) -> bytes | None:
-        """What came instead, where the bytes are no event stream, without white space and byte order mark before it."""
+        """What came instead, where the bytes are no event stream, without white space and byte
+        order mark before it."""
         return None if self._body is None else bytes(self._body)
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -72,7 +74,8 @@ class EventStream:
         return self._read(self._lines.feed(data))
 
     def close(self) -> list[bytes]:
-        """The end of the bytes → the data of a last event that no blank line ended. Half a field's name is nothing."""
+        """The end of the bytes → the data of a last event that no blank line ended. Half a field's
+        name is nothing."""
         return self._read([self._lines.close(), b""])
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
@@ -94,7 +97,8 @@ class EventStream:
         return out
 
     def _begin(self, start: bytes) -> bytes:
-        """The first bytes → what to read on of them, once they tell whether this is an event stream."""
+        """The first bytes → what to read on of them, once they tell whether this is an event
+        stream."""
         start = start.lstrip().removeprefix(_BOM).lstrip()
         if _FIRST_FIELD.match(start):
             self._start = None
@@ -116,7 +120,8 @@ class LineStream:
 
     @property
     def body(self) -> bytes | None:
-        """What came instead, where the first line is no JSON: one value over several lines, or something else."""
+        """What came instead, where the first line is no JSON: one value over several lines, or
+        something else."""
         return None if self._body is None else b"\n".join(self._body)
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -171,7 +176,8 @@ class _Lines:
     __slots__ = ("_ends", "_rest", "_split")
 
     def __init__(self, split: Callable[[bytes], list[bytes]], ends: tuple[bytes, ...]) -> None:
-        """`split`: bytes → their lines, an unfinished last one among them. `ends`: what ends a line."""
+        """`split`: bytes → their lines, an unfinished last one among them. `ends`: what ends a
+        line."""
         self._split = split
         self._ends = ends
         self._rest: list[bytes] = []

@@ -1,32 +1,32 @@
-"""Tools as most APIs have them: `{"type": "function", "function": {"name", "description", "parameters"}}` ⇄ `ToolSpec`."""
+"""Tools as most APIs have them: `{"type": "function", "function": {"name", "description",
+"parameters"}}` ⇄ `ToolSpec`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.codec.native import Own
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import ToolSpec
 
 __all__ = ["dump_function", "dump_tool", "load_function", "load_tool", "named", "own_fields"]
 
 _ABSENT = "absent"
 """Wire form: the field was not there at all."""
-_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
+_NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 
 
-def named(entry: Mapping[str, Any]) -> str:
+def named(entry: JsonMap) -> str:
     """The name in the `function` of a tool or call; empty where it has none."""
     return if_text(if_object(entry.get("function")).get("name"))
 
 
-def own_fields(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
-    """What a tool or call has beside the neutral fields: `outer` ones of its own, `inner` ones of its `function`."""
+def own_fields(outer: JsonMap, inner: JsonMap) -> Json:
+    """What a tool or call has beside the neutral fields: `outer` ones of its own, `inner` ones of
+    its `function`."""
     return {**outer, **({"function": inner} if inner else {})}
 
 
-def load_tool(own: Own, tool: Mapping[str, Any]) -> ToolSpec:
+def load_tool(own: Own, tool: JsonMap) -> ToolSpec:
     """A tool that is a function, with or without its type."""
     form = {} if "type" in tool else {"type": _ABSENT}
     return load_function(own, if_object(tool.get("function")), rest(tool, "type", "function"), form)
@@ -34,11 +34,12 @@ def load_tool(own: Own, tool: Mapping[str, Any]) -> ToolSpec:
 
 def load_function(
     own: Own,
-    function: Mapping[str, Any],
-    beside: Mapping[str, Any] = {},
-    form: Mapping[str, Any] = {},
+    function: JsonMap,
+    beside: JsonMap = {},
+    form: JsonMap = {},
 ) -> ToolSpec:
-    """A function → the tool. `beside`: further fields of the object that holds it; `form`: of that object."""
+    """A function → the tool. `beside`: further fields of the object that holds it; `form`: of that
+    object."""
     description, parameters = (
         if_text(function.get("description")),
         if_object(function.get("parameters")),
@@ -54,7 +55,7 @@ def load_function(
     return ToolSpec(name, description, parameters, own.note(own_fields(beside, left), form))
 
 
-def dump_tool(own: Own, tool: ToolSpec, name: str) -> dict[str, Any]:
+def dump_tool(own: Own, tool: ToolSpec, name: str) -> Json:
     """The inverse of `load_tool`, under that name."""
     kind = {} if "type" in own.form(tool.native) else {"type": "function"}
     return merged(
@@ -63,10 +64,10 @@ def dump_tool(own: Own, tool: ToolSpec, name: str) -> dict[str, Any]:
     )
 
 
-def dump_function(own: Own, tool: ToolSpec, name: str) -> dict[str, Any]:
+def dump_function(own: Own, tool: ToolSpec, name: str) -> Json:
     """The inverse of `load_function`, under that name."""
     fields = if_object(own.fields(tool.native).get("function"))
-    function: dict[str, Any] = {"name": name}
+    function: Json = {"name": name}
     if tool.description:
         function["description"] = tool.description
     if tool.input_schema:

@@ -1,7 +1,8 @@
-"""What conversations became on a wire, kept for their next requests, so that a turn dumps its new messages only.
+"""What conversations became on a wire, kept for their next requests, so that a turn dumps its new
+messages only.
 
-Messages are frozen, so what was dumped of them holds while they are the very same objects; equality would not do, since `1 == True`.
-How a conversation is dumped so is `codec.history_dump`.
+Messages are frozen, so what was dumped of them holds while they are the very same objects; equality
+would not do, since `1 == True`. How a conversation is dumped so is `codec.history_dump`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from weakref import ref
 
 import msgspec
 
-from dragoman.codec.history_line import Known, Line, Segment, head_length
+from dragoman.codec.history_line import DumpedSegment, Known, SentHistory, head_length
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = ["LEAST", "MOST_BYTES", "MOST_LINES", "History", "KnownTools", "Turn"]
+__all__ = ["LEAST", "MOST_BYTES", "MOST_LINES", "History", "KnownTools", "DumpedRequest"]
 
 MOST_LINES = 64
 """Conversations, and forks of them, that one model keeps."""
@@ -52,13 +53,15 @@ class KnownTools(NamedTuple):
 
 
 class History:
-    """The memory of one model, for runs at once and from any thread. It is bounded (`MOST_LINES`, `MOST_BYTES`) and keeps no
-    conversation alive: what is known of one goes with its first message that is not the system's."""
+    """The memory of one model, for runs at once and from any thread. It is bounded (`MOST_LINES`,
+    `MOST_BYTES`) and keeps no conversation alive: what is known of one goes with its first message
+    that is not the system's."""
 
     def __init__(self, *, least: int = LEAST, segment: int = SEGMENT) -> None:
-        """`least`: messages or tools from which on it remembers; `segment`: messages that are dumped in one go."""
+        """`least`: messages or tools from which on it remembers; `segment`: messages that are
+        dumped in one go."""
         self.least, self.segment = least, segment
-        self._lines: dict[int, Line] = {}
+        self._lines: dict[int, SentHistory] = {}
         self._numbers = count()
         self._lock = Lock()
         self._tools: tuple[KnownTools, ...] = ()
@@ -71,10 +74,11 @@ class History:
 
     def turn(
         self, messages: Sequence[Message], tools: Sequence[object], target: Origin, wire: str
-    ) -> Turn | None:
-        """A request to `target` by this wire, to be dumped by what is known; `None`: it is too small to matter."""
+    ) -> DumpedRequest | None:
+        """A request to `target` by this wire, to be dumped by what is known; `None`: it is too
+        small to matter."""
         return (
-            Turn(self, messages, target, wire)
+            DumpedRequest(self, messages, target, wire)
             if max(len(messages), len(tools)) >= self.least
             else None
         )
@@ -99,7 +103,7 @@ class History:
     def keep_whole(self, messages: Sequence[Message], key: Hashable) -> None:
         """Keeps that the conversation, however it goes on, cannot be cut."""
         at = head_length(messages)
-        line = Line(key, messages[at], at)
+        line = SentHistory(key, messages[at], at)
         line.given += messages
         line.given[at] = None
         line.weigh()
@@ -111,28 +115,35 @@ class History:
         known: Known,
         key: Hashable,
         messages: Sequence[Message],
-        added: Sequence[Segment],
+        added: Sequence[DumpedSegment],
         names: Mapping[str, str],
     ) -> None:
-        """Keeps the segments that follow what is known; a line is forked where it went on otherwise."""
+        """Keeps the segments that follow what is known; a line is forked where it went on
+        otherwise."""
         at = head_length(messages)
         with self._lock:
             line = known.line
             if line is None or len(line.ends) != known.segments:
                 first = messages[at]
-                line = Line(key, first, at) if line is None else line.until(known.segments, first)
+                line = (
+                    SentHistory(key, first, at)
+                    if line is None
+                    else line.until(known.segments, first)
+                )
                 self._add(line, first)
             for segment in added:
                 line.add(segment, names)
             self._shrink()
 
-    def _lines_of(self, messages: Sequence[Message], key: Hashable) -> Iterator[tuple[int, Line]]:
+    def _lines_of(
+        self, messages: Sequence[Message], key: Hashable
+    ) -> Iterator[tuple[int, SentHistory]]:
         at = head_length(messages)
         for number, line in reversed(self._lines.copy().items()):
             if line.at == at and line.first() is messages[at] and line.key == key:
                 yield number, line
 
-    def _used(self, number: int | None) -> Line | None:
+    def _used(self, number: int | None) -> SentHistory | None:
         """The line, which is dropped last from now on; `None`: there is none."""
         with self._lock:
             line = None if number is None else self._lines.pop(number, None)
@@ -140,7 +151,7 @@ class History:
                 self._lines[number] = line
             return line
 
-    def _add(self, line: Line, first: Message) -> None:
+    def _add(self, line: SentHistory, first: Message) -> None:
         number, lines = next(self._numbers), self._lines
         line.first = ref(first, lambda _: lines.pop(number, None))
         lines[number] = line
@@ -153,7 +164,8 @@ class History:
     def names(
         self, tools: Sequence[ToolSpec], find: Callable[[], Mapping[str, str]]
     ) -> Mapping[str, str]:
-        """The names under which these very tools are sent where those are not their own. `find` gives them the first time."""
+        """The names under which these very tools are sent where those are not their own. `find`
+        gives them the first time."""
         for known, names in self._names:
             if _same(known, tools):
                 return names
@@ -180,8 +192,9 @@ class History:
             self._tools = (known, *self._tools[: _MOST_TOOLS - 1])
 
 
-class Turn:
-    """One request of a model. Once it is dumped, `prefix` is what an answer's `Origin.prefix` says."""
+class DumpedRequest:
+    """One request of a model. Once it is dumped, `prefix` is what an answer's `Origin.prefix`
+    says."""
 
     def __init__(
         self, history: History | None, messages: Sequence[Message], target: Origin, wire: str

@@ -1,24 +1,26 @@
-"""A conversation, dumped in segments that tell nothing of each other: those that a model has sent before are JSON already.
+"""A conversation, dumped in segments that tell nothing of each other: those that a model has sent
+before are JSON already.
 
-Where what follows would change one (an id that comes again, a tool that takes another's name) the whole is dumped without memory.
+Where what follows would change one (an id that comes again, a tool that takes another's name) the
+whole is dumped without memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from dragoman.codec import digest
-from dragoman.codec.history import History, KnownTools, Turn
-from dragoman.codec.history_line import Segment, head_length
+from dragoman.codec.history import DumpedRequest, History, KnownTools
+from dragoman.codec.history_line import DumpedSegment, head_length
 from dragoman.codec.history_pieces import (
     Dependent,
+    DumpRules,
     Link,
     Pieces,
-    Way,
     fresh_ids,
     made_ready,
     odd,
@@ -26,12 +28,13 @@ from dragoman.codec.history_pieces import (
 )
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import digests_of, readable
+from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message
 from dragoman.repair import repair_with_losses
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = ["Dumped", "Link", "Way", "dumped", "dumped_tools"]
+__all__ = ["Dumped", "Link", "DumpRules", "dumped", "dumped_tools"]
 
 O = TypeVar("O", bound=Outgoing[Any])  # noqa: E741 the letter of its bound
 
@@ -44,7 +47,8 @@ class Dumped(NamedTuple, Generic[O]):
     out: O
     """Has the names of tools, and the request's losses; its messages may be the last ones alone."""
     payload: Any
-    """As `Way.dump` gives it; of the list the known beginning is one `msgspec.Raw`, several elements and the commas between."""
+    """As `Way.dump` gives it; of the list the known beginning is one `msgspec.Raw`, several
+    elements and the commas between."""
     notes: Sequence[str]
     """What `Way.notes` gave, each once and in order."""
     link: str | None
@@ -52,14 +56,14 @@ class Dumped(NamedTuple, Generic[O]):
 
 
 def dumped(
-    turn: Turn | None,
-    way: Way[O],
+    turn: DumpedRequest | None,
+    way: DumpRules[O],
     messages: Sequence[Message],
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O]:
-    """A conversation → what it is on the wire. `losses` grows; with a turn that remembers, whose messages are not repaired yet, what
-    repair lost stands before all else."""
+    """A conversation → what it is on the wire. `losses` grows; with a turn that remembers, whose
+    messages are not repaired yet, what repair lost stands before all else."""
     history = None if turn is None else turn.history
     if turn is not None and history is not None:
         if len(turn.messages) >= history.least and head_length(turn.messages) < len(turn.messages):
@@ -84,14 +88,14 @@ def dumped(
 
 
 def dumped_tools(
-    turn: Turn | None,
+    turn: DumpedRequest | None,
     out: Outgoing[Any],
     tools: Sequence[ToolSpec | ServerTool],
-    dump: Callable[[], Mapping[str, Any]],
-    notes: Callable[[Mapping[str, Any]], Iterable[str]] = lambda _: (),
-) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Tools → the fields of the body that hold them, and what the rest of the request must know of them. A model that remembers has
-    the JSON of those that it sent before."""
+    dump: Callable[[], JsonMap],
+    notes: Callable[[JsonMap], Iterable[str]] = lambda _: (),
+) -> tuple[JsonMap, Sequence[str]]:
+    """Tools → the fields of the body that hold them, and what the rest of the request must know of
+    them. A model that remembers has the JSON of those that it sent before."""
     history = None if turn is None else turn.history
     if history is None or not tools:
         fields = dump()
@@ -115,7 +119,7 @@ def dumped_tools(
 
 def _made_whole(
     history: History | None,
-    way: Way[O],
+    way: DumpRules[O],
     messages: Sequence[Message],
     losses: list[Loss],
     tools: Sequence[ToolSpec],
@@ -129,9 +133,9 @@ def _made_whole(
 
 
 def _remembered(
-    turn: Turn,
+    turn: DumpedRequest,
     history: History,
-    way: Way[O],
+    way: DumpRules[O],
     key: Hashable,
     losses: list[Loss],
     tools: Sequence[ToolSpec],
@@ -157,10 +161,11 @@ def _remembered(
 
 
 def _segments(
-    way: Way[O], pieces: Pieces[O]
-) -> tuple[list[Segment], Mapping[str, Any], Sequence[Any]]:
-    """The pieces → segments; what the payload holds beside the list; and the elements of the last piece where it is not settled."""
-    added: list[Segment] = []
+    way: DumpRules[O], pieces: Pieces[O]
+) -> tuple[list[DumpedSegment], JsonMap, Sequence[Any]]:
+    """The pieces → segments; what the payload holds beside the list; and the elements of the last
+    piece where it is not settled."""
+    added: list[DumpedSegment] = []
     head, taken = pieces.known.head, set[str]()
     for piece, out, own_names in zip(pieces.pieces, pieces.outs, pieces.own_names, strict=True):
         payload = way.dump(out)
@@ -178,7 +183,7 @@ def _segments(
             raise Dependent from error
         count, losses, notes = len(piece.mended), tuple(out.losses), _once(way.notes(elements))
         added.append(
-            Segment(
+            DumpedSegment(
                 piece.given, count, head, data, losses, ids, own_names, notes, piece.digests[-1]
             )
         )
@@ -186,23 +191,23 @@ def _segments(
 
 
 def _linked(
-    turn: Turn,
+    turn: DumpedRequest,
     history: History,
-    way: Way[O],
+    way: DumpRules[O],
     link: Link[O],
     key: Hashable,
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O] | None:
-    """What follows the newest message that the request can go on from; `None`: it can from none. Of what is before that, the
-    digest is known, and no JSON is kept."""
+    """What follows the newest message that the request can go on from; `None`: it can from none. Of
+    what is before that, the digest is known, and no JSON is kept."""
     pieces = made_ready(turn, history, way, history.find(turn.messages, key), tools)
     while (found := _newest(link, pieces)) is None:
         if pieces.known.line is None:
             return None
         pieces = made_ready(turn, history, way, pieces.known.before_link(), tools)
     newest, at, id_ = found
-    added: list[Segment] = []
+    added: list[DumpedSegment] = []
     elements: list[Any] = []
     head, front = pieces.known.head, pieces.known.losses
     lost, taken = list(front), set[str]()
@@ -220,7 +225,7 @@ def _linked(
             kept, names = () if out.before else front, pieces.own_names[number]
             counted = len(piece.mended)
             added.append(
-                Segment(
+                DumpedSegment(
                     piece.given,
                     counted,
                     head,
@@ -241,7 +246,8 @@ def _linked(
 
 
 def _newest(link: Link[O], pieces: Pieces[O]) -> tuple[int, int, str] | None:
-    """The newest message that a request can go on from: the number of its piece, its position there, and its id."""
+    """The newest message that a request can go on from: the number of its piece, its position
+    there, and its id."""
     for number in reversed(range(len(pieces.outs))):
         if (found := link.find(pieces.outs[number])) is not None:
             return number, *found
@@ -249,11 +255,11 @@ def _newest(link: Link[O], pieces: Pieces[O]) -> tuple[int, int, str] | None:
 
 
 def _done(
-    turn: Turn,
-    way: Way[O],
+    turn: DumpedRequest,
+    way: DumpRules[O],
     pieces: Pieces[O],
     losses: list[Loss],
-    head: Mapping[str, Any],
+    head: JsonMap,
     elements: Sequence[Any],
     notes: Sequence[str],
     link: str | None,
@@ -263,7 +269,7 @@ def _done(
     return Dumped(out, {**head, way.field: elements} if way.field else elements, notes, link)
 
 
-def _elements(way: Way[Any], payload: Any) -> list[Any]:
+def _elements(way: DumpRules[Any], payload: Any) -> list[Any]:
     elements = way.elements(payload)
     if type(elements) is not list:
         raise Dependent

@@ -8,14 +8,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import is_not
 from sys import getsizeof
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import ref
 
 from dragoman.codec.digest import SIZE
+from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["Known", "Line", "Segment", "head_length", "parts"]
+__all__ = ["Known", "SentHistory", "DumpedSegment", "head_length", "parts"]
 
 _LOSS = 128
 """Bytes of a loss, about."""
@@ -30,8 +31,8 @@ def head_length(messages: Sequence[Message]) -> int:
 
 
 def parts(before: Message, after: Message) -> bool:
-    """Whether a conversation may be cut between two messages, so that neither side tells anything of the other: the model answers
-    somebody, and both say what no wire leaves out."""
+    """Whether a conversation may be cut between two messages, so that neither side tells anything
+    of the other: the model answers somebody, and both say what no wire leaves out."""
     return (
         after.role is Role.MODEL
         and before.role is Role.USER
@@ -49,14 +50,14 @@ def _says(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
     return False
 
 
-class Segment(NamedTuple):
+class DumpedSegment(NamedTuple):
     """A part of a conversation that was dumped on its own."""
 
     given: Sequence[Message]
     """Its messages, before they were repaired."""
     length: int
     """How many they were after that."""
-    head: Mapping[str, Any]
+    head: JsonMap
     """What the payload holds beside the list."""
     data: bytes
     """JSON of the list's elements, with commas between them; empty in a line that is linked."""
@@ -74,9 +75,10 @@ class Segment(NamedTuple):
     """Whether a request can go on from a message in it."""
 
 
-class Line:
-    """A conversation that was sent, in columns of one element a segment. It only grows, so whoever reads its first segments may go on
-    while another adds to it. Its first message that is not the system's is held weakly.
+class SentHistory:
+    """A conversation that was sent, in columns of one element a segment. It only grows, so whoever
+    reads its first segments may go on while another adds to it. Its first message that is not the
+    system's is held weakly.
 
     A line without segments is of a conversation that cannot be cut."""
 
@@ -92,10 +94,11 @@ class Line:
         )
         """Up to the end of a segment: messages as given, as repaired, bytes, losses."""
         self.links = array("i")
-        """Number of the last segment up to this one that a request can go on from; -1: there is none."""
+        """Number of the last segment up to this one that a request can go on from; -1: there is
+        none."""
         self.digests, self.data = bytearray(), bytearray()
         self.losses: list[Loss] = []
-        self.head: Mapping[str, Any] = {}
+        self.head: JsonMap = {}
         self.ids: dict[str, int] = {}
         self.notes: dict[str, int] = {}
         self.names: dict[str, tuple[int, str]] = {}
@@ -118,9 +121,9 @@ class Line:
             segments -= 1
         return segments
 
-    def until(self, segments: int, first: Message) -> Line:
+    def until(self, segments: int, first: Message) -> SentHistory:
         """A line of its own that has the first segments."""
-        line = Line(self.key, first, self.at)
+        line = SentHistory(self.key, first, self.at)
         if segments:
             line.given = self.given[: self.ends[segments - 1]]
             line.data, line.losses = (
@@ -140,8 +143,9 @@ class Line:
         line.ids_size = sum(map(getsizeof, line.ids))
         return line
 
-    def add(self, segment: Segment, names: Mapping[str, str]) -> None:
-        """A segment that follows. `names`: of tools → as what they were sent, where that differs."""
+    def add(self, segment: DumpedSegment, names: Mapping[str, str]) -> None:
+        """A segment that follows. `names`: of tools → as what they were sent, where that
+        differs."""
         number = len(self.ends)
         self.given += segment.given
         if not number:
@@ -185,7 +189,7 @@ class Line:
 class Known(NamedTuple):
     """What is known of a conversation: the first segments of a line, or nothing."""
 
-    line: Line | None = None
+    line: SentHistory | None = None
     """`None`: nothing is known."""
     segments: int = 0
     """How many of its segments begin the conversation."""
@@ -216,7 +220,7 @@ class Known(NamedTuple):
         )
 
     @property
-    def head(self) -> Mapping[str, Any]:
+    def head(self) -> JsonMap:
         """What the payload holds beside the list."""
         return {} if self.line is None else self.line.head
 

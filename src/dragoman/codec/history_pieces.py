@@ -1,4 +1,5 @@
-"""What of a conversation is not known yet, cut into pieces that tell nothing of each other and made ready for their dump.
+"""What of a conversation is not known yet, cut into pieces that tell nothing of each other and made
+ready for their dump.
 
 Each piece is repaired and digested as a conversation of its own.
 """
@@ -15,11 +16,12 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.codec import digest
-from dragoman.codec.history import History, Turn
+from dragoman.codec.history import DumpedRequest, History
 from dragoman.codec.history_line import Known, parts
 from dragoman.codec.marks import only_waits, without_waits
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import DigestAt, digests_of, readable
+from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 from dragoman.repair import Source, repair_with_losses
@@ -28,9 +30,9 @@ from dragoman.request import ToolSpec
 __all__ = [
     "Dependent",
     "Link",
-    "Piece",
+    "HistoryPiece",
     "Pieces",
-    "Way",
+    "DumpRules",
     "fresh_ids",
     "given_losses",
     "made_ready",
@@ -54,24 +56,27 @@ class Link(msgspec.Struct, Generic[O], frozen=True, gc=False):
     may: Callable[[Message], bool]
     """Whether a request could go on from a message, by its looks alone."""
     find: Callable[[O], tuple[int, str] | None]
-    """The newest message that a request goes on from: its position, and the id by which the provider knows it."""
+    """The newest message that a request goes on from: its position, and the id by which the
+    provider knows it."""
     dump: Callable[[O, int], Any]
     """As `Way.dump`, of what follows a position alone."""
 
 
-class Way(msgspec.Struct, Generic[O], frozen=True, gc=False):
+class DumpRules(msgspec.Struct, Generic[O], frozen=True, gc=False):
     """How a wire dumps a conversation."""
 
     make: Callable[[Sequence[Message], list[Loss], Sequence[ToolSpec]], O]
     """(messages, losses, tools) → the conversation, ready for its dump."""
     dump: Callable[[O], Any]
-    """The same → the part of the body that holds it: a list, or an object with a list in `field`."""
+    """The same → the part of the body that holds it: a list, or an object with a list in
+    `field`."""
     field: str = ""
     """Which field that list is; empty: it is the whole."""
     link: Link[O] | None = None
     """How it goes on from what is held; `None`: all is sent."""
     key: Hashable = None
-    """What of the request the dump depends on, beside messages, tools, target and whether there is a link."""
+    """What of the request the dump depends on, beside messages, tools, target and whether there is
+    a link."""
     ids: Callable[[O], Iterable[str]] = _nothing
     """After the dump: ids that no later message may use again, beside those of calls."""
     notes: Callable[[Sequence[Any]], Iterable[str]] = _nothing
@@ -81,7 +86,7 @@ class Way(msgspec.Struct, Generic[O], frozen=True, gc=False):
         """The list in what `dump` gave."""
         return payload[self.field] if self.field else payload
 
-    def head(self, payload: Any) -> Mapping[str, Any]:
+    def head(self, payload: Any) -> JsonMap:
         """What stands beside the list."""
         return (
             {name: value for name, value in payload.items() if name != self.field}
@@ -94,7 +99,7 @@ class Dependent(Exception):
     """The conversation cannot be cut, nor any that begins with it."""
 
 
-class Piece(NamedTuple):
+class HistoryPiece(NamedTuple):
     """A part of a conversation that is to be dumped on its own."""
 
     given: Sequence[Message]
@@ -112,7 +117,7 @@ class Pieces(NamedTuple, Generic[O]):
 
     known: Known
     """What stands before them."""
-    pieces: Sequence[Piece]
+    pieces: Sequence[HistoryPiece]
     """In order."""
     outs: Sequence[O]
     """Each ready for its dump."""
@@ -125,9 +130,14 @@ class Pieces(NamedTuple, Generic[O]):
 
 
 def made_ready(
-    turn: Turn, history: History, way: Way[O], known: Known, tools: Sequence[ToolSpec]
+    turn: DumpedRequest,
+    history: History,
+    way: DumpRules[O],
+    known: Known,
+    tools: Sequence[ToolSpec],
 ) -> Pieces[O]:
-    """What follows what is known; all of it, where that has names of tools which they do not have any more.
+    """What follows what is known; all of it, where that has names of tools which they do not have
+    any more.
 
     Raises:
         Dependent: it cannot be cut.
@@ -148,7 +158,9 @@ def made_ready(
     return Pieces(known, pieces, outs, lost, [tuple(out.names) for out in made], names)
 
 
-def fresh_ids(way: Way[O], known: Known, piece: Piece, out: O, taken: set[str]) -> frozenset[str]:
+def fresh_ids(
+    way: DumpRules[O], known: Known, piece: HistoryPiece, out: O, taken: set[str]
+) -> frozenset[str]:
     """The ids of a piece that was dumped, which are added to those taken by the pieces before it.
 
     Raises:
@@ -167,7 +179,9 @@ def fresh_ids(way: Way[O], known: Known, piece: Piece, out: O, taken: set[str]) 
     return ids
 
 
-def odd_names(history: History, way: Way[Any], tools: Sequence[ToolSpec]) -> Mapping[str, str]:
+def odd_names(
+    history: History, way: DumpRules[Any], tools: Sequence[ToolSpec]
+) -> Mapping[str, str]:
     """Names of tools that are sent as another."""
     return history.names(tools, lambda: odd(way.make((), [], tools).names))
 
@@ -180,14 +194,16 @@ def odd(names: Mapping[str, str]) -> Mapping[str, str]:
     return {} if same else {name: sent for name, sent in names.items() if name != sent}
 
 
-def _cut(turn: Turn, history: History, known: Known) -> tuple[list[Piece], list[Loss]]:
+def _cut(
+    turn: DumpedRequest, history: History, known: Known
+) -> tuple[list[HistoryPiece], list[Loss]]:
     """What follows the known segments, and what repair lost of it."""
     messages, start, state = turn.messages, known.given, known.digest
     cuts = [start]
     for at in range(start + history.segment, len(messages)):
         if at - cuts[-1] >= history.segment and parts(messages[at - 1], messages[at]):
             cuts.append(at)
-    pieces: list[Piece] = []
+    pieces: list[HistoryPiece] = []
     for begin, end in pairwise([*cuts, len(messages)]):
         given = messages[begin:end]
         mended, lost = repair_with_losses(given)
@@ -195,7 +211,7 @@ def _cut(turn: Turn, history: History, known: Known) -> tuple[list[Piece], list[
             given = messages[begin:]
             mended, lost = repair_with_losses(given)
         digests = digest.digests(mended, turn.wire, state)
-        pieces.append(Piece(given, mended, digests, not lost))
+        pieces.append(HistoryPiece(given, mended, digests, not lost))
         state = digests[-1]
         if lost:
             return pieces, [replace(loss, message=begin + (loss.message or 0)) for loss in lost]
@@ -203,7 +219,7 @@ def _cut(turn: Turn, history: History, known: Known) -> tuple[list[Piece], list[
 
 
 def _names(
-    way: Way[O], history: History, known: Known, made: Sequence[O], tools: Sequence[ToolSpec]
+    way: DumpRules[O], history: History, known: Known, made: Sequence[O], tools: Sequence[ToolSpec]
 ) -> Mapping[str, str]:
     """The names under which all tools are sent, where those are not their own."""
     before = known.names
@@ -222,7 +238,7 @@ def _names(
 class _Chains:
     """Digests of all before a message, by the wire that made an origin's prefix."""
 
-    def __init__(self, turn: Turn, first: int, pieces: Sequence[Piece]) -> None:
+    def __init__(self, turn: DumpedRequest, first: int, pieces: Sequence[HistoryPiece]) -> None:
         self._turn, self._first = turn, first
         self._own = [made for piece in pieces for made in piece.digests[:-1]]
         self._others: DigestAt | None = None
@@ -245,8 +261,8 @@ def places_sent(given: Sequence[Message]) -> tuple[Sequence[Message], Sequence[i
 
 
 def unrepaired_losses(losses: Iterable[Loss], sources: Sequence[Source] | None) -> list[Loss]:
-    """Losses of a repaired conversation, where they stood before the repair; without those of what repair made up. `sources`: as
-    `repair.traced` has them."""
+    """Losses of a repaired conversation, where they stood before the repair; without those of what
+    repair made up. `sources`: as `repair.traced` has them."""
     if sources is None:
         return list(losses)
     return [placed for loss in losses if (placed := _unrepaired(loss, sources)) is not None]

@@ -1,8 +1,9 @@
 """Ids and tool names that a wire does not take, made fit for it: per request, pure, never stored.
 
-Every provider has rules of its own for ids and tool names (letters, length, no repetition). `fitted` maps names and
-`call_ids` maps the ids of calls and results; both are bijections, and what is fit already stays as it is. The same
-conversation, grown by a message, keeps the ids and names that it had.
+Every provider has rules of its own for ids and tool names (letters, length, no repetition).
+`fitted` maps names and `call_ids` maps the ids of calls and results; both are bijections, and what
+is fit already stays as it is. The same conversation, grown by a message, keeps the ids and names
+that it had.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _WITH_IDS = frozenset({ToolCallPart, ToolResultPart})
 
 
 class DistinctIds:
-    """Ids that must differ, though whoever made them gave one twice. Linear in what comes, however often one id does."""
+    """Ids that must differ, though whoever made them gave one twice. Linear in what comes, however
+    often one id does."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -49,7 +51,8 @@ class Rule(msgspec.Struct, frozen=True):
     """What ids or names a wire takes."""
 
     letters: str = "a-zA-Z0-9_-"
-    """The characters allowed, as they stand in a regular expression's brackets; lower-case letters and digits at least."""
+    """The characters allowed, as they stand in a regular expression's brackets; lower-case letters
+    and digits at least."""
     most: int = 64
     """Length at most, in characters."""
     least: int = 1
@@ -99,7 +102,8 @@ def fitted(
 
 @cache
 def _fit(rule: Rule) -> Callable[[str], re.Match[str] | None] | None:
-    """Tells of all names at once, each with a newline behind it, whether the rule takes them; `None`: it takes newlines too."""
+    """Tells of all names at once, each with a newline behind it, whether the rule takes them;
+    `None`: it takes newlines too."""
     if _all_of(rule.letters)("\n"):
         return None
     first = f"(?=[{rule.first}])" if rule.first else ""
@@ -107,7 +111,8 @@ def _fit(rule: Rule) -> Callable[[str], re.Match[str] | None] | None:
 
 
 def renamed(names: Mapping[str, str]) -> dict[str, str]:
-    """What `fitted` gave, the other way: the name that was sent → the own one, where they differ."""
+    """What `fitted` gave, the other way: the name that was sent → the own one, where they
+    differ."""
     return {sent: own for own, sent in names.items() if sent != own}
 
 
@@ -117,11 +122,12 @@ def call_ids(
     *,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
 ) -> dict[tuple[int, int], str]:
-    """(position of the message, position in its content) → the id to send, for every call and result that is not the provider's own.
+    """(position of the message, position in its content) → the id to send, for every call and
+    result that is not the provider's own.
 
-    An id that was used before, in this round or an earlier one, gets another. A result has the id of its call: the
-    first call of its round that has the same id and no result yet, else the latest one with that id.
-    `as_is` tells the pieces whose id is sent whatever the rule says.
+    An id that was used before, in this round or an earlier one, gets another. A result has the id
+    of its call: the first call of its round that has the same id and no result yet, else the latest
+    one with that id. `as_is` tells the pieces whose id is sent whatever the rule says.
     """
     if _WITH_IDS.isdisjoint(kinds(messages)):
         return {}
@@ -180,7 +186,8 @@ def _own_ids(
 
 
 class _Fresh:
-    """Fit stand-ins for names, made from the name itself and, where that is taken, from how often it was tried.
+    """Fit stand-ins for names, made from the name itself and, where that is taken, from how often
+    it was tried.
 
     What was tried once stays taken, so that a name which comes again goes on from there.
     """

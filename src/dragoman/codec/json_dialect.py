@@ -1,7 +1,8 @@
 """A JSON Schema → the part of it that a provider's structured output takes. A pure function.
 
-The result is looser than the schema, or as strict, and never asks for what the schema forbids. Constraints that a provider does
-not know are told to the model in the description; the answer is validated against the whole schema anyway.
+The result is looser than the schema, or as strict, and never asks for what the schema forbids.
+Constraints that a provider does not know are told to the model in the description; the answer is
+validated against the whole schema anyway.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object
+from dragoman.json_bytes import Json, JsonMap
 
-__all__ = ["Dialect", "fit"]
+__all__ = ["JsonDialect", "fit"]
 
-Schema = Mapping[str, Any]
+Schema = JsonMap
 
 _DEFINITIONS = ("$defs", "definitions")
 _READ = frozenset(
@@ -48,11 +50,12 @@ _SILENT = frozenset(
 """Keywords that narrow nothing: where they are not kept, nothing is said of them."""
 
 
-class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+class JsonDialect(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider takes."""
 
     kept: frozenset[str]
-    """Keywords that stay as they are, beside the structure (types, properties, items, unions, references)."""
+    """Keywords that stay as they are, beside the structure (types, properties, items, unions,
+    references)."""
     only: Mapping[str, frozenset[Any]] = {}
     """Keywords of which only these values stay."""
     closed: bool = False
@@ -75,7 +78,7 @@ class _NoFormError(Exception):
     """The dialect cannot say the schema."""
 
 
-def fit(schema: Schema, dialect: Dialect) -> dict[str, Any] | None:
+def fit(schema: Schema, dialect: JsonDialect) -> Json | None:
     """The schema in that dialect; `None` where it has no form in it."""
     definitions = {
         f"#/{key}/{name}": each
@@ -99,13 +102,14 @@ def fit(schema: Schema, dialect: Dialect) -> dict[str, Any] | None:
 class _Fitting:
     """One schema on its way into a dialect."""
 
-    def __init__(self, dialect: Dialect, definitions: Mapping[str, Any]) -> None:
+    def __init__(self, dialect: JsonDialect, definitions: JsonMap) -> None:
         self._dialect = dialect
         self._definitions = definitions
         self._reach = {name: _references(each) for name, each in definitions.items()}
 
     def root(self) -> tuple[Any, str]:
-        """The schema of the whole, and the definition that it stands in: pydantic writes a recursive model as a reference."""
+        """The schema of the whole, and the definition that it stands in: pydantic writes a
+        recursive model as a reference."""
         name, seen = "#", set[str]()
         while "$ref" in (schema := if_object(self._definitions.get(name))) and name not in seen:
             seen.add(name)
@@ -114,7 +118,7 @@ class _Fitting:
             raise _NoFormError
         return schema, name
 
-    def schema(self, schema: Any, within: str) -> dict[str, Any]:
+    def schema(self, schema: Any, within: str) -> Json:
         """A schema that stands within the definition of that name."""
         if not isinstance(schema, Mapping):  # `true`: anything
             schema = {}
@@ -144,7 +148,7 @@ class _Fitting:
             raise _NoFormError
         return out
 
-    def _reference(self, schema: Schema, within: str) -> dict[str, Any]:
+    def _reference(self, schema: Schema, within: str) -> Json:
         """A reference takes nothing beside it."""
         if str(schema["$ref"]) not in self._reach or (
             not self._dialect.recursive and self._returns(schema, within)
@@ -154,14 +158,14 @@ class _Fitting:
         beside = self._beside(schema)
         return {"anyOf": [reference], **beside} if beside else reference
 
-    def _object(self, schema: Schema, within: str) -> dict[str, Any]:
+    def _object(self, schema: Schema, within: str) -> Json:
         properties = if_object(schema.get("properties"))
         free, known = schema.get("additionalProperties", not properties), self._dialect
         if known.closed and free not in (False, True):
             raise _NoFormError
         if known.closed and free and not properties:
             raise _NoFormError
-        out: dict[str, Any] = {}
+        out: Json = {}
         if properties:
             out["properties"] = {
                 str(name): self.schema(one, within) for name, one in properties.items()
@@ -181,10 +185,10 @@ class _Fitting:
             )
         return out
 
-    def _beside(self, schema: Schema) -> dict[str, Any]:
+    def _beside(self, schema: Schema) -> Json:
         """Annotations and constraints: those that the dialect knows, and the others in words."""
         known = self._dialect
-        out: dict[str, Any] = {}
+        out: Json = {}
         words: list[str] = []
         for key, value in schema.items():
             if key == "const" and not known.const:
@@ -209,7 +213,7 @@ class _Fitting:
             ones = [if_object(one) for one in cast("list[Any]", every)]
             if len(ones) > 1:
                 ones = [self._referred(one) for one in ones]
-            flat: dict[str, Any] = {}
+            flat: Json = {}
             for one in (*ones, {key: value for key, value in schema.items() if key != "allOf"}):
                 flat = {**flat, **one, **_joined(flat, one)}
             schema = flat
@@ -241,7 +245,7 @@ class _Fitting:
         return False
 
 
-def _joined(one: Schema, other: Schema) -> dict[str, Any]:
+def _joined(one: Schema, other: Schema) -> Json:
     """The properties of two schemas that are to hold at once."""
     properties = {**if_object(one.get("properties")), **if_object(other.get("properties"))}
     required = [*if_list(one.get("required")), *if_list(other.get("required"))]
@@ -251,7 +255,7 @@ def _joined(one: Schema, other: Schema) -> dict[str, Any]:
     }
 
 
-def _of(schema: Schema, kind: Any) -> dict[str, Any]:
+def _of(schema: Schema, kind: Any) -> Json:
     """A schema of several types, as far as it says something of one of them."""
     one = {**schema, "type": kind}
     if kind == "null":

@@ -1,8 +1,9 @@
 """A JSON Schema → the subset of it that OpenAI's strict mode takes. A pure function.
 
-Whatever satisfies the result satisfies the schema as it was, annotations and formats aside: objects are closed, every
-property is required, `["x", "null"]` becomes `x`. A property that may be null as one of `anyOf` (as pydantic writes
-`Optional`) stays so. A schema whose meaning this would change, such as a mapping with free keys, is not strict.
+Whatever satisfies the result satisfies the schema as it was, annotations and formats aside: objects
+are closed, every property is required, `["x", "null"]` becomes `x`. A property that may be null as
+one of `anyOf` (as pydantic writes `Optional`) stays so. A schema whose meaning this would change,
+such as a mapping with free keys, is not strict.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["strict_schema"]
 
@@ -28,8 +30,8 @@ _KEPT = (
     "minItems",
     "maxItems",
 )
-"""Keywords that stay as they are. Others that only narrow or annotate (`format`, `default`, `minLength`, …) are dropped:
-the answer is validated against the whole schema anyway."""
+"""Keywords that stay as they are. Others that only narrow or annotate (`format`, `default`,
+`minLength`, …) are dropped: the answer is validated against the whole schema anyway."""
 _CHANGING = (
     "not",
     "if",
@@ -60,7 +62,7 @@ class _NotStrictError(Exception):
     """The schema says what strict mode cannot."""
 
 
-def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def strict_schema(schema: JsonMap) -> Json | None:
     """The strict form of a schema; `None` where it has none."""
     definitions = {
         key: schema[key] for key in ("$defs", "definitions") if isinstance(schema.get(key), Mapping)
@@ -85,10 +87,10 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     return strict
 
 
-def _strict(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _strict(schema: Any, definitions: JsonMap) -> Json:
     if not isinstance(schema, Mapping) or any(key in schema for key in _CHANGING):
         raise _NotStrictError
-    schema = _flat(cast("Mapping[str, Any]", schema))
+    schema = _flat(cast("JsonMap", schema))
     kept = {key: schema[key] for key in _KEPT if key in schema}
     if "$ref" in schema:
         _resolved(str(schema["$ref"]), definitions)
@@ -111,7 +113,7 @@ def _strict(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kind, **kept}
 
 
-def _closed(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _closed(schema: JsonMap, definitions: JsonMap) -> Json:
     """An object with its properties only, all of them required."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or (
@@ -119,14 +121,14 @@ def _closed(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[s
     ):
         raise _NotStrictError
     strict = {
-        str(name): _strict(one, definitions)
-        for name, one in cast("Mapping[str, Any]", properties).items()
+        str(name): _strict(one, definitions) for name, one in cast("JsonMap", properties).items()
     }
     return {"properties": strict, "required": list(strict), "additionalProperties": False}
 
 
-def _flat(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`oneOf` as `anyOf`, and an `allOf` of one as that one. What would have to hold at once otherwise is not strict."""
+def _flat(schema: JsonMap) -> JsonMap:
+    """`oneOf` as `anyOf`, and an `allOf` of one as that one. What would have to hold at once
+    otherwise is not strict."""
     while isinstance(every := schema.get("allOf"), list):
         if len(cast("list[Any]", every)) != 1:
             raise _NotStrictError
@@ -141,8 +143,9 @@ def _flat(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return schema
 
 
-def _type(schema: Mapping[str, Any]) -> Any:
-    """The type, or the types; told by the values where the schema does not say. `["x", "null"]` is `x`."""
+def _type(schema: JsonMap) -> Any:
+    """The type, or the types; told by the values where the schema does not say. `["x", "null"]` is
+    `x`."""
     kind: Any = schema.get("type")
     if kind is None and "properties" in schema:
         return "object"
@@ -162,11 +165,11 @@ def _type(schema: Mapping[str, Any]) -> Any:
     return cast("Any", kind)
 
 
-def _resolved(name: str, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolved(name: str, definitions: JsonMap) -> JsonMap:
     """What a reference points to: a definition of this schema."""
     for key, schemas in definitions.items():
         if isinstance(
             found := schemas.get(name.removeprefix(f"#/{key}/")), Mapping
         ) and name.startswith(f"#/{key}/"):
-            return cast("Mapping[str, Any]", found)
+            return cast("JsonMap", found)
     raise _NotStrictError

@@ -1,5 +1,5 @@
-"""JSON that others wrote, read with care. `if_…` passes over what is of another kind than it should be; `as_…` takes that
-for a `DecodeError`, where passing over it would lose a part of an answer."""
+"""JSON that others wrote, read with care. `if_…` passes over what is of another kind than it should
+be; `as_…` takes that for a `DecodeError`, where passing over it would lose a part of an answer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any, TypeVar, cast
 
 from dragoman import json_bytes
 from dragoman.errors import DecodeError, HistoryError
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = [
-    "Json",
-    "JsonMap",
     "first_text",
     "as_index",
     "as_list",
@@ -35,16 +34,12 @@ __all__ = [
     "unread",
 ]
 
-Json = dict[str, Any]
-"""A JSON object."""
-JsonMap = Mapping[str, Any]
-"""A JSON object that is only read."""
-
 
 T = TypeVar("T")
 _DICT: Any = dict
 _LIST: Any = list
-"""Of no declared kind: a checker would take their elements for unknown, and a cast costs as much as the look itself."""
+"""Of no declared kind: a checker would take their elements for unknown, and a cast costs as much as
+the look itself."""
 _EMPTY: tuple[Any, ...] = ("", [], {})
 
 
@@ -70,7 +65,7 @@ def bounded(payload: T) -> T:
     return payload
 
 
-def body_bytes(body: bytes | Mapping[str, Any]) -> bytes:
+def body_bytes(body: bytes | JsonMap) -> bytes:
     """A response's body, which may be JSON's value already → its bytes.
 
     Raises:
@@ -85,7 +80,7 @@ def body_bytes(body: bytes | Mapping[str, Any]) -> bytes:
     return json_bytes.encode(body)
 
 
-def if_object(value: Any) -> dict[str, Any]:
+def if_object(value: Any) -> Json:
     """The value where it is a JSON object, else an empty one."""
     return value if isinstance(value, _DICT) else {}
 
@@ -95,7 +90,7 @@ def if_list(value: Any) -> list[Any]:
     return value if isinstance(value, _LIST) else []
 
 
-def if_objects(value: Any) -> list[dict[str, Any]]:
+def if_objects(value: Any) -> list[Json]:
     """The value where it is a list of JSON objects, else an empty one."""
     entries = if_list(value)
     return entries if all(isinstance(entry, dict) for entry in entries) else []
@@ -106,26 +101,26 @@ def if_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def first_text(fields: Mapping[str, Any], *names: str) -> str:
+def first_text(fields: JsonMap, *names: str) -> str:
     """The first of these fields that is a text and says something, else an empty text."""
     texts = (if_text(fields.get(name)) for name in names)
     return next(filter(None, texts), "")
 
 
-def as_object(value: Any, name: str) -> dict[str, Any]:
+def as_object(value: Any, name: str) -> Json:
     """A JSON object; nothing is an empty one."""
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise malformed(value, f"a {name} that is no object")
-    return cast("dict[str, Any]", value)
+    return cast("Json", value)
 
 
-def need_object(value: Any, what: str) -> dict[str, Any]:
+def need_object(value: Any, what: str) -> Json:
     """A JSON object, without which nothing can be read."""
     if not isinstance(value, dict):
         raise DecodeError(f"{what} is no JSON object")
-    return cast("dict[str, Any]", value)
+    return cast("Json", value)
 
 
 def as_list(value: Any, name: str) -> list[Any]:
@@ -154,7 +149,7 @@ def text_or_json(value: Any) -> str:
     return value if isinstance(value, str) else json_bytes.encode(value).decode()
 
 
-def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
+def unread(fields: Json, read: Collection[str]) -> Json:
     """The fields that nobody has read and that say something."""
     return {
         key: value
@@ -163,7 +158,7 @@ def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
     }
 
 
-def filled(fields: dict[str, Any]) -> dict[str, Any]:
+def filled(fields: Json) -> Json:
     """The fields that say something: not null, not empty."""
     return {
         key: value
@@ -172,8 +167,9 @@ def filled(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def gather(fields: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Adds to `fields` those that come in pieces: lists go on, of anything else the last word counts. Linear in what comes."""
+def gather(fields: Json, more: JsonMap) -> None:
+    """Adds to `fields` those that come in pieces: lists go on, of anything else the last word
+    counts. Linear in what comes."""
     for name, value in more.items():
         if not isinstance(value, list):
             fields[name] = value
@@ -188,13 +184,14 @@ def optional_field(name: str, value: Any) -> Json:
     return {name: value} if value else {}
 
 
-def rest(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
+def rest(block: JsonMap, *known: str) -> Json:
     """The fields of a JSON object that nobody has read."""
     return {key: value for key, value in block.items() if key not in known}
 
 
 def has_error(result: Any) -> bool:
-    """Whether what a tool returned tells itself that it failed: an object with the key `error`, or the text of one."""
+    """Whether what a tool returned tells itself that it failed: an object with the key `error`, or
+    the text of one."""
     if isinstance(result, str) and result.lstrip().startswith("{"):
         try:
             result = json_bytes.decode(result)
@@ -203,11 +200,12 @@ def has_error(result: Any) -> bool:
     return "error" in if_object(result)
 
 
-def merged(block: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object with this wire's own fields added, level by level. What is neutral is never overwritten."""
+def merged(block: Json, own: JsonMap) -> Json:
+    """A JSON object with this wire's own fields added, level by level. What is neutral is never
+    overwritten."""
     for key, value in own.items():
         if key not in block:
             block[key] = value
         elif isinstance(block[key], dict) and isinstance(value, Mapping):
-            block[key] = merged(dict(block[key]), cast("Mapping[str, Any]", value))
+            block[key] = merged(dict(block[key]), cast("JsonMap", value))
     return block

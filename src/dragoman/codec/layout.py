@@ -1,24 +1,27 @@
-"""What a format says of itself as data: where its messages are in JSON, and which of its fields a history acts on."""
+"""What a format says of itself as data: where its messages are in JSON, and which of its fields a
+history acts on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_objects
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Native
 
 __all__ = ["FormatFields", "Layout", "Regeneration"]
 
 
-def _no_fields(_: Native) -> Mapping[str, Any]:
+def _no_fields(_: Native) -> JsonMap:
     return {}
 
 
 class FormatFields(msgspec.Struct, frozen=True):
-    """Which of a format's own fields a history acts on. A format has it as its attribute `fields`; an empty name means that it has no such field."""
+    """Which of a format's own fields a history acts on. A format has it as its attribute `fields`;
+    an empty name means that it has no such field."""
 
     native: str
     """Name under which the format's own fields are in `native`."""
@@ -32,12 +35,14 @@ class FormatFields(msgspec.Struct, frozen=True):
     """Field of each element of a written conversation: the id of its thread."""
     resource: str = ""
     """Field of each element of a written conversation: the id of the thread's owner."""
-    thread_of: Callable[[Native], Mapping[str, Any]] = _no_fields
-    """(native of a message) → the fields `thread` and `resource`, as far as the message names them."""
+    thread_of: Callable[[Native], JsonMap] = _no_fields
+    """(native of a message) → the fields `thread` and `resource`, as far as the message names
+    them."""
     seal: tuple[str, ...] = ()
     """Path in a message's metadata to a flag: the message never changes."""
     done: tuple[str, ...] = ()
-    """Keys of a message's metadata that say that its task is done, so that nothing is merged with it."""
+    """Keys of a message's metadata that say that its task is done, so that nothing is merged with
+    it."""
 
 
 class Regeneration(NamedTuple):
@@ -52,13 +57,15 @@ class Regeneration(NamedTuple):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Where a format's messages stand in the body of a request, and what of it `load_messages` takes: the list alone, unless it says more."""
+    """Where a format's messages stand in the body of a request, and what of it `load_messages`
+    takes: the list alone, unless it says more."""
 
     fields: tuple[str, ...] | None = None
-    """Fields of a body that may hold the list of messages, the usual one first. `None`: any that other formats have; empty: none, the list
-    stands in no body."""
+    """Fields of a body that may hold the list of messages, the usual one first. `None`: any that
+    other formats have; empty: none, the list stands in no body."""
     beside: tuple[str, ...] | None = None
-    """The payload is an object: the list under the first of `fields`, and these fields of the body where it has them."""
+    """The payload is an object: the list under the first of `fields`, and these fields of the body
+    where it has them."""
     text: bool = False
     """The first of `fields` may hold a text in place of the list."""
     whole: bool = False
@@ -72,14 +79,14 @@ class Layout(msgspec.Struct, frozen=True):
     regeneration: Regeneration | None = None
     """How a body asks for another answer."""
 
-    def evidence(self, body: Mapping[str, Any]) -> int:
+    def evidence(self, body: JsonMap) -> int:
         """How many of the fields beside the messages hardly another format has."""
         tools = if_objects(body.get("tools")) if self.of_tools else []
         return len(self.own & body.keys()) + sum(
             not self.of_tools.isdisjoint(tool) for tool in tools
         )
 
-    def payload(self, messages: Sequence[Any], body: Mapping[str, Any]) -> Any:
+    def payload(self, messages: Sequence[Any], body: JsonMap) -> Any:
         """What `load_messages` takes: messages, with the fields of the body that belong to them."""
         field = next(iter(self.fields or ()), "")
         if self.whole and len(if_list(body.get(field))) == len(messages) > 0:

@@ -1,4 +1,5 @@
-"""A conversation that is a list of messages with a role and a content, as most APIs have it → messages."""
+"""A conversation that is a list of messages with a role and a content, as most APIs have it →
+messages."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any, cast
 from dragoman.codec.json_values import bounded, if_objects
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolResultPart
 
 __all__ = [
@@ -28,7 +30,7 @@ SPEAKERS: Mapping[str, Role] = {"system": Role.SYSTEM, "user": Role.USER, "assis
 
 def load_list(
     payload: Any,
-    load: Callable[[dict[str, Any]], Message | ToolResultPart],
+    load: Callable[[Json], Message | ToolResultPart],
     origin: Origin | None,
     problems: list[Problem] | None,
     *,
@@ -36,11 +38,12 @@ def load_list(
     roles: Collection[str],
     lists: bool = True,
 ) -> list[Message]:
-    """A list of messages, bounded in its depth where no problems are noted → ours. Results that follow each other are one message
-    of the user's.
+    """A list of messages, bounded in its depth where no problems are noted → ours. Results that
+    follow each other are one message of the user's.
 
-    `load`: a message that is more than a role and a text → ours, or the result that it is. `what`: the list's owner, `roles`: all
-    that it has, `lists`: a content may be a list; for what is told of a message that cannot be read.
+    `load`: a message that is more than a role and a text → ours, or the result that it is. `what`:
+    the list's owner, `roles`: all that it has, `lists`: a content may be a list; for what is told
+    of a message that cannot be read.
 
     Raises:
         HistoryError: it is no list of objects, or one of them cannot be read and no problems are noted.
@@ -70,8 +73,9 @@ def load_list(
 
 
 def load_plain(entry: Any, speakers: Mapping[str, Role], origin: Origin | None) -> Message | None:
-    """A message of a role and a text, as nearly all are; `None`: any other. `origin` is given to the model's."""
-    if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
+    """A message of a role and a text, as nearly all are; `None`: any other. `origin` is given to
+    the model's."""
+    if not isinstance(entry, dict) or len(fields := cast("Json", entry)) != 2:
         return None
     text, name = fields.get("content"), fields.get("role")
     if (
@@ -85,17 +89,17 @@ def load_plain(entry: Any, speakers: Mapping[str, Role], origin: Origin | None) 
     return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)
 
 
-def _object(entry: Any, no_list: str) -> dict[str, Any]:
+def _object(entry: Any, no_list: str) -> Json:
     if not isinstance(entry, dict):
         raise HistoryError(no_list)
-    return cast("dict[str, Any]", entry)
+    return cast("Json", entry)
 
 
 def _field_at_fault(entry: Any, roles: Collection[str], *, lists: bool) -> str | None:
     """The field for which a message cannot be read, where it is one."""
     if not isinstance(entry, dict):
         return None
-    fields = cast("dict[str, Any]", entry)
+    fields = cast("Json", entry)
     if fields.get("role") not in roles:
         return "role"
     content = fields.get("content")
@@ -108,13 +112,13 @@ ABSENT = "absent"
 
 
 def load_content(
-    message: Mapping[str, Any],
+    message: JsonMap,
     empty: object,
-    form: dict[str, Any],
-    load: Callable[[Mapping[str, Any]], Content],
+    form: Json,
+    load: Callable[[JsonMap], Content],
 ) -> list[Content]:
-    """The `content` of a message → its pieces. `empty`: how no content is usually written; another way goes to `form`. `load` reads
-    a block.
+    """The `content` of a message → its pieces. `empty`: how no content is usually written; another
+    way goes to `form`. `load` reads a block.
 
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
@@ -137,14 +141,14 @@ def load_content(
 
 
 def dump_content(
-    blocks: Sequence[dict[str, Any]],
+    blocks: Sequence[Json],
     empty: object,
-    form: Mapping[str, Any],
+    form: JsonMap,
     *,
     string_only: bool = False,
-) -> dict[str, Any]:
-    """Blocks → the field `content`: a string for one plain text (and for several where the vendor takes nothing else),
-    else a list."""
+) -> Json:
+    """Blocks → the field `content`: a string for one plain text (and for several where the vendor
+    takes nothing else), else a list."""
     how = form.get("content", empty)
     if not blocks:
         how = empty if how == "list" else how
@@ -155,7 +159,7 @@ def dump_content(
     return {"content": list(blocks)}
 
 
-def plain_text(block: Mapping[str, Any]) -> str | None:
+def plain_text(block: JsonMap) -> str | None:
     """The text of a block that is text and nothing else, and not empty."""
     text = block.get("text")
     return (
@@ -165,6 +169,6 @@ def plain_text(block: Mapping[str, Any]) -> str | None:
     )
 
 
-def is_plain(blocks: Sequence[Mapping[str, Any]]) -> bool:
+def is_plain(blocks: Sequence[JsonMap]) -> bool:
     """Whether it is one text and nothing else."""
     return len(blocks) == 1 and plain_text(blocks[0]) is not None

@@ -1,4 +1,5 @@
-"""Marks are for people: what is sent to a model, and what a digest counts, is the conversation without them."""
+"""Marks are for people: what is sent to a model, and what a digest counts, is the conversation
+without them."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_object
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.json_bytes import Json
 from dragoman.message import (
     NOTES,
     OURS,
@@ -40,7 +42,8 @@ __all__ = [
 
 _CONTENT = attrgetter("content")
 Places = Mapping[int, tuple[int, ...]]
-"""Position of a message that had marks → for each piece that is left of its content, the place where it stood."""
+"""Position of a message that had marks → for each piece that is left of its content, the place
+where it stood."""
 
 
 INTERRUPT = "interrupt"
@@ -48,12 +51,14 @@ INTERRUPT = "interrupt"
 
 
 def kinds(messages: Iterable[Message]) -> set[type[Content]]:
-    """The types of all pieces, seen at once also of a long conversation: most need no more to be known."""
+    """The types of all pieces, seen at once also of a long conversation: most need no more to be
+    known."""
     return set(map(type, chain.from_iterable(map(_CONTENT, messages))))
 
 
 def only_waits(message: Message) -> bool:
-    """Whether a message stands there for marks of this kind alone: it is no part of the conversation."""
+    """Whether a message stands there for marks of this kind alone: it is no part of the
+    conversation."""
     content = message.content
     return bool(content) and all(
         isinstance(piece, MarkPart) and piece.kind == INTERRUPT for piece in content
@@ -104,8 +109,8 @@ _ANSWERS = "answers"
 
 
 def waiting(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
-    """The call with what the agent wants before it goes on with it. A call that the client is to run may be run by any tool of that name;
-    what else is waited for is the agent's own business."""
+    """The call with what the agent wants before it goes on with it. A call that the client is to
+    run may be run by any tool of that name; what else is waited for is the agent's own business."""
     held = msgspec.to_builtins(msgspec.structs.replace(interrupt, call=None))
     run_by = "agent" if interrupt.reason == "tool" else "client"
     return msgspec.structs.replace(call, run_by=run_by, native=_with(call.native, _WAITS, held))
@@ -129,7 +134,8 @@ def answering(result: ToolResultPart, resume: Resume) -> ToolResultPart:
 
 
 def answer_to(interrupt: Interrupt, result: ToolResultPart) -> Resume:
-    """What a result answers to what its call waits for. One that says nothing of it, as repair makes them up, gives up."""
+    """What a result answers to what its call waits for. One that says nothing of it, as repair
+    makes them up, gives up."""
     held = _held(result.native, _ANSWERS)
     try:
         given = msgspec.convert(held, Resume) if held else Resume(interrupt.id, "cancelled")
@@ -140,9 +146,9 @@ def answer_to(interrupt: Interrupt, result: ToolResultPart) -> Resume:
     )
 
 
-def _with(native: Native, key: str, value: Any) -> dict[str, Any]:
+def _with(native: Native, key: str, value: Any) -> Json:
     return {**(native or {}), KEY: {**if_object((native or {}).get(KEY)), key: value}}
 
 
-def _held(native: Native, key: str) -> dict[str, Any]:
+def _held(native: Native, key: str) -> Json:
     return if_object(if_object((native or {}).get(KEY)).get(key))

@@ -1,5 +1,5 @@
-"""Files by their bytes: as URLs that hold them (`data:`), as base64 that is given back exactly; and what stands for a file
-that cannot be sent."""
+"""Files by their bytes: as URLs that hold them (`data:`), as base64 that is given back exactly; and
+what stands for a file that cannot be sent."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def data_url(part: DataPart) -> str:
 
 
 def from_url(url: str, name: str | None = None) -> DataPart | LinkPart:
-    """A URL → the data in it, or a link where it holds none (or holds it in a way that could not be given back)."""
+    """A URL → the data in it, or a link where it holds none (or holds it in a way that could not be
+    given back)."""
     head, comma, text = url.partition(";base64,")
     if (
         comma
@@ -58,9 +59,11 @@ def from_url(url: str, name: str | None = None) -> DataPart | LinkPart:
 
 
 def plain_data(url: str) -> DataPart | None:
-    """The data in a `data:` URL that is written without base64, percent-encoded (RFC 2397); `None`: it is another URL.
+    """The data in a `data:` URL that is written without base64, percent-encoded (RFC 2397); `None`:
+    it is another URL.
 
-    No provider takes such a URL. `from_url` leaves it a link, since it could not be given back as it was.
+    No provider takes such a URL. `from_url` leaves it a link, since it could not be given back as
+    it was.
     """
     head, comma, text = url.partition(",")
     if not comma or not head.lower().startswith("data:") or head.lower().endswith(";base64"):
@@ -73,7 +76,8 @@ def plain_data(url: str) -> DataPart | None:
 
 
 def decoded(text: Any) -> bytes | None:
-    """Base64 → bytes; `None` where it is none, or encoding them again would not give the same text."""
+    """Base64 → bytes; `None` where it is none, or encoding them again would not give the same
+    text."""
     try:
         data = b64decode(text, validate=True)
     except (ValueError, TypeError):
@@ -91,7 +95,8 @@ def audio_type(data: bytes) -> str | None:
 
 
 def text_of(part: Media) -> str | None:
-    """What a file says that is text, by its media type and by its bytes (UTF-8); `None`: it is none."""
+    """What a file says that is text, by its media type and by its bytes (UTF-8); `None`: it is
+    none."""
     if not isinstance(part, DataPart) or (
         _BINARY.match(part.mime_type) and not _TEXT.match(part.mime_type)
     ):
@@ -103,9 +108,11 @@ def text_of(part: Media) -> str | None:
 
 
 def as_text(part: Media) -> str:
-    """What stands for a file that a target cannot hold: its kind, its name or where it is, and what it says if it is text.
+    """What stands for a file that a target cannot hold: its kind, its name or where it is, and what
+    it says if it is text.
 
-    All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where `text_of` is `None`.
+    All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where
+    `text_of` is `None`.
     """
     kind, where = _named(part)
     head = f"[media: {kind}] {where}" if where else f"[media: {kind}]"

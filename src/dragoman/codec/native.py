@@ -1,17 +1,19 @@
-"""One wire's part of `native`: its own fields of a value beyond the neutral ones, and its notes about them.
+"""One wire's part of `native`: its own fields of a value beyond the neutral ones, and its notes
+about them.
 
-They stand in two rooms. `native[wire]` holds fields of the wire's own JSON object, under their own names; a dump writes them
-as they are. `native[wire + ":notes"]` holds what the wire noted while it read: the form in which it had neutral fields, where
-that is not the usual one, `response` (what stood around a message in a response; never sent), and what else a wire
-needs. No field that a provider, a client or a stored file could hold reaches the notes.
+They stand in two rooms. `native[wire]` holds fields of the wire's own JSON object, under their own
+names; a dump writes them as they are. `native[wire + ":notes"]` holds what the wire noted while it
+read: the form in which it had neutral fields, where that is not the usual one, `response` (what
+stood around a message in a response; never sent), and what else a wire needs. No field that a
+provider, a client or a stored file could hold reaches the notes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_object
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import NOTES, Native
 
 __all__ = ["Own", "signatures"]
@@ -36,41 +38,42 @@ class Own:
         return bool(native) and (self._fields in native or self._notes in native)
 
     def is_foreign(self, native: Native) -> bool:
-        """Whether the value came through other wires with something of their own, and not through this one."""
+        """Whether the value came through other wires with something of their own, and not through
+        this one."""
         return bool(native) and not self.is_ours(native)
 
-    def fields(self, native: Native) -> dict[str, Any]:
+    def fields(self, native: Native) -> Json:
         """The fields that are written as they are; a new mapping."""
         return dict(if_object(native[self._fields])) if native and self._fields in native else {}
 
-    def notes(self, native: Native) -> dict[str, Any]:
+    def notes(self, native: Native) -> Json:
         """All that was noted; not to be changed."""
         return if_object(native.get(self._notes)) if native else {}
 
-    def form(self, native: Native) -> dict[str, Any]:
+    def form(self, native: Native) -> Json:
         """The wire form of neutral fields, where it is not the usual one."""
         notes = native.get(self._notes) if native else None
         return if_object(if_object(notes).get(_FORM)) if notes else {}
 
-    def response(self, native: Native) -> dict[str, Any]:
+    def response(self, native: Native) -> Json:
         """Of a message: fields of the response around it."""
         return if_object(self.notes(native).get("response")) if native else {}
 
     def note(
         self,
-        fields: Mapping[str, Any] | None = None,
-        form: Mapping[str, Any] | None = None,
+        fields: JsonMap | None = None,
+        form: JsonMap | None = None,
         *,
         mark: bool = False,
         **notes: Any,
     ) -> Native:
-        """The native mapping of these fields, of the wire form of neutral ones, and of further notes. `None` where there is
-        nothing to say, unless `mark` asks for a mark that the value came through this wire. A note that says nothing
-        (`None`, empty) is left out."""
-        kept: dict[str, Any] = {_FORM: form} if form else {}
+        """The native mapping of these fields, of the wire form of neutral ones, and of further
+        notes. `None` where there is nothing to say, unless `mark` asks for a mark that the value
+        came through this wire. A note that says nothing (`None`, empty) is left out."""
+        kept: Json = {_FORM: form} if form else {}
         if notes:
             kept |= {name: value for name, value in notes.items() if value}
-        native: dict[str, Any] = {self._fields: dict(fields or {})} if fields or mark else {}
+        native: Json = {self._fields: dict(fields or {})} if fields or mark else {}
         if kept:
             native[self._notes] = kept
         return native or None
@@ -85,18 +88,19 @@ class Own:
         return self.with_notes(native, **{_FORM: {**self.form(native), **form}})
 
     def without_fields(self, native: Native) -> Native:
-        """What any provider may see: the wire form alone, without fields that only their own provider understands."""
+        """What any provider may see: the wire form alone, without fields that only their own
+        provider understands."""
         return self.note(form=self.form(native))
 
-    def open_notes(self, native: dict[str, Any]) -> dict[str, Any]:
+    def open_notes(self, native: Json) -> Json:
         """The notes of a part that is being streamed, to be added to."""
         return native.setdefault(self._notes, {})
 
-    def open_form(self, native: dict[str, Any]) -> dict[str, Any]:
+    def open_form(self, native: Json) -> Json:
         """The wire form of a part that is being streamed, to be added to."""
         return self.open_notes(native).setdefault(_FORM, {})
 
-    def open_fields(self, native: dict[str, Any]) -> dict[str, Any]:
+    def open_fields(self, native: Json) -> Json:
         """The fields of a part that is being streamed, to be added to."""
         return native.setdefault(self._fields, {})
 

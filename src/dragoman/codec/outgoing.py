@@ -1,5 +1,5 @@
-"""What the dump of a conversation must know beside its messages: where they go, by which quirks, under which ids and names, and
-what could not be sent."""
+"""What the dump of a conversation must know beside its messages: where they go, by which quirks,
+under which ids and names, and what could not be sent."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
         )
 
     def lose_unfinished(self, position: int, part: int, call: ToolCallPart, sent: Any) -> None:
-        """Notes of a call that was cut or is invalid that it is sent as one without arguments, where that is so. `sent`: its arguments
-        as they are written."""
+        """Notes of a call that was cut or is invalid that it is sent as one without arguments,
+        where that is so. `sent`: its arguments as they are written."""
         if call.state != "complete" and sent in ({}, "{}"):
             self.lose(
                 position,
@@ -68,7 +68,8 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
             )
 
     def exact(self, position: int) -> bool:
-        """Whether a message goes to its own origin, so that what was odd about it is understood there."""
+        """Whether a message goes to its own origin, so that what was odd about it is understood
+        there."""
         origin = self.messages[position].origin
         return self.target is None or (
             origin is not None and origin.provider == self.target.provider
@@ -91,8 +92,9 @@ def prepared(
     losses: list[Loss] | None,
     **own: Any,
 ) -> O:
-    """A conversation, without its marks (`codec.marks.unmarked_all`), made ready for its dump. `quirks` tells by `reads` whose
-    signatures the target takes; `own`: `ids`, `names`, `places` and the fields of the subclass."""
+    """A conversation, without its marks (`codec.marks.unmarked_all`), made ready for its dump.
+    `quirks` tells by `reads` whose signatures the target takes; `own`: `ids`, `names`, `places` and
+    the fields of the subclass."""
     messages = tuple(messages)
     return of(
         messages=messages,
@@ -105,7 +107,8 @@ def prepared(
 
 
 class _Unreadable(Sequence[str | None]):
-    """What `readable` gives, found out when it is first asked for: a model that remembers knows the digests that this takes."""
+    """What `readable` gives, found out when it is first asked for: a model that remembers knows the
+    digests that this takes."""
 
     def __init__(self, find: Callable[[], Sequence[str | None]], length: int) -> None:
         self._find, self._length = find, length
@@ -140,7 +143,8 @@ def own_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRe
 
 
 def only_text(message: Message) -> str | None:
-    """The text of a message that is one text, not blank, with nothing of any wire's own, as nearly all are; `None`: of any other."""
+    """The text of a message that is one text, not blank, with nothing of any wire's own, as nearly
+    all are; `None`: of any other."""
     content = message.content
     if (
         message.native is None

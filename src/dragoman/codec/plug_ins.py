@@ -1,4 +1,5 @@
-"""What other distributions bring: found by the group of its entry point, loaded when its name is first wanted."""
+"""What other distributions bring: found by the group of its entry point, loaded when its name is
+first wanted."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def _installed_in(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint]:  #
 
 
 def load_plug_in(group: str, name: str, noun: str) -> Any:
-    """What the entry point of that name brings: a module most often, with that name as its attribute `name`. `None`: no entry point has the
-    name. `noun`: what it is, for the error.
+    """What the entry point of that name brings: a module most often, with that name as its
+    attribute `name`. `None`: no entry point has the name. `noun`: what it is, for the error.
 
     Raises:
         SettingsError: it cannot be imported, or has another name; the message names the distribution.

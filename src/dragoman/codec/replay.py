@@ -1,6 +1,7 @@
 """Which of a model's messages may go back with what their provider signed.
 
-Signed content is valid for the origin that signed it, and only while everything before it is as it was.
+Signed content is valid for the origin that signed it, and only while everything before it is as it
+was.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ def readable(
     reads: Collection[str] = (),
     digest_at: DigestAt | None = None,
 ) -> list[str | None]:
-    """For each message `None` where its signed content may be sent to `target`, else the reason why not.
+    """For each message `None` where its signed content may be sent to `target`, else the reason why
+    not.
 
-    `reads`: names of other providers whose signed content the target reads, from the target's record.
-    `digest_at`: what tells the digests, where that is known or these are a part of a conversation.
-    Without a target everything is readable, as if sent to its own origin.
+    `reads`: names of other providers whose signed content the target reads, from the target's
+    record. `digest_at`: what tells the digests, where that is known or these are a part of a
+    conversation. Without a target everything is readable, as if sent to its own origin.
     """
     if target is None:
         return [None] * len(messages)
@@ -61,7 +63,8 @@ def readable(
 
 
 def digests_of(messages: Sequence[Message]) -> DigestAt:
-    """The digests of a conversation, each wire's made when it is first asked for; that of all has the position -1."""
+    """The digests of a conversation, each wire's made when it is first asked for; that of all has
+    the position -1."""
 
     chains: dict[str, list[str]] = {}
 

@@ -1,7 +1,8 @@
-"""What every encoder does the same way: of a run's events, those that a response tells, and what they say of its end.
+"""What every encoder does the same way: of a run's events, those that a response tells, and what
+they say of its end.
 
-A response is one message of the model's. Of a run it tells all of them as one; other candidates, and what others said, are
-passed over.
+A response is one message of the model's. Of a run it tells all of them as one; other candidates,
+and what others said, are passed over.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dragoman.event import (
     without_inner_runs,
 )
 from dragoman.fold import fold
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 
@@ -58,8 +60,9 @@ class ResponseState:
         "started",
     )
 
-    def __init__(self, envelope: Callable[[Native], dict[str, Any]]) -> None:
-        """`envelope`: reads the wire's own fields around a message out of the `native` of its start and end."""
+    def __init__(self, envelope: Callable[[Native], Json]) -> None:
+        """`envelope`: reads the wire's own fields around a message out of the `native` of its start
+        and end."""
         self.started = False
         self.id = ""
         """Of the first message."""
@@ -67,7 +70,7 @@ class ResponseState:
         """Its provider's id of it, else its own; empty where it has none."""
         self.origin: Origin | None = None
         """Of the first message."""
-        self.envelope: dict[str, Any] = {}
+        self.envelope: Json = {}
         self.reason: FinishReason | None = None
         self._usages: dict[str, Usage] = {}
         self._native = envelope
@@ -122,7 +125,8 @@ class ResponseState:
 
 
 def further_candidates(events: Iterable[Event]) -> list[Loss]:
-    """What the response of these events leaves out on every wire: the candidates beyond the first."""
+    """What the response of these events leaves out on every wire: the candidates beyond the
+    first."""
     others = [
         event.candidate for event in events if isinstance(event, MessageStarted) and event.candidate
     ]
@@ -133,13 +137,14 @@ def further_candidates(events: Iterable[Event]) -> list[Loss]:
 
 
 def model_of(origin: Origin | None) -> str:
-    """The model that answers: the one that serves, else the one that was asked for. Empty: not known."""
+    """The model that answers: the one that serves, else the one that was asked for. Empty: not
+    known."""
     return (origin.served_model or origin.model or "") if origin is not None else ""
 
 
 def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
-    """The events without those of messages that are retracted in the end, and of runs within tools. What a response leaves out is added
-    to `losses`."""
+    """The events without those of messages that are retracted in the end, and of runs within tools.
+    What a response leaves out is added to `losses`."""
     events = without_inner_runs(events)
     if losses is not None:
         losses += further_candidates(events)
@@ -159,9 +164,9 @@ def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Even
 def whole_message(
     events: Iterable[Event], losses: list[Loss] | None = None
 ) -> Message | DragomanError:
-    """All messages of the model's as one, or the error that the events tell of. Its id and origin are those of the first
-    message, as in a stream; the end is that of the last, the usage that of all. What a response leaves out is added to
-    `losses`."""
+    """All messages of the model's as one, or the error that the events tell of. Its id and origin
+    are those of the first message, as in a stream; the end is that of the last, the usage that of
+    all. What a response leaves out is added to `losses`."""
     events = without_inner_runs(events)
     if losses is not None:
         losses += further_candidates(events)
@@ -201,7 +206,7 @@ def load_entries(entries: Any) -> Usage | None:
     return reduce(add, read) if read else None
 
 
-def dump_entries(usage: Usage | None) -> list[dict[str, Any]]:
+def dump_entries(usage: Usage | None) -> list[Json]:
     """The inverse: one entry, or none where nothing is known."""
     fields = {
         theirs: n for ours, theirs in _FIELDS.items() if _is_count(n := getattr(usage, ours, None))

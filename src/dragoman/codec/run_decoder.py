@@ -1,15 +1,21 @@
-"""What every decoder of a run does the same way: the objects of a protocol's stream become the events of a run.
+"""What every decoder of a run does the same way: the objects of a protocol's stream become the
+events of a run.
 
 A protocol's decoder is a subclass that gives a table and a few answers:
 
-- `STEPS`, the table: type of an object → the method that reads it. Write it at the end of the class.
-- `kind_of` says which type an object has, and where its fields are; `admit` whether it may come now.
-- `run_id` is that of the run, once it is known, and `cut_run` closes what is open when a run breaks off.
+- `STEPS`, the table: type of an object → the method that reads it. Write it at the end of the
+  class.
+- `kind_of` says which type an object has, and where its fields are; `admit` whether it may come
+  now.
+- `run_id` is that of the run, once it is known, and `cut_run` closes what is open when a run breaks
+  off.
 
-The parts that are open are in `open`, by the protocol's own key. `start_part`, `add_delta` and `finish_part` keep them and tell
-the events. What a step cannot read raises `DecodeError` or `HistoryError`; the shell makes both the `RunError` that ends the run.
+The parts that are open are in `open`, by the protocol's own key. `start_part`, `add_delta` and
+`finish_part` keep them and tell the events. What a step cannot read raises `DecodeError` or
+`HistoryError`; the shell makes both the `RunError` that ends the run.
 
-What our own encoder wrote comes back as it was: an object that carries something of its event (`codec.carried`) is read with that.
+What our own encoder wrote comes back as it was: an object that carries something of its event
+(`codec.carried`) is read with that.
 """
 
 from __future__ import annotations
@@ -22,17 +28,18 @@ from dragoman.codec.decoder import ResponseDecoder
 from dragoman.errors import DecodeError, DragomanError, HistoryError, StreamCutError
 from dragoman.event import OpenText, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.fold import close_part
+from dragoman.json_bytes import Json
 from dragoman.message import Content, Origin
 
-__all__ = ["Fields", "OpenPart", "RunDecoder", "Step"]
+__all__ = ["Fields", "DecodedPart", "RunDecoder", "Step"]
 
-Fields = dict[str, Any]
+Fields = Json
 """An object of the protocol."""
 Step = Callable[[Any, Fields], None]
 """Reads one type of object: a method of the decoder, not bound to it."""
 
 
-class OpenPart:
+class DecodedPart:
     """A part that is open: where it is, what is known of it, and what came of it so far."""
 
     __slots__ = ("begun", "deltas", "index", "message_id")
@@ -49,7 +56,7 @@ class OpenPart:
         return close_part(self.begun, self.deltas, cut=cut)
 
 
-P = TypeVar("P", bound=OpenPart)
+P = TypeVar("P", bound=DecodedPart)
 
 
 class RunDecoder(ResponseDecoder, Generic[P]):
@@ -94,7 +101,8 @@ class RunDecoder(ResponseDecoder, Generic[P]):
         """Closes what is open, since the run ends with an error."""
 
     def read_unknown(self, kind: str, fields: Fields) -> None:
-        """An object of a type that the table lacks: of a later version, which adds to what there is."""
+        """An object of a type that the table lacks: of a later version, which adds to what there
+        is."""
 
     # what the shell does
 

@@ -1,19 +1,25 @@
-"""What every encoder of a run does the same way: the events of a run become the objects of a protocol's stream, and their bytes.
+"""What every encoder of a run does the same way: the events of a run become the objects of a
+protocol's stream, and their bytes.
 
 A protocol's encoder is a subclass that gives a table and a few answers:
 
-- `STEPS`, the table: type of an event → the method that writes its objects with `write`. Write it at the end of the class.
-- `admit` looks at an event before its step: it opens a run that nobody opened, writes what waits, or keeps an event out.
+- `STEPS`, the table: type of an event → the method that writes its objects with `write`. Write it
+  at the end of the class.
+- `admit` looks at an event before its step: it opens a run that nobody opened, writes what waits,
+  or keeps an event out.
 - `end_stream` writes what ends a run that no event ended.
-- `open` has the parts that are open. A wire enters an `OpenPart` (or a subclass) when it writes a start, and takes it out
+- `open` has the parts that are open. A wire enters an `OpenPart` (or a subclass) when it writes a
+  start, and takes it out
   at the end; `take_part` and `take_parts` do both for it.
 
-Nearly all of a stream are deltas of an open part, so these have a short way: the bytes around a delta are made once for
-each part (`OpenPart.frame`), and `feed` puts the delta's JSON between them. A wire that must write something else first
-overrides `delta_bytes`, or leaves `frame` empty: then the delta takes its step in the table.
+Nearly all of a stream are deltas of an open part, so these have a short way: the bytes around a
+delta are made once for each part (`OpenPart.frame`), and `feed` puts the delta's JSON between them.
+A wire that must write something else first overrides `delta_bytes`, or leaves `frame` empty: then
+the delta takes its step in the table.
 
-A stream that our own decoder reads gives back the very events by one rule: an object that would be read as another event than
-the one it was written for carries what would be read otherwise (`codec.carried`).
+A stream that our own decoder reads gives back the very events by one rule: an object that would be
+read as another event than the one it was written for carries what would be read otherwise
+(`codec.carried`).
 """
 
 from __future__ import annotations
@@ -25,11 +31,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 from dragoman import json_bytes
 from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import JsonMap
 from dragoman.event import Event, OpenText, PartDelta
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Content
 
-__all__ = ["Key", "OpenPart", "RunEncoder", "Step", "split_frame"]
+__all__ = ["Key", "EncodedPart", "RunEncoder", "Step", "split_frame"]
 
 Key = tuple[str, int]
 """Id of a message, and the index of a part in it."""
@@ -38,7 +44,7 @@ Step = Callable[[Any, Any], None]
 _encode = json_bytes.encode
 
 
-class OpenPart:
+class EncodedPart:
     """A part that is open: what is known of it, and what came of it so far."""
 
     __slots__ = ("begun", "deltas", "frame")
@@ -51,11 +57,12 @@ class OpenPart:
         """Bytes before and behind its next delta; `None`: a delta has no short way."""
 
 
-P = TypeVar("P", bound=OpenPart)
+P = TypeVar("P", bound=EncodedPart)
 
 
 def split_frame(data: bytes) -> tuple[bytes, bytes]:
-    """The bytes of an object whose last empty text is the place of a delta → those before and those behind it."""
+    """The bytes of an object whose last empty text is the place of a delta → those before and those
+    behind it."""
     before, _, behind = data.rpartition(b'""')
     return before, behind
 
@@ -73,7 +80,8 @@ class RunEncoder(ABC, Generic[P]):
         self.open: dict[Key, P] = {}
         """Parts that are open."""
         self.pending: list[Any] = []
-        """What must be written before anything else; while there is some, no delta takes the short way."""
+        """What must be written before anything else; while there is some, no delta takes the short
+        way."""
         self.over = False
         """Whether the run ended; what follows writes nothing."""
         self._written: list[JsonMap] = []

@@ -1,4 +1,5 @@
-"""What a server must know of a wire beside its formats: where its API stands, how it refuses, how a stream is kept open."""
+"""What a server must know of a wire beside its formats: where its API stands, how it refuses, how a
+stream is kept open."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import msgspec
 from dragoman import errors
 from dragoman.codec.body_schema import JsonType
 from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Content, ToolCallPart
 from dragoman.request import HttpRequest, ModelRequest
@@ -93,11 +95,13 @@ class Route(msgspec.Struct, frozen=True):
     method: str
     """One of `METHODS`."""
     path: str
-    """From the root of the official API's host, such as `/v1/messages`; `{model}` stands for a model's name, `{id}` for an id."""
+    """From the root of the official API's host, such as `/v1/messages`; `{model}` stands for a
+    model's name, `{id}` for an id."""
     purpose: str
     """What is there: one of `PURPOSES`."""
     header: str = ""
-    """Name of a header, in lower case, that this API's clients send, where another wire has the same place; empty: any client's."""
+    """Name of a header, in lower case, that this API's clients send, where another wire has the
+    same place; empty: any client's."""
     public: bool = False
     """Whether it may be asked for without a key, where its handler allows that."""
 
@@ -135,7 +139,7 @@ class ErrorResponse(NamedTuple):
     """HTTP status."""
     headers: Mapping[str, str]
     """Names in lower case; `retry-after` in seconds, where the error has a wait."""
-    body: dict[str, Any]
+    body: Json
     """JSON."""
 
 
@@ -143,7 +147,8 @@ class Problem(msgspec.Struct, frozen=True):
     """What of a conversation could not be read, where the rest of it could."""
 
     index: int
-    """Position of the element in the list that holds the conversation; -1: beside it, such as a system text."""
+    """Position of the element in the list that holds the conversation; -1: beside it, such as a
+    system text."""
     field: str | None
     """The field at fault, where one is known."""
     error: str
@@ -161,26 +166,31 @@ def status_of(error: DragomanError, own: Mapping[type[DragomanError], int] = {})
 
 
 class RequestFields(msgspec.Struct, frozen=True):
-    """What is known of a wire's further request fields, by path, such as `generationConfig.candidateCount`. Of all others it is known that
-    nobody else has them."""
+    """What is known of a wire's further request fields, by path, such as
+    `generationConfig.candidateCount`. Of all others it is known that nobody else has them."""
 
     idle: Mapping[str, tuple[Any, ...]] = {}
     """Field → values that ask for nothing; `null` never does."""
     minor: frozenset[str] = frozenset()
-    """Fields that no answer depends on: accounting, caching, names of things. Left out they are a minor loss."""
+    """Fields that no answer depends on: accounting, caching, names of things. Left out they are a
+    minor loss."""
     candidates: str = ""
     """The field that asks for several answers; a gateway gives one."""
     references: frozenset[str] = frozenset()
-    """Fields that name what the provider keeps in its account, which all clients of a gateway share, or that name other models."""
+    """Fields that name what the provider keeps in its account, which all clients of a gateway
+    share, or that name other models."""
     lengths: frozenset[str] = frozenset()
-    """Fields that say how long an answer may be, in each form that providers read. A gateway that bounds it passes on none of them."""
+    """Fields that say how long an answer may be, in each form that providers read. A gateway that
+    bounds it passes on none of them."""
     server_tools: Mapping[str, str] = {}
-    """The name of a tool that providers run → the name that all wires have for it. Another wire's provider is asked for no other."""
+    """The name of a tool that providers run → the name that all wires have for it. Another wire's
+    provider is asked for no other."""
     types: Mapping[str, tuple[JsonType, ...]] = {}
-    """Field → what it may be; `null` it may always be. Of the conversation itself the loader knows it."""
-    unstored: Mapping[str, Any] = {}
+    """Field → what it may be; `null` it may always be. Of the conversation itself the loader knows
+    it."""
+    unstored: JsonMap = {}
     """Options by which a provider keeps nothing of a request in its account."""
-    adapt: Callable[[ModelRequest, Mapping[str, Any], list[Loss]], Mapping[str, Any]] | None = None
+    adapt: Callable[[ModelRequest, JsonMap, list[Loss]], JsonMap] | None = None
     """A request and its verbatim body → the body for a model that the client did not name, by what
     the API's documentation says; what that changes is added to the losses."""
     restores: Callable[[Any], bool] | None = None
@@ -189,7 +199,8 @@ class RequestFields(msgspec.Struct, frozen=True):
 
     @property
     def known(self) -> frozenset[str]:
-        """The fields of the body of which anything is known but that they name objects of an account."""
+        """The fields of the body of which anything is known but that they name objects of an
+        account."""
         paths = (
             *self.idle,
             *self.minor,
@@ -200,7 +211,7 @@ class RequestFields(msgspec.Struct, frozen=True):
         return frozenset(path for path in paths if "." not in path) - self.references
 
 
-def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> ErrorResponse:
+def error_response(error: DragomanError, status: int, body: Json) -> ErrorResponse:
     """An error's response, with the wait that the error asks for."""
     headers = {"content-type": "application/json"}
     if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
@@ -215,7 +226,8 @@ def noted(
     field: str | None,
     listed: str = "messages",
 ) -> None:
-    """Notes what could not be read, where problems are noted. `listed`: the field that the conversation's list stands in.
+    """Notes what could not be read, where problems are noted. `listed`: the field that the
+    conversation's list stands in.
 
     Raises:
         HistoryError: they are not.
@@ -226,14 +238,15 @@ def noted(
     problems.append(Problem(index, field, error.message))
 
 
-Forward: TypeAlias = Callable[[ModelRequest, Mapping[str, Any], Any], HttpRequest]
-"""(request, its verbatim body, quirks) → path, headers and body. The request says the model, whether to stream, and what headers held."""
+Forward: TypeAlias = Callable[[ModelRequest, JsonMap, Any], HttpRequest]
+"""(request, its verbatim body, quirks) → path, headers and body. The request says the model,
+whether to stream, and what headers held."""
 
 
 def forward_to(path: str) -> Forward:
     """Forwards to an API that has the model in the body."""
 
-    def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Any) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+    def forward(request: ModelRequest, body: JsonMap, quirks: Any) -> HttpRequest:  # noqa: ARG001 as of `Forward`
         return HttpRequest(path, body={**body, "model": request.model})
 
     return forward

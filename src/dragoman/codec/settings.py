@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from dragoman.codec.json_values import if_list
+from dragoman.json_bytes import Json
 from dragoman.request import Settings
 
 __all__ = ["Fields", "dump_fields", "effort", "take_fields", "take_stops"]
@@ -14,9 +14,10 @@ Fields = Mapping[str, tuple[str, tuple[type, ...]]]
 """Field → the setting that it is, and the types that it has then."""
 
 
-def take_fields(body: dict[str, Any], fields: Fields) -> dict[str, Any]:
-    """Takes out of `body` the fields that are settings → those by their names. A value of another type stays."""
-    found: dict[str, Any] = {}
+def take_fields(body: Json, fields: Fields) -> Json:
+    """Takes out of `body` the fields that are settings → those by their names. A value of another
+    type stays."""
+    found: Json = {}
     for field, (setting, types) in fields.items():
         if isinstance(body.get(field), types) and isinstance(body[field], bool) == (
             types == (bool,)
@@ -25,14 +26,15 @@ def take_fields(body: dict[str, Any], fields: Fields) -> dict[str, Any]:
     return found
 
 
-def take_stops(body: dict[str, Any], field: str) -> dict[str, Any]:
-    """Takes a list of texts to stop at out of `body` → the setting `stop`; nothing where it is none."""
+def take_stops(body: Json, field: str) -> Json:
+    """Takes a list of texts to stop at out of `body` → the setting `stop`; nothing where it is
+    none."""
     stops = body.get(field)
     usual = isinstance(stops, list) and all(isinstance(text, str) for text in if_list(stops))
     return {"stop": tuple(body.pop(field))} if usual else {}
 
 
-def dump_fields(settings: Settings, fields: Fields) -> dict[str, Any]:
+def dump_fields(settings: Settings, fields: Fields) -> Json:
     """The inverse of `take_fields`."""
     return {
         field: value

@@ -1,4 +1,5 @@
-"""How long an answer takes, measured by who sends it: wires that tell it have no clock of their own."""
+"""How long an answer takes, measured by who sends it: wires that tell it have no clock of their
+own."""
 
 from __future__ import annotations
 
@@ -69,8 +70,8 @@ class AnswerTimer:
 
 
 def in_utc(time: datetime) -> datetime:
-    """A time in UTC; one without a zone is in it already. Where UTC would be before the year 1 or after 9999, the first or last time that
-    there is."""
+    """A time in UTC; one without a zone is in it already. Where UTC would be before the year 1 or
+    after 9999, the first or last time that there is."""
     if time.tzinfo is None:
         return time.replace(tzinfo=UTC)
     try:

@@ -1,5 +1,5 @@
-"""Turns: which messages a user interface shows as one. A model's answers with the results of their tools between them are one turn; every
-other message is one by itself.
+"""Turns: which messages a user interface shows as one. A model's answers with the results of their
+tools between them are one turn; every other message is one by itself.
 
 `Message.turn` names the turn; messages without one are grouped by structure.
 """
@@ -12,10 +12,10 @@ from typing import NamedTuple
 from dragoman.codec.marks import INTERRUPT
 from dragoman.message import Content, MarkPart, Message, Role, ToolResultPart
 
-__all__ = ["Turn", "goes_on", "inner_ids", "only_answers", "turn_after", "turns"]
+__all__ = ["MessageTurn", "goes_on", "inner_ids", "only_answers", "turn_after", "turns"]
 
 
-class Turn(NamedTuple):
+class MessageTurn(NamedTuple):
     """Messages that are shown as one."""
 
     id: str | None
@@ -26,21 +26,23 @@ class Turn(NamedTuple):
     """All of them, in order."""
 
 
-def turns(messages: Sequence[Message]) -> list[Turn]:
-    """A conversation, cut into turns. A message that names no turn goes on with the one before it where structure says so: results behind
-    the model, the model behind results. Two answers that stand beside each other are two turns unless both name the same one."""
-    found: list[Turn] = []
+def turns(messages: Sequence[Message]) -> list[MessageTurn]:
+    """A conversation, cut into turns. A message that names no turn goes on with the one before it
+    where structure says so: results behind the model, the model behind results. Two answers that
+    stand beside each other are two turns unless both name the same one."""
+    found: list[MessageTurn] = []
     start = 0
     for at in range(1, len(messages) + 1):
         if at == len(messages) or not goes_on(messages[start], messages[at - 1], messages[at]):
             part = tuple(messages[start:at])
-            found.append(Turn(part[0].turn or part[0].id, start, part))
+            found.append(MessageTurn(part[0].turn or part[0].id, start, part))
             start = at
     return found
 
 
 def goes_on(first: Message, before: Message, message: Message) -> bool:
-    """Whether a message belongs to the turn of the one before it. `first`: the turn's first message."""
+    """Whether a message belongs to the turn of the one before it. `first`: the turn's first
+    message."""
     if message.role is Role.SYSTEM or before.role is Role.SYSTEM:
         return False
     if message.turn is not None:
@@ -51,7 +53,8 @@ def goes_on(first: Message, before: Message, message: Message) -> bool:
 
 
 def turn_after(messages: Sequence[Message]) -> str | None:
-    """The turn with which an answer to a conversation goes on; `None`: it begins one; empty: that turn has no name."""
+    """The turn with which an answer to a conversation goes on; `None`: it begins one; empty: that
+    turn has no name."""
     for message in reversed(messages):
         if message.role is Role.MODEL:
             return message.turn or ""
@@ -61,7 +64,8 @@ def turn_after(messages: Sequence[Message]) -> str | None:
 
 
 def only_answers(message: Message) -> bool:
-    """Whether a user message brings results of tools (or what a call waits for) and nothing else."""
+    """Whether a user message brings results of tools (or what a call waits for) and nothing
+    else."""
     return (
         message.role is Role.USER and bool(message.content) and all(map(_answers, message.content))
     )
@@ -76,7 +80,8 @@ def _answers(piece: Content) -> bool:
 
 
 def inner_ids(turn_id: str, taken: Container[str] = ()) -> Iterator[str]:
-    """The ids of a turn's messages: its own for the first, `id:1`, `id:2` … for the others, without those that are `taken`."""
+    """The ids of a turn's messages: its own for the first, `id:1`, `id:2` … for the others, without
+    those that are `taken`."""
     yield turn_id
     number = 0
     while True:

@@ -1,5 +1,5 @@
-"""How near texts are in meaning: cosines of their vectors. In plain Python: thousands of vectors a second, with Python 3.12 or
-later ten thousands. For more there are vector stores."""
+"""How near texts are in meaning: cosines of their vectors. In plain Python: thousands of vectors a
+second, with Python 3.12 or later ten thousands. For more there are vector stores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ else:
 def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:
     """The cosine of two vectors: 1.0 the same direction, 0.0 nothing in common, -1.0 the opposite.
 
-    A vector of zeros has no direction: 0.0. One with numbers that are none (NaN) is like nothing: -1.0.
+    A vector of zeros has no direction: 0.0. One with numbers that are none (NaN) is like nothing:
+    -1.0.
 
     Raises:
         InvalidRequestError: they are of different lengths, so of different models.

@@ -1,4 +1,5 @@
-"""Cuts a text into pieces that are worth a vector each: paragraphs, else sentences, else windows."""
+"""Cuts a text into pieces that are worth a vector each: paragraphs, else sentences, else
+windows."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ class Chunk(msgspec.Struct, frozen=True):
 def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
     """A text → its chunks, none longer than `size` characters.
 
-    Paragraphs (blank lines part them) that fit are a chunk each. Of longer ones sentences are packed together, joined by a
-    space, as many as fit; a sentence that does not fit is cut into windows, of which each repeats the last `overlap`
-    characters of the one before.
+    Paragraphs (blank lines part them) that fit are a chunk each. Of longer ones sentences are
+    packed together, joined by a space, as many as fit; a sentence that does not fit is cut into
+    windows, of which each repeats the last `overlap` characters of the one before.
 
     Raises:
         InvalidRequestError: `overlap` is not from 0 to below `size`.

@@ -1,4 +1,5 @@
-"""Formats: ways to write a conversation as JSON. Every wire is one; those beside them have no model's API behind them.
+"""Formats: ways to write a conversation as JSON. Every wire is one; those beside them have no
+model's API behind them.
 
 name = formats.detect(payload)
 messages = formats.get(name).load_messages(payload)
@@ -7,7 +8,7 @@ messages = formats.get(name).load_messages(payload)
 from __future__ import annotations
 
 from dragoman.codec.layout import Layout
-from dragoman.formats.conversion import Converted, Line, convert, read_jsonl
+from dragoman.formats.conversion import ConversationLine, Converted, convert, read_jsonl
 from dragoman.formats.detection import Detected, detect, detected
 from dragoman.formats.registry import Format, get, names, register, shown_by_uis
 
@@ -16,7 +17,7 @@ __all__ = [
     "Detected",
     "Format",
     "Layout",
-    "Line",
+    "ConversationLine",
     "convert",
     "detect",
     "detected",

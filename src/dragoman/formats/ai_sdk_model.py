@@ -1,4 +1,5 @@
-"""Model messages of Vercel's AI SDK (`ModelMessage`, in ai 4 `CoreMessage`), what `streamText` takes, both ways. The conversation is a list."""
+"""Model messages of Vercel's AI SDK (`ModelMessage`, in ai 4 `CoreMessage`), what `streamText`
+takes, both ways. The conversation is a list."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from dragoman.codec.serving import Problem
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.approvals import mended
@@ -25,8 +27,8 @@ versions = ("v4", "v5", "v6", "v7")
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of model messages → messages. `origin` is given to the model's where they do not say whose they are. With `problems`, a message
-    that cannot be read is left out and noted there.
+    """A list of model messages → messages. `origin` is given to the model's where they do not say
+    whose they are. With `problems`, a message that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -40,7 +42,7 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
     version: Literal["v4", "v5", "v6", "v7"] | None = None,
-) -> list[dict[str, Any]]:
-    """Messages → a list of model messages. `version`: those of that release of the library; `None`: as each was read, else as the newest has
-    them. What they cannot hold is added to `losses`."""
+) -> list[Json]:
+    """Messages → a list of model messages. `version`: those of that release of the library; `None`:
+    as each was read, else as the newest has them. What they cannot hold is added to `losses`."""
     return dump_model(messages, losses, version)

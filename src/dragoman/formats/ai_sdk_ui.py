@@ -1,4 +1,5 @@
-"""UI messages of Vercel's AI SDK, what `useChat` sends and shows, both ways. The conversation is a list."""
+"""UI messages of Vercel's AI SDK, what `useChat` sends and shows, both ways. The conversation is a
+list."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any, Literal
 from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Origin, Role, TextPart, ToolCallPart
 from dragoman.wires.ai_sdk_messages.approvals import approvals
@@ -45,8 +47,8 @@ _STEP = "step-start"
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of UI messages → messages. `origin` is given to the model's where they do not say whose they are. With `problems`, a message
-    that cannot be read is left out and noted there.
+    """A list of UI messages → messages. `origin` is given to the model's where they do not say
+    whose they are. With `problems`, a message that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -60,9 +62,9 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
     version: Literal["v4", "v5", "v6", "v7"] | None = None,
-) -> list[dict[str, Any]]:
-    """Messages → a list of UI messages. `version`: those of that release of the library; `None`: as each was read, else as the newest has
-    them. What they cannot hold is added to `losses`."""
+) -> list[Json]:
+    """Messages → a list of UI messages. `version`: those of that release of the library; `None`: as
+    each was read, else as the newest has them. What they cannot hold is added to `losses`."""
     return dump_ui(messages, losses, version)
 
 
@@ -71,15 +73,17 @@ def dump_shown(
     *,
     version: Literal["v4", "v5", "v6", "v7"] | None = None,
     metadata: bool = False,
-) -> list[dict[str, Any]]:
-    """Messages → a list of UI messages as a browser shows them: the answers of one turn are one message. `metadata`: they keep what
-    the format has no room for, under a key of dragoman's own."""
+) -> list[Json]:
+    """Messages → a list of UI messages as a browser shows them: the answers of one turn are one
+    message. `metadata`: they keep what the format has no room for, under a key of dragoman's
+    own."""
     written = dump_ui(_by_turn(messages), None, version)
     return written if metadata else [_without_own_metadata(message) for message in written]
 
 
 def _by_turn(messages: Iterable[Message]) -> list[Message]:
-    """Returns the messages, of which those of the model's that stand beside each other in one turn are one. Between a call and a text a step begins."""
+    """Returns the messages, of which those of the model's that stand beside each other in one turn
+    are one. Between a call and a text a step begins."""
     shown_messages: list[Message] = []
     for message in messages:
         last = shown_messages[-1] if shown_messages else None
@@ -104,8 +108,9 @@ def _is_one_turn(last: Message, message: Message) -> bool:
     return both_model and last.turn is not None and last.turn == message.turn
 
 
-def _without_own_metadata(message: dict[str, Any]) -> dict[str, Any]:
-    """Returns a UI message without what dragoman notes in it for itself: in its metadata, or, in ai 4, behind its annotations."""
+def _without_own_metadata(message: Json) -> Json:
+    """Returns a UI message without what dragoman notes in it for itself: in its metadata, or, in ai
+    4, behind its annotations."""
     bare = dict(message)
     if OURS in if_object(message.get("metadata")):
         bare["metadata"] = rest(message["metadata"], OURS)

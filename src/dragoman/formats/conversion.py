@@ -1,12 +1,14 @@
-"""Conversations in one format → their messages, or another format; and files with a conversation on each line.
+"""Conversations in one format → their messages, or another format; and files with a conversation on
+each line.
 
-`read` finds out the format, loads the messages and notes what cannot be read. `convert` writes them in the other format: between two wires
-a body that holds more than the conversation stays one. `read_jsonl` holds one line at a time in memory.
+`read` finds out the format, loads the messages and notes what cannot be read. `convert` writes them
+in the other format: between two wires a body that holds more than the conversation stays one.
+`read_jsonl` holds one line at a time in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from inspect import signature
 from itertools import groupby
 from pathlib import Path
@@ -19,15 +21,15 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.detection import Detected, detected_in, open_conversation
 from dragoman.formats.registry import get, layout
-from dragoman.json_bytes import replace_halves
+from dragoman.json_bytes import Json, JsonMap, replace_halves
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest
 
 __all__ = [
-    "Conversation",
+    "LoadedConversation",
     "Converted",
-    "Line",
+    "ConversationLine",
     "check_version",
     "convert",
     "decode_line",
@@ -37,7 +39,7 @@ __all__ = [
 ]
 
 
-class Conversation(NamedTuple):
+class LoadedConversation(NamedTuple):
     """What a conversation is read as."""
 
     format: str
@@ -53,9 +55,10 @@ def read(
     format_name: str | None,
     problems: list[Problem] | None,
     origin: Origin | None = None,
-) -> Conversation:
-    """A conversation as JSON has it → its messages. `format_name`: its format, which otherwise is told by its structure. `origin` is
-    given to the model's messages where they do not say whose they are. With `problems`, what cannot be read is left out and noted there.
+) -> LoadedConversation:
+    """A conversation as JSON has it → its messages. `format_name`: its format, which otherwise is
+    told by its structure. `origin` is given to the model's messages where they do not say whose
+    they are. With `problems`, what cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no conversation, or something in it cannot be read and no problems are noted.
@@ -91,7 +94,7 @@ def read(
                         Problem(index if index < 0 else start + offset + index, of_field, error)
                     )
         start += len(if_list(part))
-    return Conversation(detected[0].format if detected else "", field, messages)
+    return LoadedConversation(detected[0].format if detected else "", field, messages)
 
 
 def _parts(value: Any) -> Iterator[tuple[bool, Any]]:
@@ -109,13 +112,14 @@ def _parts(value: Any) -> Iterator[tuple[bool, Any]]:
             yield plain, list(part)
 
 
-class Line(NamedTuple):
+class ConversationLine(NamedTuple):
     """A line that holds a conversation."""
 
     number: int
     """Of the line in the file, from 1."""
     format: str
-    """Name of the format of its messages, of the first where there are several; empty: plain texts, or nothing that can be read."""
+    """Name of the format of its messages, of the first where there are several; empty: plain texts,
+    or nothing that can be read."""
     messages: list[Message]
     """The conversation."""
     problems: list[Problem]
@@ -127,12 +131,14 @@ def read_jsonl(
     *,
     format: str | None = None,  # noqa: A002 the word that the whole library has for it
     errors: Literal["raise", "collect"] = "raise",
-) -> Iterator[Line]:
-    """Yields the conversations of a file, one after the other: a line is a list of messages, the body of a request or any other object that holds
-    such a list, or a text, which is the user's. Lines that are empty are passed over.
+) -> Iterator[ConversationLine]:
+    """Yields the conversations of a file, one after the other: a line is a list of messages, the
+    body of a request or any other object that holds such a list, or a text, which is the user's.
+    Lines that are empty are passed over.
 
-    `source`: the file's path, or what gives its lines, such as an open file. `format`: of all lines; otherwise it is told of each.
-    `errors`: what is to be done where something cannot be read: raise, or note it in the line's problems and go on.
+    `source`: the file's path, or what gives its lines, such as an open file. `format`: of all
+    lines; otherwise it is told of each. `errors`: what is to be done where something cannot be
+    read: raise, or note it in the line's problems and go on.
 
     Raises:
         HistoryError: a line cannot be read and `errors` is "raise"; it names the line.
@@ -153,7 +159,7 @@ def read_jsonl(
                 raise HistoryError(f"line {number}: {error.message}") from error
             name, messages = "", []
             problems.append(Problem(-1, None, error.message))
-        yield Line(number, name, messages, problems or [])
+        yield ConversationLine(number, name, messages, problems or [])
 
 
 def decode_line(text: bytes | str) -> Any:
@@ -177,10 +183,12 @@ class Converted(NamedTuple):
     payload: Any
     """As `load_messages` of that format takes it, or the body of a request."""
     format: str
-    """Name of the format that it had, of its first messages where there were several; empty: plain texts."""
+    """Name of the format that it had, of its first messages where there were several; empty: plain
+    texts."""
     losses: list[Loss]
-    """What the new format does not hold. Positions are those of messages, results of one round being one. A field of the body that stood
-    beside the conversation has none, and `which` is its name."""
+    """What the new format does not hold. Positions are those of messages, results of one round
+    being one. A field of the body that stood beside the conversation has none, and `which` is its
+    name."""
     field: str
     """Field of the body in which it stood; empty: in none."""
     problems: list[Problem]
@@ -198,12 +206,15 @@ def convert(
     errors: Literal["raise", "collect"] = "raise",
     whole: bool = False,
 ) -> Converted:
-    """A conversation as JSON has it (a list of messages, one message, the body of a request, a text) → the same in the format named `to`.
+    """A conversation as JSON has it (a list of messages, one message, the body of a request, a
+    text) → the same in the format named `to`.
 
-    `format`: that it has; otherwise it is told by its structure. `version`: of the format `to`, where it has several. `origin`: who wrote
-    it, where its format does not say. `target`: who will read it; what another provider signed is left out then. `errors`: whether what cannot
-    be read raises, or is left out and noted. `whole`: between two wires a body that holds more than the conversation stays one, with its tools
-    and settings; its model is that of `target`, or of the body where the wire is the same.
+    `format`: that it has; otherwise it is told by its structure. `version`: of the format `to`,
+    where it has several. `origin`: who wrote it, where its format does not say. `target`: who will
+    read it; what another provider signed is left out then. `errors`: whether what cannot be read
+    raises, or is left out and noted. `whole`: between two wires a body that holds more than the
+    conversation stays one, with its tools and settings; its model is that of `target`, or of the
+    body where the wire is the same.
 
     Raises:
         HistoryError: it is no conversation, its format is ambiguous, or something in it cannot be read and `errors` is "raise".
@@ -226,7 +237,8 @@ def convert(
 
 
 def place_in_body(payload: Any, to: str, *, in_body: bool) -> Any:
-    """Returns the payload of a format as it is, or `in_body`: in the body of a request that holds nothing else, where the format has such bodies."""
+    """Returns the payload of a format as it is, or `in_body`: in the body of a request that holds
+    nothing else, where the format has such bodies."""
     fields = layout(to).fields
     return (
         {fields[0]: cast("list[Any]", payload)}
@@ -254,9 +266,10 @@ def check_version(name: str, version: str | None) -> None:
 
 
 def _request(
-    payload: Mapping[str, Any], name: str, to: str, messages: list[Message], origin: Origin | None
+    payload: JsonMap, name: str, to: str, messages: list[Message], origin: Origin | None
 ) -> ModelRequest | None:
-    """Returns a body as the request of its wire that it is; `None`: there is nothing of one beside the conversation, or it is not between wires."""
+    """Returns a body as the request of its wire that it is; `None`: there is nothing of one beside
+    the conversation, or it is not between wires."""
     wire_names = wires.names("model")
     conversation_fields = (
         {*(layout(name).fields or ()), *(layout(name).beside or ())} if name else set[str]()
@@ -273,8 +286,9 @@ def _request(
 
 def _body(
     request: ModelRequest, name: str, to: str, target: Origin | None, losses: list[Loss]
-) -> dict[str, Any]:
-    """A request that the wire `name` had → the body of the wire `to`, without a model where none is known there."""
+) -> Json:
+    """A request that the wire `name` had → the body of the wire `to`, without a model where none is
+    known there."""
     model = (target and target.model) or (request.model if name == to else "")
     if request.model and not model:
         losses.append(

@@ -1,4 +1,5 @@
-"""Which format a conversation is written in, told by its structure: each format votes on each message, fields beside them say the rest."""
+"""Which format a conversation is written in, told by its structure: each format votes on each
+message, fields beside them say the rest."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ from dragoman.codec.layout import Layout
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
 from dragoman.formats.registry import Format
+from dragoman.json_bytes import JsonMap
 
 __all__ = [
     "Detected",
-    "Opened",
+    "OpenedConversation",
     "detect",
     "detected",
     "detected_in",
@@ -24,7 +26,8 @@ __all__ = [
 ]
 
 _PLAIN = ("user", "assistant", "system")
-"""Roles of messages that nearly all formats have with a text alone: what they vote on one they vote on all."""
+"""Roles of messages that nearly all formats have with a text alone: what they vote on one they vote
+on all."""
 _SAMPLE = (
     "system",
     "user",
@@ -76,14 +79,14 @@ def _known() -> _Known:
     return _last[0]
 
 
-class Opened(NamedTuple):
+class OpenedConversation(NamedTuple):
     """A conversation, and what is around it."""
 
     messages: Sequence[Any]
     """As they were given."""
     field: str
     """Of the body that holds them; empty: none does."""
-    body: Mapping[str, Any]
+    body: JsonMap
     """That body."""
 
 
@@ -112,8 +115,9 @@ class Detected(NamedTuple):
 
 
 def detect(value: Any) -> str:
-    """A conversation as JSON has it (a list of messages, one message, or the whole body of a request) → the name of its format. Where several
-    formats have it and all read it alike, the most usual of them.
+    """A conversation as JSON has it (a list of messages, one message, or the whole body of a
+    request) → the name of its format. Where several formats have it and all read it alike, the most
+    usual of them.
 
     Raises:
         HistoryError: no format has it, several have it and read it differently, or it is of several.
@@ -128,8 +132,9 @@ def detect(value: Any) -> str:
 
 
 def detected(value: Any, *, near: str | None = None) -> list[Detected]:
-    """As `detect`, of a list whose messages may be of several formats: those that stand beside each other, in order. Where some of them are
-    ambiguous, they have the format of the nearest that are not, if they may have it. `near`: the format of what stands before the list.
+    """As `detect`, of a list whose messages may be of several formats: those that stand beside each
+    other, in order. Where some of them are ambiguous, they have the format of the nearest that are
+    not, if they may have it. `near`: the format of what stands before the list.
 
     Raises:
         HistoryError: a message is of no format, or it is ambiguous of which.
@@ -137,7 +142,7 @@ def detected(value: Any, *, near: str | None = None) -> list[Detected]:
     return detected_in(open_conversation(value), near=near)
 
 
-def detected_in(conversation: Opened, *, near: str | None = None) -> list[Detected]:
+def detected_in(conversation: OpenedConversation, *, near: str | None = None) -> list[Detected]:
     """As `detected`, of a conversation that is found already.
 
     Raises:
@@ -169,7 +174,8 @@ def detected_in(conversation: Opened, *, near: str | None = None) -> list[Detect
 
 
 def payload_of(value: Any, name: str) -> Any:
-    """A conversation as JSON has it, as for `detect` → what `load_messages` of the format of that name takes.
+    """A conversation as JSON has it, as for `detect` → what `load_messages` of the format of that
+    name takes.
 
     Raises:
         HistoryError: there is no conversation in it.
@@ -179,14 +185,15 @@ def payload_of(value: Any, name: str) -> Any:
 
 
 def field_of(value: Any) -> str:
-    """Returns the field of a body that holds the conversation; empty: the value is a list of messages or one of them, or none at all."""
+    """Returns the field of a body that holds the conversation; empty: the value is a list of
+    messages or one of them, or none at all."""
     try:
         return open_conversation(value).field
     except HistoryError:
         return ""
 
 
-def open_conversation(value: Any) -> Opened:
+def open_conversation(value: Any) -> OpenedConversation:
     """A conversation as JSON has it → its messages, and what is around them.
 
     Raises:
@@ -195,29 +202,29 @@ def open_conversation(value: Any) -> Opened:
     bounded(value)
     facts = _known()
     if isinstance(value, list):
-        return Opened(cast("list[Any]", value), "", {})
+        return OpenedConversation(cast("list[Any]", value), "", {})
     body = if_object(value)
     if not _OF_MESSAGES.isdisjoint(body) or any(
         format_.votes(body) == _SURE for format_ in facts.formats.values()
     ):
-        return Opened((value,), "", {})
+        return OpenedConversation((value,), "", {})
     list_fields = [field for field in facts.lists if isinstance(body.get(field), list)]
     if len(full := [field for field in list_fields if body[field]]) > 1:
         raise HistoryError(
             f"there is a list in each of {' and '.join(full)}: give one of them, or pass format="
         )
     if field := next(iter(full or list_fields), ""):
-        return Opened(body[field], field, body)
+        return OpenedConversation(body[field], field, body)
     for layout in facts.layouts.values():
         if not (layout.text and layout.fields and isinstance(body.get(layout.fields[0]), str)):
             continue
         if body.keys() <= {layout.fields[0], *(layout.beside or ())} or "model" in body:
-            return Opened((), layout.fields[0], body)
+            return OpenedConversation((), layout.fields[0], body)
     if not body:
         raise HistoryError(
             f"a conversation is a list of messages or the body of a request, not {value!r:.100}"
         )
-    return Opened((value,), "", {})
+    return OpenedConversation((value,), "", {})
 
 
 def _refute(elements: Sequence[Any], name: str, facts: _Known) -> None:
@@ -263,7 +270,8 @@ def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Known) -> Itera
 
 
 def _votes(element: Any, role: str, names: Iterable[str], facts: _Known) -> dict[str, int]:
-    """Returns the votes of those formats that may have a message. `role`: as `_plain_role` gives it."""
+    """Returns the votes of those formats that may have a message. `role`: as `_plain_role` gives
+    it."""
     if role:
         plain = facts.plain[role]
         return {name: plain[name] for name in names if name in plain}
@@ -283,9 +291,10 @@ def _ballots(element: Any, names: Iterable[str], formats: Mapping[str, Format]) 
     return {name: vote for name in names if (vote := formats[name].votes(element))}
 
 
-def _best(run: _Run, body: Mapping[str, Any], facts: _Known) -> list[str]:
-    """Returns the formats that messages most likely are of; one alone, too, where several read them alike. Where nothing tells more than that they
-    could be of a format, one message with a fault must not decide: those that have some of them count, too."""
+def _best(run: _Run, body: JsonMap, facts: _Known) -> list[str]:
+    """Returns the formats that messages most likely are of; one alone, too, where several read them
+    alike. Where nothing tells more than that they could be of a format, one message with a fault
+    must not decide: those that have some of them count, too."""
     evidence = {
         name: (vote, facts.layouts[name].evidence(body)) for name, vote in run.ballots.items()
     }
@@ -308,7 +317,8 @@ def _best(run: _Run, body: Mapping[str, Any], facts: _Known) -> list[str]:
 
 
 def _enough(messages: Sequence[Any]) -> Sequence[Any]:
-    """Messages; where they are plain texts of a user and a model in turn, the first few: what a format makes of these it makes of all."""
+    """Messages; where they are plain texts of a user and a model in turn, the first few: what a
+    format makes of these it makes of all."""
     roles = [
         role
         for element in messages
@@ -322,7 +332,8 @@ def _enough(messages: Sequence[Any]) -> Sequence[Any]:
 
 
 def _elected(best: Sequence[list[str]], index: int, near: str | None) -> str | None:
-    """Of the likely formats of each piece of a list, that of the piece at `index`; `None`: it is ambiguous, and so are all beside it."""
+    """Of the likely formats of each piece of a list, that of the piece at `index`; `None`: it is
+    ambiguous, and so are all beside it."""
     if len(best[index]) == 1:
         return best[index][0]
     sure = [names[0] if len(names) == 1 else None for names in best]
@@ -330,7 +341,7 @@ def _elected(best: Sequence[list[str]], index: int, near: str | None) -> str | N
     return next((name for name in nearest if name in best[index]), None)
 
 
-def _reading(name: str, part: list[Any], body: Mapping[str, Any]) -> tuple[str, ...]:
+def _reading(name: str, part: list[Any], body: JsonMap) -> tuple[str, ...]:
     """Returns what a format makes of messages: a digest of each."""
     try:
         payload = registry.layout(name).payload(part, body)

@@ -1,4 +1,5 @@
-"""Our own stored form, as JSON's values: what `Message.to_json` writes, one object a message. Nothing is ever lost in it."""
+"""Our own stored form, as JSON's values: what `Message.to_json` writes, one object a message.
+Nothing is ever lost in it."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import bounded, if_object
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
 
@@ -20,7 +22,8 @@ name = "dragoman"
 
 
 def votes(message: Any) -> int:
-    """Returns how surely an object is a stored message: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """Returns how surely an object is a stored message: 0 = cannot be, 1 = could be, 2 = likely, 3
+    = hardly anything else."""
     fields = if_object(message)
     return 3 if type(fields.get("v")) is int and fields.get("role") in tuple(Role) else 0
 
@@ -31,7 +34,8 @@ def load_messages(
     origin: Origin | None = None,  # noqa: ARG001 each message has its own
     problems: list[Problem] | None = None,
 ) -> list[Message]:
-    """A list of stored messages → messages. With `problems`, one that cannot be read is left out and noted there.
+    """A list of stored messages → messages. With `problems`, one that cannot be read is left out
+    and noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -52,6 +56,6 @@ def dump_messages(
     *,
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Messages → a list of their stored forms."""
     return [msgspec.json.decode(message.to_json()) for message in messages]

@@ -1,4 +1,5 @@
-"""Rows of Mastra's storage as its first versions wrote them, both ways. The conversation is a list."""
+"""Rows of Mastra's storage as its first versions wrote them, both ways. The conversation is a
+list."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.codec.serving import Problem
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.conversation import load_conversation
@@ -23,8 +25,9 @@ fields = ROW_FIELDS
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of rows → messages; a date may be a text or a `datetime`. `origin` is given to the model's messages where they do not say whose
-    they are. With `problems`, a row that cannot be read is left out and noted there.
+    """A list of rows → messages; a date may be a text or a `datetime`. `origin` is given to the
+    model's messages where they do not say whose they are. With `problems`, a row that cannot be
+    read is left out and noted there.
 
     Raises:
         HistoryError: it is no list, or a row cannot be read and no problems are noted.
@@ -37,7 +40,8 @@ def dump_messages(
     *,
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
-) -> list[dict[str, Any]]:
-    """Messages → a list of rows: one for texts, one for calls, one for results. Dates are texts, as JSON has them, where they were not read
-    as a `datetime`. What rows cannot hold is added to `losses`."""
+) -> list[Json]:
+    """Messages → a list of rows: one for texts, one for calls, one for results. Dates are texts, as
+    JSON has them, where they were not read as a `datetime`. What rows cannot hold is added to
+    `losses`."""
     return dump_split_rows(tuple(messages), [] if losses is None else losses)

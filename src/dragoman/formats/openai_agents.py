@@ -1,13 +1,15 @@
-"""Items of OpenAI's Agents SDK: what `to_input_list()` gives and its sessions store. They are items of the Responses API, in the list alone,
-and with them what the SDK notes of models that it does not reach by that API (`provider_data` of an item).
+"""Items of OpenAI's Agents SDK: what `to_input_list()` gives and its sessions store. They are items
+of the Responses API, in the list alone, and with them what the SDK notes of models that it does not
+reach by that API (`provider_data` of an item).
 
-Signatures in it are lifted to the wire of the provider that signed, so that they go back to it. A reasoning item of Anthropic's stands for
-several blocks of thinking: it is as many pieces, each with its signature; the first knows what else the item held.
+Signatures in it are lifted to the wire of the provider that signed, so that they go back to it. A
+reasoning item of Anthropic's stands for several blocks of thinking: it is as many pieces, each with
+its signature; the first knows what else the item held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -17,6 +19,7 @@ from dragoman.codec.layout import Layout
 from dragoman.codec.native import Own, signatures
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     NOTES,
@@ -49,8 +52,8 @@ _PREFIXES = {"gemini": "google", "vertex_ai": "google"}
 
 
 def lift(message: Message) -> Message:
-    """A model's message as the Responses wire reads it → with the origin that its items name, and signatures where their provider's wire
-    has them."""
+    """A model's message as the Responses wire reads it → with the origin that its items name, and
+    signatures where their provider's wire has them."""
     message = message.replace(content=_with_items(message.content, {}))
     items = [_item(piece) for piece in message.content]
     if any(item.get("id") == FAKE_ID for item in items):
@@ -70,8 +73,8 @@ def lift(message: Message) -> Message:
 
 
 def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message, tuple[int, ...]]:
-    """The inverse: a message → one that the Responses wire writes as the SDK has it, and for each of its pieces the place that it had.
-    Signatures that have no place are added to `losses`."""
+    """The inverse: a message → one that the Responses wire writes as the SDK has it, and for each
+    of its pieces the place that it had. Signatures that have no place are added to `losses`."""
     if message.role is not Role.MODEL:
         return message, tuple(range(len(message.content)))
     content: list[Content] = []
@@ -108,9 +111,10 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
     return message.replace(content=tuple(content)), tuple(part_indexes)
 
 
-def _with_items(content: Sequence[Content], item: dict[str, Any]) -> tuple[Content, ...]:
-    """Returns the content, where each text that no item of the API's begins begins one with these fields: the SDK takes a text without them for
-    a message of its own, apart from the thinking before and the calls behind it."""
+def _with_items(content: Sequence[Content], item: Json) -> tuple[Content, ...]:
+    """Returns the content, where each text that no item of the API's begins begins one with these
+    fields: the SDK takes a text without them for a message of its own, apart from the thinking
+    before and the calls behind it."""
     pieces: list[Content] = []
     goes_on = False
     for piece in content:
@@ -125,7 +129,7 @@ def _with_items(content: Sequence[Content], item: dict[str, Any]) -> tuple[Conte
     return tuple(pieces)
 
 
-def _item(piece: Content) -> dict[str, Any]:
+def _item(piece: Content) -> Json:
     """Fields of the item that a piece is, or begins."""
     return {
         **RESPONSES.fields(piece.native),
@@ -133,7 +137,7 @@ def _item(piece: Content) -> dict[str, Any]:
     }
 
 
-def _origin(data: Sequence[Mapping[str, Any]]) -> Origin | None:
+def _origin(data: Sequence[JsonMap]) -> Origin | None:
     """Whose answer it is, where the items say so."""
     model = next((value for fields in data if (value := if_text(fields.get("model")))), "")
     prefix, slash, rest_of_it = model.partition("/")
@@ -155,7 +159,7 @@ def _is_by(origin: Origin | None, provider: str) -> bool:
     return origin is None or origin.provider == provider
 
 
-def _data(prefix: str, origin: Origin | None) -> dict[str, Any]:
+def _data(prefix: str, origin: Origin | None) -> Json:
     """Returns what the SDK notes of a model that another library reaches under this prefix."""
     model = origin and (origin.model or origin.served_model)
     return {"model": f"{prefix}/{model}"} if model else {}
@@ -180,7 +184,8 @@ def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
 
 
 def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
-    """Pieces of thinking, from that place on → the one that is written as their item, and how many they are."""
+    """Pieces of thinking, from that place on → the one that is written as their item, and how many
+    they are."""
     first = message.content[index]
     assert isinstance(first, ThinkingPart)
     notes = _OWN.notes(first.native)
@@ -212,7 +217,7 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
     ), len(parts)
 
 
-def _reasoning(envelope: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _reasoning(envelope: JsonMap, blocks: Sequence[JsonMap]) -> Json:
     """Returns the item that the SDK makes of blocks of thinking. `around`: its other fields."""
     texts = [text for block in blocks if (text := if_text(block.get("thinking")))]
     signatures = [signature for block in blocks if (signature := if_text(block.get("signature")))]
@@ -226,19 +231,19 @@ def _reasoning(envelope: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]])
     }
 
 
-def _is_block(block: Mapping[str, Any]) -> bool:
+def _is_block(block: JsonMap) -> bool:
     thinking = block.get("type") == "thinking" and isinstance(block.get("thinking"), str)
     return thinking or (block.get("type") == "redacted_thinking" and "thinking" not in block)
 
 
-def _load_block(block: Mapping[str, Any]) -> ThinkingPart:
+def _load_block(block: JsonMap) -> ThinkingPart:
     if block["type"] == "redacted_thinking":
         return ThinkingPart(native={"anthropic": dict(block)})
     block_fields = rest(block, "type", "thinking")
     return ThinkingPart(block["thinking"], {"anthropic": block_fields} if block_fields else None)
 
 
-def _dump_block(part: ThinkingPart) -> dict[str, Any]:
+def _dump_block(part: ThinkingPart) -> Json:
     block_fields = if_object((part.native or {}).get("anthropic"))
     return (
         dict(block_fields)
@@ -296,8 +301,8 @@ layout = Layout(fields=())
 
 
 def votes(message: Any) -> int:
-    """Returns how surely an object is an item of the SDK: 0 = cannot be, 1 = could be (or one of the Responses API alone), 2 = likely, 3 = hardly
-    anything else."""
+    """Returns how surely an object is an item of the SDK: 0 = cannot be, 1 = could be (or one of
+    the Responses API alone), 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     vote = openai_responses.votes(rest(fields, "provider_data"))
     if vote and ("provider_data" in fields or fields.get("id") == FAKE_ID):
@@ -308,8 +313,8 @@ def votes(message: Any) -> int:
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of items → messages. `origin` is given to the model's messages where the items do not name a model. With `problems`, an item
-    that cannot be read is left out and noted there.
+    """A list of items → messages. `origin` is given to the model's messages where the items do not
+    name a model. With `problems`, an item that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no list, or an item cannot be read and no problems are noted.
@@ -326,8 +331,9 @@ def load_messages(
 
 def dump_messages(
     messages: Iterable[Message], *, target: Origin | None = None, losses: list[Loss] | None = None
-) -> list[dict[str, Any]]:
-    """Messages → a list of items, for `Runner.run(agent, items)` or `session.add_items(items)`. What they cannot hold is added to `losses`."""
+) -> list[Json]:
+    """Messages → a list of items, for `Runner.run(agent, items)` or `session.add_items(items)`.
+    What they cannot hold is added to `losses`."""
     lowered_messages: list[Message] = []
     part_indexes: list[tuple[int, ...]] = []
     signed: list[Loss] = []

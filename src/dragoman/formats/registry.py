@@ -33,9 +33,12 @@ __all__ = [
 class Format(Protocol):
     """A way to write conversations as JSON, both ways. Sans-I/O, as a wire.
 
-    It may have an attribute `layout`, a `Layout`: where its messages stand in the body of a request. Without one they are a list alone, which
-    any body may hold. What a model reads has `mended`, the function by which a conversation is repaired before it is written (`repair.traced`,
-    most often); wires need none. `fields`, a `FormatFields`, names its own fields that a history acts on. Where there are several versions of it, `versions` names them, and `dump_messages` takes one as `version=`.
+    It may have an attribute `layout`, a `Layout`: where its messages stand in the body of a
+    request. Without one they are a list alone, which any body may hold. What a model reads has
+    `mended`, the function by which a conversation is repaired before it is written
+    (`repair.traced`, most often); wires need none. `fields`, a `FormatFields`, names its own fields
+    that a history acts on. Where there are several versions of it, `versions` names them, and
+    `dump_messages` takes one as `version=`.
     """
 
     @property
@@ -44,15 +47,16 @@ class Format(Protocol):
         ...
 
     def votes(self, message: Any) -> int:
-        """Returns how surely one element of a conversation, as JSON has it, is of this format: 0 it cannot be, 1 it could be, 2 it is likely,
-        3 it is hardly anything else. Never raises."""
+        """Returns how surely one element of a conversation, as JSON has it, is of this format: 0 it
+        cannot be, 1 it could be, 2 it is likely, 3 it is hardly anything else. Never raises."""
         ...
 
     def load_messages(
         self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
     ) -> list[Message]:
-        """A conversation of the format → messages. `origin` is given to the model's messages where the format does not say whose they are.
-        With `problems`, an element that cannot be read is left out and noted there.
+        """A conversation of the format → messages. `origin` is given to the model's messages where
+        the format does not say whose they are. With `problems`, an element that cannot be read is
+        left out and noted there.
 
         Raises:
             HistoryError: the payload is not of this format.
@@ -75,16 +79,19 @@ _NAMES = (
     "ai_sdk_model", "ai_sdk_ui", "dragoman", "langchain", "mastra_v1", "mastra_v2", "openai_agents", "pydantic_ai", "sharegpt",
 )  # fmt: skip
 _OWN_FIELDS = (MESSAGE_FIELDS, ROW_FIELDS)
-"""The `fields` of dragoman's own formats, each once; named here so that no format is imported to learn them."""
+"""The `fields` of dragoman's own formats, each once; named here so that no format is imported to
+learn them."""
 _REGISTERED: dict[str, Format] = {}
 """Those of the process: registered in code, or loaded from an entry point."""
 
 ENTRY_POINTS = "dragoman.formats"
-"""Group of the entry points by which a distribution brings formats: name of the format → the format, a module most often."""
+"""Group of the entry points by which a distribution brings formats: name of the format → the
+format, a module most often."""
 
 
 def names() -> list[str]:
-    """Returns the names of all formats: the wires first, then dragoman's other ones, those registered, those of plug-ins."""
+    """Returns the names of all formats: the wires first, then dragoman's other ones, those
+    registered, those of plug-ins."""
     return list(
         dict.fromkeys(
             [
@@ -117,7 +124,8 @@ def get(name: str) -> Format:
 
 
 def layout(name: str) -> Layout:
-    """Returns where the messages of the format of that name stand: its `layout`, else a list alone that any body may hold.
+    """Returns where the messages of the format of that name stand: its `layout`, else a list alone
+    that any body may hold.
 
     Raises:
         SettingsError: there is none of that name, or its plug-in is broken.
@@ -126,7 +134,8 @@ def layout(name: str) -> Layout:
 
 
 def history_fields() -> list[FormatFields]:
-    """Returns the records `fields` of all formats that have one, each once: dragoman's own, then those that were registered or loaded."""
+    """Returns the records `fields` of all formats that have one, each once: dragoman's own, then
+    those that were registered or loaded."""
     registered = [getattr(format_, "fields", None) for format_ in _REGISTERED.values()]
     return [*_OWN_FIELDS, *(fields for fields in registered if isinstance(fields, FormatFields))]
 
@@ -153,7 +162,8 @@ def layouts() -> dict[str, Layout]:
 
 
 def shown_by_uis() -> Any:
-    """Returns the format of the messages that user interfaces show: beside `dump_messages` it has `dump_shown`, a message a turn."""
+    """Returns the format of the messages that user interfaces show: beside `dump_messages` it has
+    `dump_shown`, a message a turn."""
     return get("ai_sdk_ui")
 
 

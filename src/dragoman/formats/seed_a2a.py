@@ -1,10 +1,12 @@
-"""A2A → AG-UI → OpenAI as documents of the year 2025 have it: map, reduce, map. `a2a.load_messages` is the direct way to the same messages.
+"""A2A → AG-UI → OpenAI as documents of the year 2025 have it: map, reduce, map. `a2a.load_messages`
+is the direct way to the same messages.
 
 events = compact_events([convert_a2a_message_to_agui_event(message) for message in history])
 messages = [convert_agui_event_to_openai_chat(event) for event in events]
 
-The names of events are those of the time (`text-message-content`); today's AG-UI is the wire `ag_ui`. Programs of that time find these
-functions in `dragoman.wires.a2a`, and three of them in `dragoman.wires.ag_ui`.
+The names of events are those of the time (`text-message-content`); today's AG-UI is the wire
+`ag_ui`. Programs of that time find these functions in `dragoman.wires.a2a`, and three of them in
+`dragoman.wires.ag_ui`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text, text_or_json
+from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.compact import (
     ARGS,
     CHUNK,
@@ -87,8 +90,9 @@ _RESPONSES: Mapping[str, str] = {
 
 
 def get_agui_event_type_from_task_status_update(update: Any) -> str:
-    """The canonical type of a task's update, by its state, which is a text, an enum or an object with a `value`. A task as its stream
-    begins with it (`kind: "task"`, at work) is the beginning of a run."""
+    """The canonical type of a task's update, by its state, which is a text, an enum or an object
+    with a `value`. A task as its stream begins with it (`kind: "task"`, at work) is the beginning
+    of a run."""
     value = field(field(update, "status"), "state")
     state = if_text(value) or if_text(field(value, "value"))
     if state.startswith("TASK_STATE_"):
@@ -99,7 +103,8 @@ def get_agui_event_type_from_task_status_update(update: Any) -> str:
 
 
 def add_canonical_type_to_message(message: Any) -> Any:
-    """Notes in a message which event it is, and returns it. An update of a task, whose state says it, is left as it is."""
+    """Notes in a message which event it is, and returns it. An update of a task, whose state says
+    it, is left as it is."""
     if field(message, "status") is not None or field(message, "role") is None:
         return message
     kind = get_agui_event_type_from_a2a_message(message)
@@ -112,8 +117,8 @@ def add_canonical_type_to_message(message: Any) -> Any:
 
 
 def convert_a2a_message_to_agui_event(message: Any) -> Json:
-    """A message → its event. One call is `toolCall` and one result `toolCallId` and `result`; several are lists. Text beside calls or
-    results is their event's `content`."""
+    """A message → its event. One call is `toolCall` and one result `toolCallId` and `result`;
+    several are lists. Text beside calls or results is their event's `content`."""
     kind = get_agui_event_type_from_a2a_message(message)
     text = text_in(message) or ""
     event: Json = {"type": _TYPES.get(kind, _TYPES[CONTENT])}
@@ -130,8 +135,8 @@ def convert_a2a_message_to_agui_event(message: Any) -> Json:
 
 
 def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> Json:
-    """A task's update, or the task itself → its event. `task`: whose id is the run's; without it, the update's own. The beginning of a run has
-    the task's context as its `threadId`."""
+    """A task's update, or the task itself → its event. `task`: whose id is the run's; without it,
+    the update's own. The beginning of a run has the task's context as its `threadId`."""
     kind = get_agui_event_type_from_task_status_update(update)
     run_id = field(task, "id") or field(update, "taskId", "task_id", "id")
     event = {"type": _kebab(kind), "runId": if_text(run_id)}
@@ -141,9 +146,10 @@ def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> J
 
 
 def compact_events(events: Sequence[JsonMap]) -> list[Json]:
-    """The events that stay once their stream is over. Chunks, each of which holds the text so far, go where a later event of the answer
-    holds their text; where none does, the last stays, as an end. Arguments in pieces are merged into those of their call. The
-    events given are left as they are.
+    """The events that stay once their stream is over. Chunks, each of which holds the text so far,
+    go where a later event of the answer holds their text; where none does, the last stays, as an
+    end. Arguments in pieces are merged into those of their call. The events given are left as they
+    are.
 
     Raises:
         HistoryError: it is no list of objects.
@@ -161,7 +167,8 @@ def compact_events(events: Sequence[JsonMap]) -> list[Json]:
 def convert_agui_event_to_openai_chat(
     event: JsonMap | None,
 ) -> tuple[Json | None, list[Json]]:
-    """An event → the message of Chat Completions that it is (`None`: none), and the messages of tools, which go before it.
+    """An event → the message of Chat Completions that it is (`None`: none), and the messages of
+    tools, which go before it.
 
     Raises:
         HistoryError: it is no object.
@@ -184,8 +191,8 @@ def convert_agui_event_to_openai_chat(
 
 
 def convert_agui_event_to_responses_api(event: JsonMap | None) -> Json | list[Json]:
-    """An event → what the document's `event` and `data` of it are; of several results a list, one each; of an unknown event, and of one
-    without its message, `{}`.
+    """An event → what the document's `event` and `data` of it are; of several results a list, one
+    each; of an unknown event, and of one without its message, `{}`.
 
     Raises:
         HistoryError: it is no object.
@@ -335,7 +342,8 @@ def convert_mcp_tool_to_openai(tool: Any) -> Json:
 
 
 def convert_openai_tool_call_to_mcp(call: Any) -> Json:
-    """A call of Chat Completions, a dictionary or an object → its id, its name and its arguments. Text that is no JSON is no arguments."""
+    """A call of Chat Completions, a dictionary or an object → its id, its name and its arguments.
+    Text that is no JSON is no arguments."""
     function = field(call, "function")
     arguments = field(function, "arguments")
     if isinstance(arguments, str):
@@ -365,7 +373,8 @@ def convert_tool_result_to_openai(result: Any) -> Json:
 
 
 def extract_event_data(event: Any) -> Any:
-    """What an event of a client holds: of a pair the second, of a tuple of one that one, of anything else itself."""
+    """What an event of a client holds: of a pair the second, of a tuple of one that one, of
+    anything else itself."""
     if not isinstance(event, tuple):
         return event
     values = cast("tuple[Any, ...]", event)
@@ -381,7 +390,8 @@ def extract_task_from_tuple(event: Any) -> Any:
 
 
 def extract_task_from_event(event: Any) -> Any:
-    """The task in an event: a tuple's, a member's (`task`, `result`), or the event itself; `None`: there is none."""
+    """The task in an event: a tuple's, a member's (`task`, `result`), or the event itself; `None`:
+    there is none."""
     if isinstance(event, tuple):
         return extract_task_from_tuple(event)
     if _is_task(event):

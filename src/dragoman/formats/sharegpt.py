@@ -1,8 +1,10 @@
-"""ShareGPT, the usual form of conversations in training data: `{"conversations": [{"from": "human", "value": "…"}, …]}`, with `system`,
-`tools` and any other field beside the turns; or the list of turns alone.
+"""ShareGPT, the usual form of conversations in training data: `{"conversations": [{"from": "human",
+"value": "…"}, …]}`, with `system`, `tools` and any other field beside the turns; or the list of
+turns alone.
 
-Three dialects are read: plain text, Hermes' (`<tool_call>`, `<tool_response>` and `<think>` in the text) and LLaMA-Factory's (turns
-`function_call` and `observation`). Each is written as it was; what comes from elsewhere is written as Hermes' models know it.
+Three dialects are read: plain text, Hermes' (`<tool_call>`, `<tool_response>` and `<think>` in the
+text) and LLaMA-Factory's (turns `function_call` and `observation`). Each is written as it was; what
+comes from elsewhere is written as Hermes' models know it.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.formats.sharegpt_dump import dump_messages
-from dragoman.formats.sharegpt_tools import OWN, Called, Pairing
+from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
 from dragoman.formats.sharegpt_values import (
     dump_function_call,
     load_answer,
     load_function_call,
     load_results,
 )
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["dump_messages", "layout", "load_messages", "name", "votes"]
@@ -51,7 +54,8 @@ _RESULTS = ("tool", "observation", "function_response", "function", "ipython")
 
 
 def votes(message: Any) -> int:
-    """Returns how surely an object is a turn: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """Returns how surely an object is a turn: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly
+    anything else."""
     fields = if_object(message)
     speaker = if_text(fields.get("from"))
     is_speaker = speaker in _ROLES or speaker in _RESULTS
@@ -61,16 +65,14 @@ def votes(message: Any) -> int:
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """`{"conversations": […], …}`, or the list alone → messages. `origin` is given to the model's. With `problems`, a turn that cannot be
-    read is left out and noted there.
+    """`{"conversations": […], …}`, or the list alone → messages. `origin` is given to the model's.
+    With `problems`, a turn that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no such conversation, or a turn cannot be read and no problems are noted.
     """
     payload = bounded(payload) if problems is None else payload
-    document: dict[str, Any] = (
-        {"conversations": payload} if isinstance(payload, list) else if_object(payload)
-    )
+    document: Json = {"conversations": payload} if isinstance(payload, list) else if_object(payload)
     turns = document.get("conversations")
     if not isinstance(turns, list):
         raise HistoryError(
@@ -109,10 +111,10 @@ def load_messages(
     return messages
 
 
-def _turn(turn: Any, index: int) -> dict[str, Any]:
+def _turn(turn: Any, index: int) -> Json:
     if not isinstance(turn, dict):
         raise HistoryError(f'"conversations[{index}]" must be an object with "from" and "value"')
-    fields = cast("dict[str, Any]", turn)
+    fields = cast("Json", turn)
     speaker, value = fields.get("from"), fields.get("value", 0)
     if not isinstance(speaker, str) or (speaker not in _ROLES and speaker not in _RESULTS):
         speakers = ", ".join((*_ROLES, *_RESULTS))
@@ -127,7 +129,7 @@ def _turn(turn: Any, index: int) -> dict[str, Any]:
 def _field_at_fault(turn: Any) -> str | None:
     if not isinstance(turn, dict):
         return None
-    fields = cast("dict[str, Any]", turn)
+    fields = cast("Json", turn)
     speaker = fields.get("from")
     if not isinstance(speaker, str) or (speaker not in _ROLES and speaker not in _RESULTS):
         return "from"
@@ -140,14 +142,14 @@ class _Reader:
     def __init__(self, origin: Origin | None) -> None:
         self.messages: list[Message] = []
         self._origin = origin
-        self._pairing = Pairing()
+        self._pairing = OpenCalls()
         self._minted = (f"call-{number}" for number in count())
         self._after_results = False
 
-    def read(self, turn: Mapping[str, Any]) -> None:
+    def read(self, turn: JsonMap) -> None:
         """The next turn."""
         speaker, value, fields = str(turn["from"]), turn["value"], rest(turn, "from", "value")
-        form: dict[str, Any] = {} if isinstance(value, str) else {"value": None}
+        form: Json = {} if isinstance(value, str) else {"value": None}
         if speaker in _RESULTS or _ROLES[speaker] is Role.USER:
             self._pairing.end()
         if speaker in _RESULTS:
@@ -164,9 +166,7 @@ class _Reader:
             Message(role, tuple(content), origin=origin, native=OWN.note(fields, form))
         )
 
-    def _content(
-        self, role: Role, speaker: str, value: str
-    ) -> tuple[list[Content], dict[str, Any]]:
+    def _content(self, role: Role, speaker: str, value: str) -> tuple[list[Content], Json]:
         """Returns the pieces of a turn that holds no results, and the wire form of the message."""
         if role is not Role.MODEL:
             return ([TextPart(value)] if value else []), {}
@@ -188,9 +188,7 @@ class _Reader:
             self._pairing.call(Called(call.id, call.name))
             yield call
 
-    def _read_results(
-        self, speaker: str, value: str, fields: dict[str, Any], form: dict[str, Any]
-    ) -> None:
+    def _read_results(self, speaker: str, value: str, fields: Json, form: Json) -> None:
         parts: list[Content] = [self._paired(part) for part in load_results(value)]
         usual = speaker == "tool" and not fields and not form and not self._after_results
         if not usual:

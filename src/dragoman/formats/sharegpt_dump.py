@@ -13,7 +13,7 @@ from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.native import signatures
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
-from dragoman.formats.sharegpt_tools import OWN, Called, Pairing
+from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
 from dragoman.formats.sharegpt_values import (
     TAGS,
     Held,
@@ -22,6 +22,7 @@ from dragoman.formats.sharegpt_values import (
     dump_results,
     load_answer,
 )
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     NOTES,
@@ -49,8 +50,9 @@ def dump_messages(
     *,
     target: Origin | None = None,
     losses: list[Loss] | None = None,
-) -> dict[str, Any] | list[dict[str, Any]]:
-    """Messages → `{"conversations": […], …}`; the list alone where it was read so. What the format cannot hold is added to `losses`."""
+) -> Json | list[Json]:
+    """Messages → `{"conversations": […], …}`; the list alone where it was read so. What the format
+    cannot hold is added to `losses`."""
     conversation = tuple(messages)
     plain, positions = unmarked_all(conversation)
     out = Outgoing(
@@ -64,7 +66,7 @@ def dump_messages(
         places=positions,
     )
     written = _with_ids(plain)
-    document: dict[str, Any] = {"conversations": []}
+    document: Json = {"conversations": []}
     for position, message in enumerate(plain):
         extra = if_object(OWN.notes(message.native).get("document"))
         if twice := [field for field in extra if field in document]:
@@ -82,9 +84,9 @@ def dump_messages(
 
 
 def _with_ids(messages: Sequence[Message]) -> Places:
-    """Returns the calls and results whose ids must be written, since a reader would otherwise take a result for that of another call, or for one
-    of none that is known."""
-    pairing, written = Pairing(), Places()
+    """Returns the calls and results whose ids must be written, since a reader would otherwise take
+    a result for that of another call, or for one of none that is known."""
+    pairing, written = OpenCalls(), Places()
     of_id: dict[str, Places] = {}
     for position, message in enumerate(messages):
         if message.role is Role.USER:
@@ -124,7 +126,7 @@ def _is_sent(message: Message, call: ToolCallPart) -> bool:
     return message.role is Role.MODEL and call.run_by != "provider" and call.name != ""
 
 
-def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[dict[str, Any]]:
+def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[Json]:
     """A message → its turns: those of its results, then that of all else."""
     message = out.messages[position]
     pieces = list(enumerate(message.content))
@@ -171,7 +173,7 @@ def _result_turns(
     position: int,
     results: Sequence[tuple[int, ToolResultPart]],
     written: Places,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Json]:
     turns: list[list[tuple[int, ToolResultPart]]] = []
     for part_index, part in results:
         alone = "plain" in OWN.form(part.native)
@@ -273,7 +275,8 @@ def _is_read_as(value: str, parts: Sequence[Held]) -> bool:
 def _writable_parts(
     out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]
 ) -> list[tuple[int, Held]]:
-    """Returns the pieces of an answer that the format holds, texts that stand beside each other as one."""
+    """Returns the pieces of an answer that the format holds, texts that stand beside each other as
+    one."""
     writable: list[tuple[int, Held]] = []
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for part_index, piece in pieces:
@@ -342,7 +345,8 @@ def _which(piece: Content) -> str:
 
 
 def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]) -> str | None:
-    """The content of a message that is not the model's → its text; `None`: nothing is left of it."""
+    """The content of a message that is not the model's → its text; `None`: nothing is left of
+    it."""
     texts: list[str] = []
     for part_index, piece in pieces:
         if isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart | ThinkingPart):

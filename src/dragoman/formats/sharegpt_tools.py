@@ -1,8 +1,9 @@
-"""Tool calls and results as ShareGPT's dialects have them: an object of JSON, or of Python's notation, in a text ⇄ our parts; and which call
-a result answers where neither has an id: the first of the round that is not answered and has the result's name.
+"""Tool calls and results as ShareGPT's dialects have them: an object of JSON, or of Python's
+notation, in a text ⇄ our parts; and which call a result answers where neither has an id: the first
+of the round that is not answered and has the result's name.
 
-An object's text that is not the one which we would write is noted in the wire form (`inner`), and written again for as long as it says
-what the part says.
+An object's text that is not the one which we would write is noted in the wire form (`inner`), and
+written again for as long as it says what the part says.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from dragoman import json_bytes
@@ -18,12 +19,13 @@ from dragoman.codec.json_values import bounded, if_object, if_text, rest
 from dragoman.codec.native import Own
 from dragoman.errors import HistoryError
 from dragoman.fold import parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import ToolCallPart, ToolResultPart
 
 __all__ = [
     "OWN",
     "Called",
-    "Pairing",
+    "OpenCalls",
     "call_object",
     "dump_json",
     "load_call",
@@ -42,7 +44,8 @@ _READ_RESULT = ("tool_call_id", "name", "content")
 
 
 def object_of(text: str) -> Any:
-    """Returns the value that a text is, as JSON or as Python writes it; `None`: it is no object and no list."""
+    """Returns the value that a text is, as JSON or as Python writes it; `None`: it is no object and
+    no list."""
     text = text.strip()
     if text[:1] not in ("{", "["):
         return None
@@ -85,7 +88,8 @@ def same_json(value: Any, other: Any) -> bool:
 
 
 def load_call(value: Any) -> ToolCallPart | None:
-    """An object with the name and the arguments of a call → the call, with its own id or an empty one; `None`: it is no call."""
+    """An object with the name and the arguments of a call → the call, with its own id or an empty
+    one; `None`: it is no call."""
     fields = if_object(value)
     name, arguments = if_text(fields.get("name")), fields.get("arguments", {})
     if (
@@ -97,10 +101,10 @@ def load_call(value: Any) -> ToolCallPart | None:
     call = ToolCallPart(fields.get("id", ""), name, native=OWN.note(rest(fields, *_READ)))
     if isinstance(arguments, str):
         return parse_call(call, arguments)
-    return ToolCallPart(call.id, name, cast("dict[str, Any]", arguments), native=call.native)
+    return ToolCallPart(call.id, name, cast("Json", arguments), native=call.native)
 
 
-def call_object(call: ToolCallPart, call_id: str | None) -> dict[str, Any]:
+def call_object(call: ToolCallPart, call_id: str | None) -> Json:
     """A call → the object. `call_id`: to be written in it."""
     arguments = call.arguments if call.state == "complete" else call.raw or ""
     return {
@@ -112,7 +116,8 @@ def call_object(call: ToolCallPart, call_id: str | None) -> dict[str, Any]:
 
 
 def load_result(value: Any) -> ToolResultPart | None:
-    """An object with the content of a result → the result, with its own id and name or empty ones; `None`: it is none."""
+    """An object with the content of a result → the result, with its own id and name or empty ones;
+    `None`: it is none."""
     fields = if_object(value)
     call_id, name = fields.get("tool_call_id", ""), fields.get("name", "")
     if "content" not in fields or not isinstance(call_id, str) or not isinstance(name, str):
@@ -122,10 +127,11 @@ def load_result(value: Any) -> ToolResultPart | None:
     )
 
 
-def result_object(part: ToolResultPart, result: Any, call_id: str | None) -> dict[str, Any]:
-    """A result → the object. `result`: what it says, as JSON's value; `call_id`: to be written in it."""
+def result_object(part: ToolResultPart, result: Any, call_id: str | None) -> Json:
+    """A result → the object. `result`: what it says, as JSON's value; `call_id`: to be written in
+    it."""
     named = part.name and "nameless" not in OWN.form(part.native)
-    names: Mapping[str, Any] = {"name": part.name} if named else {}
+    names: JsonMap = {"name": part.name} if named else {}
     return {
         **({"tool_call_id": call_id} if call_id else {}),
         **names,
@@ -147,8 +153,9 @@ class Called(NamedTuple):
     """In the content of the message."""
 
 
-class Pairing:
-    """Knows the calls of the last round that are not answered yet. A round ends when anybody but the model speaks."""
+class OpenCalls:
+    """Knows the calls of the last round that are not answered yet. A round ends when anybody but
+    the model speaks."""
 
     def __init__(self) -> None:
         self._open: list[Called] = []
@@ -167,7 +174,8 @@ class Pairing:
         self._ended = True
 
     def find(self, call_id: str, name: str) -> Called | None:
-        """Returns the call that a result answers. `call_id`, `name`: empty where the result has none."""
+        """Returns the call that a result answers. `call_id`, `name`: empty where the result has
+        none."""
         if call_id:
             return next((called for called in self._open if called.id == call_id), None)
         return next((called for called in self._open if name in ("", called.name)), None)

@@ -1,6 +1,8 @@
-"""The texts (`value`) of ShareGPT's turns ⇄ pieces of content: thinking, calls and results stand between tags in them.
+"""The texts (`value`) of ShareGPT's turns ⇄ pieces of content: thinking, calls and results stand
+between tags in them.
 
-Every character of a text is in a piece or in a wire form, so that what was read is written as it was.
+Every character of a text is in a piece or in a wire form, so that what was read is written as it
+was.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from dragoman.formats.sharegpt_tools import (
     result_object,
     same_json,
 )
+from dragoman.json_bytes import Json
 from dragoman.message import TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 
 __all__ = [
@@ -108,7 +111,7 @@ def _load_call(inner: str) -> ToolCallPart | None:
     call = load_call(object_of(inner))
     if call is None:
         return None
-    form: dict[str, Any] = {"id": True} if call.id else {}
+    form: Json = {"id": True} if call.id else {}
     usual = f"\n{dump_json(call_object(call, call.id), _CALL, _CALL_END)}\n"
     if inner != usual:
         form["inner"] = inner
@@ -123,7 +126,8 @@ def _call(call: ToolCallPart, call_id: str | None) -> str:
 
 
 def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | None) -> bool:
-    """Returns whether a text, read again, says what the call does. `call_id`: that which is to be written for it."""
+    """Returns whether a text, read again, says what the call does. `call_id`: that which is to be
+    written for it."""
     return (
         read is not None
         and (read.id, read.name, read.state) == (call_id or "", call.name, call.state)
@@ -137,7 +141,8 @@ def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | Non
 
 
 def load_function_call(value: str) -> list[ToolCallPart] | None:
-    """The text of a turn `function_call`, an object or a list of them → the calls; `None`: it is no such."""
+    """The text of a turn `function_call`, an object or a list of them → the calls; `None`: it is no
+    such."""
     value_found = object_of(value)
     objects = if_list(value_found) or [value_found]
     calls = [call for call_object in objects if (call := load_call(call_object)) is not None]
@@ -180,7 +185,8 @@ def dump_results(
     result_of: Callable[[ToolResultPart], Any],
     call_id: Callable[[ToolResultPart], str | None],
 ) -> str:
-    """Results that stand in one turn → its text. `result_of`: what a result says, as JSON's value; `call_id`: the id to be written for it."""
+    """Results that stand in one turn → its text. `result_of`: what a result says, as JSON's value;
+    `call_id`: the id to be written for it."""
     first = parts[0]
     if (
         len(parts) == 1
@@ -212,7 +218,7 @@ def _result_tags(value: str) -> Iterator[_Tag]:
 
 def _load_result(inner: str) -> ToolResultPart:
     part = load_result(object_of(inner))
-    form: dict[str, Any] = {}
+    form: Json = {}
     if part is None:
         lined = len(inner) > 1 and inner[0] == inner[-1] == "\n"
         return ToolResultPart(
@@ -256,9 +262,10 @@ def _result(part: ToolResultPart, result: Any, call_id: str | None) -> str:
 
 
 def _load(value: str, tags: Sequence[_Tag]) -> list[Any]:
-    """A text with tagged pieces in it → texts and pieces, with what stands between them beyond one line's end noted."""
+    """A text with tagged pieces in it → texts and pieces, with what stands between them beyond one
+    line's end noted."""
     pieces: list[Any] = []
-    forms: list[dict[str, Any]] = []
+    forms: list[Json] = []
     end = 0
     for tag in [*tags, None]:
         between = value[end : tag.start if tag else len(value)]

@@ -1,5 +1,6 @@
-"""Conversations as they are worked with: `MessageList` takes messages in any format, puts them in order, pairs and merges them, and writes
-them in any format; `plan` says beforehand what a target would lose; `put` merges a client's copy into what is stored."""
+"""Conversations as they are worked with: `MessageList` takes messages in any format, puts them in
+order, pairs and merges them, and writes them in any format; `plan` says beforehand what a target
+would lose; `put` merges a client's copy into what is stored."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Messages that are added to rows: those that are there already are recognised, the others get ids, times and a place.
+"""Messages that are added to rows: those that are there already are recognised, the others get ids,
+times and a place.
 
-What is plainly new comes in one go (`fresh`). All else goes turn by turn: by ids to the turn that it belongs to, which is merged with it
-(`turn_merge`), or behind all others, or, loaded from a store, where its time says.
+What is plainly new comes in one go (`fresh`). All else goes turn by turn: by ids to the turn that
+it belongs to, which is merged with it (`turn_merge`), or behind all others, or, loaded from a
+store, where its time says.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ from dragoman.history.updates import without_step
 from dragoman.logs import logger
 from dragoman.message import MarkPart, Message, Role, ToolCallPart
 
-__all__ = ["Adding", "Branch"]
+__all__ = ["Adding", "ReplacedBranch"]
 
 _log = logger("history")
 _INPUT = frozenset(["input"])
 _SHOWN = 5
 
 
-class Branch(NamedTuple):
+class ReplacedBranch(NamedTuple):
     """What stood in a conversation before it was edited, answered anew, or replaced."""
 
     behind: str | None
@@ -53,12 +55,13 @@ class Adding:
         merge: bool = True,
         apart: str | bool = False,
     ) -> None:
-        """`merge`: whether messages become one with others; `apart`: a response begins a turn of its own, of that id, where it is one."""
+        """`merge`: whether messages become one with others; `apart`: a response begins a turn of
+        its own, of that id, where it is one."""
         self.source: Source = source
         self.rows, self.mint, self.digests = rows, mint, digests
         self.merge = merge
         self.apart: str | bool = apart
-        self.branches: list[Branch] = []
+        self.branches: list[ReplacedBranch] = []
         """What was replaced."""
         self.orders: dict[int, int] = {}
         """Identity of a message that was given → the order of its row."""
@@ -71,7 +74,8 @@ class Adding:
     def add(
         self, messages: Sequence[Message], *, is_lone: bool = False, ordered: bool = False
     ) -> None:
-        """Adds messages, none of them the system's. `is_lone`: it is one, and no list; `ordered`: what was loaded is in order, whatever its times."""
+        """Adds messages, none of them the system's. `is_lone`: it is one, and no list; `ordered`:
+        what was loaded is in order, whatever its times."""
         self._ordered = ordered
         sorts = self.source == "memory" and not ordered
         if messages and any(message.id is None for message in messages):
@@ -102,7 +106,8 @@ class Adding:
     def _split_by_turn(
         self, messages: tuple[Message, ...]
     ) -> Sequence[tuple[int | None, tuple[Message, ...]]]:
-        """Returns a turn in pieces: which of the turns that are there it belongs to, by ids. What is new goes with what it follows."""
+        """Returns a turn in pieces: which of the turns that are there it belongs to, by ids. What
+        is new goes with what it follows."""
         rows, name = self.rows, messages[0].turn
         if not len(rows):
             return ((None, messages),)
@@ -131,7 +136,7 @@ class Adding:
         result = decide_outcome(rows, messages, self.source, sealed=sealed, merge=self.merge)
         if result.replaced:
             before = self.rows[start - 1].message.id if start else None
-            self.branches.append(Branch(before, tuple([row.message for row in rows])))
+            self.branches.append(ReplacedBranch(before, tuple([row.message for row in rows])))
         copy_ids = {message.id for message in messages}
         new_rows = self._merge_rows(
             rows, result.messages, copy_ids, is_stored=result.stored_first, replaced=result.replaced
@@ -150,7 +155,8 @@ class Adding:
             self.orders[id(message)] = new_rows[-1].order
 
     def _warn_of_changed_record(self, before: Sequence[Row], after: Sequence[Row]) -> None:
-        """Warns if a client's copy changes what a tool or the model said. `add` takes the copy's word, `put` does not."""
+        """Warns if a client's copy changes what a tool or the model said. `add` takes the copy's
+        word, `put` does not."""
         if self.source != "input" or all(row.origins <= _INPUT for row in before):
             return
         records, new_records = (
@@ -217,7 +223,8 @@ class Adding:
     # what is new
 
     def _add_new(self, messages: tuple[Message, ...], *, follows: bool = True) -> None:
-        """A turn, or the end of one, that is not there yet. `follows`: it may go on with the last one that is there."""
+        """A turn, or the end of one, that is not there yet. `follows`: it may go on with the last
+        one that is there."""
         is_memory, last = self.source == "memory", self.rows.last
         turn = self._turn_of(messages[0]) if follows and self.source == "response" else None
         if turn is not None:
@@ -236,7 +243,8 @@ class Adding:
                     new = new.replace(turn=turn or new.id)
                 turn = new.turn
             order = 0 if new.created_at is None else microseconds(new.created_at)
-            # The first message of a turn that was loaded with a time stands where that says, maybe before others.
+            # The first message of a turn that was loaded with a time stands where that says, maybe
+            # before others.
             is_timed = is_memory and message.created_at is not None and not unit
             if before is not None and order <= before.order and not is_timed:
                 order = before.order + 1
@@ -254,7 +262,8 @@ class Adding:
     def _append(self, unit: Sequence[Row]) -> None:
         """Puts a turn, or the end of one, behind all else."""
         rows = self.rows
-        # Responses get the name of their turn as they come, so that a turn may end elsewhere than it did.
+        # Responses get the name of their turn as they come, so that a turn may end elsewhere than
+        # it did.
         is_named_late = self.source == "response"
         rows.append(unit[0], True if self._is_whole and not is_named_late else None)
         self._is_whole = rows.last_start == len(rows) - 1
@@ -262,7 +271,8 @@ class Adding:
             rows.append(row, False if self._is_whole and not is_named_late else None)
 
     def _with_step(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Returns the messages, the first of which begins with the mark of a step in which the turn ended so far."""
+        """Returns the messages, the first of which begins with the mark of a step in which the turn
+        ended so far."""
         rows = self.rows
         if messages[0].role is not Role.MODEL or not len(rows):
             return messages
@@ -278,7 +288,8 @@ class Adding:
         return first, *messages[1:]
 
     def _turn_of(self, message: Message) -> str | None:
-        """Returns the turn that a response goes on with: the last one, where that is the model's and may grow."""
+        """Returns the turn that a response goes on with: the last one, where that is the model's
+        and may grow."""
         rows, last = self.rows, self.rows.last
         if self.apart:
             turn, self.apart = self.apart, False
@@ -290,7 +301,8 @@ class Adding:
         first = rows[rows.last_start].message
         if last.order <= rows.sealed:
             return None
-        # All of a turn was looked at when its second message came: that keeps the cost of a long turn linear.
+        # All of a turn was looked at when its second message came: that keeps the cost of a long
+        # turn linear.
         if first.turn is not None and len(rows) > rows.last_start + 1:
             grows = first.role is Role.MODEL and not is_done([last.message, message])
             return first.turn if grows else None
@@ -341,7 +353,8 @@ def _only_marks(messages: Sequence[Message]) -> bool:
 
 
 def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
-    """Stored messages in the order of their times; one without a time stays behind the one that it followed."""
+    """Stored messages in the order of their times; one without a time stays behind the one that it
+    followed."""
     by_id = {
         message.id or id(message): message for message in messages
     }  # of several with one id the last one counts

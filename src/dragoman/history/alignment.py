@@ -1,7 +1,9 @@
-"""Two sequences that are nearly alike, held against each other: which elements of one are those of the other, in order.
+"""Two sequences that are nearly alike, held against each other: which elements of one are those of
+the other, in order.
 
-What is alike at the beginning and at the end first, then what occurs once on each side, and between those the longest common sequence
-where it is cheap. The work is linear in the length of both, whatever they hold.
+What is alike at the beginning and at the end first, then what occurs once on each side, and between
+those the longest common sequence where it is cheap. The work is linear in the length of both,
+whatever they hold.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ _TABLE = 1024
 
 
 def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
-    """Returns the positions of equal elements, in these and in those, both rising. Where equal elements repeat, the earlier ones are taken, but
-    at the end the last. `None` equals nothing."""
+    """Returns the positions of equal elements, in these and in those, both rising. Where equal
+    elements repeat, the earlier ones are taken, but at the end the last. `None` equals nothing."""
     pairs: list[Pair] = []
     todo = [(0, len(these), 0, len(those), 0)]
     while todo:
@@ -38,7 +40,8 @@ def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
             continue
         anchors = _anchors(these[a:a_end], those[b:b_end], every=False) if depth < _DEEPEST else []
         if not anchors:
-            # A table costs the product of both lengths, so it is for short ones; long ones without anchors are repetitive.
+            # A table costs the product of both lengths, so it is for short ones; long ones without
+            # anchors are repetitive.
             is_small = (a_end - a) * (b_end - b) <= _TABLE
             find = _longest_common if is_small else _repeated
             pairs += [(a + i, b + j) for i, j in find(these[a:a_end], those[b:b_end])]
@@ -60,8 +63,8 @@ def _repeated(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
 
 
 def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list[Pair]:
-    """Equal elements that occur once on each side, or with `every` the first of each with the first, the second with the second …, as
-    many as are in order."""
+    """Equal elements that occur once on each side, or with `every` the first of each with the
+    first, the second with the second …, as many as are in order."""
     positions: dict[tuple[Key, int], int] = {}
     counts_there: Counter[Key] = Counter()
     for position, key in enumerate(those):
@@ -82,7 +85,8 @@ def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list
 
 
 def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
-    """Returns the longest part of pairs in the order of their first number in which the second rises as well."""
+    """Returns the longest part of pairs in the order of their first number in which the second
+    rises as well."""
     tails: list[int] = []
     ends: list[int] = []  # place in `pairs` of each tail
     before: list[int] = []
@@ -132,8 +136,8 @@ def _earliest(pairs: Sequence[Pair], these: Sequence[Key], those: Sequence[Key])
 
 
 def pair_equal(these: Iterable[Key], those: Iterable[Key]) -> list[Pair]:
-    """Returns the positions of equal elements, in these and in those, in any order: the first of each with the first, the second with the
-    second. They are in the order of those."""
+    """Returns the positions of equal elements, in these and in those, in any order: the first of
+    each with the first, the second with the second. They are in the order of those."""
     positions: dict[Key, deque[int]] = {}
     for position, key in enumerate(these):
         positions.setdefault(key, deque()).append(position)
@@ -145,7 +149,8 @@ def pair_equal(these: Iterable[Key], those: Iterable[Key]) -> list[Pair]:
 
 
 def align_texts(these: Sequence[str], those: Sequence[str]) -> Iterator[tuple[range, range]]:
-    """Texts that are cut in different places → the positions of those that are the same on both sides, from the first on."""
+    """Texts that are cut in different places → the positions of those that are the same on both
+    sides, from the first on."""
     text, other_text = "".join(these), "".join(those)
     alike = next(
         (index for index, (a, b) in enumerate(zip(text, other_text, strict=False)) if a != b),

@@ -1,9 +1,10 @@
 """A client's copy of a conversation, put back into it.
 
-A client that shows a conversation holds a copy in its own format, without what that format or the client has no room for. It sends the
-copy back, with a new message, an edit, a part of it cut off. `put` finds out what the client changed, and changes that alone: the body is
-taken apart (`received`), the copy is held against what is stored (`matching`) and merged with it (`copy_merge`). `place_copy` makes rows of
-a list of the result.
+A client that shows a conversation holds a copy in its own format, without what that format or the
+client has no room for. It sends the copy back, with a new message, an edit, a part of it cut off.
+`put` finds out what the client changed, and changes that alone: the body is taken apart
+(`received`), the copy is held against what is stored (`matching`) and merged with it
+(`copy_merge`). `place_copy` makes rows of a list of the result.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from dragoman.codec.turns import only_answers
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layout
-from dragoman.history.add import Branch
-from dragoman.history.copy_merge import Allowed, CopyMerge, MergedMessage, with_stored_ids
+from dragoman.history.add import ReplacedBranch
+from dragoman.history.copy_merge import CopyMerge, CopyPolicy, MergedMessage, with_stored_ids
 from dragoman.history.foreign import foreign
 from dragoman.history.format_fields import approval_of
 from dragoman.history.matching import Match, match_copy
@@ -30,10 +31,11 @@ from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import Mint, microseconds, stamp
 from dragoman.history.systems import Systems
 from dragoman.interrupt import Resume
+from dragoman.json_bytes import Json
 from dragoman.message import Message, Role, ToolCallPart
 from dragoman.repair import open_calls
 
-__all__ = ["Changes", "Received", "place_copy", "place_system", "put", "read_copy"]
+__all__ = ["Changes", "SentCopy", "place_copy", "place_system", "put", "read_copy"]
 
 _INPUT = frozenset(["input"])
 _LISTS = ("messages", "contents", "input", "conversations")
@@ -43,20 +45,23 @@ class Changes(msgspec.Struct, frozen=True):
     """What became of a conversation when a client's copy of it was merged into it."""
 
     messages: tuple[Message, ...] = ()
-    """The conversation, merged. What the client did not touch are the very same `Message` objects."""
+    """The conversation, merged. What the client did not touch are the very same `Message`
+    objects."""
     added: tuple[Message, ...] = ()
     """Those of them that are new."""
     edited: tuple[Message, ...] = ()
-    """Those of them that stand in the place of a stored message, with its id, and hold something else."""
+    """Those of them that stand in the place of a stored message, with its id, and hold something
+    else."""
     removed: tuple[Message, ...] = ()
     """The stored messages that are not in it any more, not even changed."""
     branched: int | None = None
-    """Position from which on the conversation is another one than that which was stored; `None`: it only goes on."""
+    """Position from which on the conversation is another one than that which was stored; `None`: it
+    only goes on."""
     resumes: tuple[Resume, ...] = ()
     """The answers to what the last run waits for, where the copy holds some: approved, denied."""
 
 
-class Received(NamedTuple):
+class SentCopy(NamedTuple):
     """What a client has sent."""
 
     messages: list[Message]
@@ -80,24 +85,28 @@ def put(
     signatures: bool = False,
     whole: bool = False,
 ) -> Changes:
-    """Returns what a client's copy changes in a conversation. `payload`: the copy as that format has it, the body of a request that holds it, its
-    end alone, one message, a text of the user's, or what was read of one of these.
+    """Returns what a client's copy changes in a conversation. `payload`: the copy as that format
+    has it, the body of a request that holds it, its end alone, one message, a text of the user's,
+    or what was read of one of these.
 
-    What the client cannot have (thinking, what providers signed, and what its format or the client shows nowhere) stays. What it may
-    change, beside the user's messages and how far the conversation goes: `system`: system messages; `results`: results of tools that are
-    stored; `answers`: what the model said. `signatures`: what new messages of the model's carry of a provider is believed.
-    `whole`: the payload is no mere end of the conversation: what it lacks at its beginning is removed.
+    What the client cannot have (thinking, what providers signed, and what its format or the client
+    shows nowhere) stays. What it may change, beside the user's messages and how far the
+    conversation goes: `system`: system messages; `results`: results of tools that are stored;
+    `answers`: what the model said. `signatures`: what new messages of the model's carry of a
+    provider is believed. `whole`: the payload is no mere end of the conversation: what it lacks at
+    its beginning is removed.
 
     Raises:
         HistoryError: the payload is nothing of the format.
         SettingsError: no format has that name.
     """
-    request = payload if isinstance(payload, Received) else read_copy(payload, format)
-    allowed = Allowed(system, results, answers, signatures, whole, request.regenerates)
+    request = payload if isinstance(payload, SentCopy) else read_copy(payload, format)
+    allowed = CopyPolicy(system, results, answers, signatures, whole, request.regenerates)
     stored = tuple(stored)
     merged = _merge(stored, format, request, allowed)
     messages = [message for message, _ in merged]
-    # Equal messages that stand beside each other may be taken for new ones; what is written of the stored ones decides then.
+    # Equal messages that stand beside each other may be taken for new ones; what is written of the
+    # stored ones decides then.
     is_doubtful = request is not payload and _has_answer(request.messages) >= _has_answer(stored)
     if (
         is_doubtful
@@ -119,8 +128,9 @@ def _is_answer(message: Message) -> bool:
 # what was sent
 
 
-def read_copy(payload: Any, format: str) -> Received:  # noqa: A002 what it is called everywhere
-    """Reads what a client sent: a conversation, the body of a request that holds one, one message, or a text of the user's.
+def read_copy(payload: Any, format: str) -> SentCopy:  # noqa: A002 what it is called everywhere
+    """Reads what a client sent: a conversation, the body of a request that holds one, one message,
+    or a text of the user's.
 
     Raises:
         HistoryError: it is nothing of the format.
@@ -128,7 +138,7 @@ def read_copy(payload: Any, format: str) -> Received:  # noqa: A002 what it is c
     """
     codec = formats.get(format)
     if payload is None or isinstance(payload, str):
-        return Received([Message.user(payload)] if payload else [])
+        return SentCopy([Message.user(payload)] if payload else [])
     body = if_object(bounded(payload))
     holds_list = "role" in body or any(field in body for field in _LISTS)
     if isinstance(body.get("message"), dict) and not holds_list:
@@ -139,9 +149,9 @@ def read_copy(payload: Any, format: str) -> Received:  # noqa: A002 what it is c
     follows = if_text(body.get(fields.follows)) if fields.follows else ""
     regeneration = fields.regeneration
     if regeneration is None or body.get(regeneration.field) != regeneration.value:
-        return Received(messages, follows)
+        return SentCopy(messages, follows)
     message_id = if_text(body.get(regeneration.message_id))
-    return Received(
+    return SentCopy(
         _cut_at_question(messages, message_id), follows, regenerates=True, until=message_id
     )
 
@@ -170,7 +180,7 @@ def _find_positions(messages: Sequence[Message], message_id: str) -> list[int]:
 
 
 def _merge(
-    stored: Sequence[Message], name: str, request: Received, allowed: Allowed
+    stored: Sequence[Message], name: str, request: SentCopy, allowed: CopyPolicy
 ) -> list[MergedMessage]:
     copy = request.messages
     spoken = [message for message in copy if message.role is not Role.SYSTEM or allowed.system]
@@ -200,7 +210,7 @@ def _keep_all(stored: Sequence[Message]) -> list[MergedMessage]:
 
 
 def _with_new(
-    stored: Sequence[Message], messages: Sequence[Message], allowed: Allowed
+    stored: Sequence[Message], messages: Sequence[Message], allowed: CopyPolicy
 ) -> list[MergedMessage]:
     """Returns all that is stored, and these messages behind it."""
     taken: set[str | None] = {message.id for message in stored}
@@ -216,7 +226,8 @@ def _with_new(
 def _find_only_new(
     stored: Sequence[Message], copy: Sequence[Message], match: Match, floor: int
 ) -> Sequence[Message] | None:
-    """Returns the messages behind those that are stored; `None`: the copy does not have all of these as they are."""
+    """Returns the messages behind those that are stored; `None`: the copy does not have all of
+    these as they are."""
     if match.pieces:
         return None
     spoken = [
@@ -243,7 +254,8 @@ def _find_only_new(
 
 
 def _find_question(stored: Sequence[Message], message_id: str) -> int:
-    """Returns the position of the question to which a message, or the last one, is the answer; -1: there is none."""
+    """Returns the position of the question to which a message, or the last one, is the answer; -1:
+    there is none."""
     end = len(stored)
     if message_id:
         positions = _find_positions(stored, message_id)
@@ -269,13 +281,14 @@ class _Start(NamedTuple):
     is_sure: bool = True
     """Whether it is sure that it belongs to what is stored."""
     follows: bool = False
-    """The copy names its predecessor: stored messages after that are dropped unless the copy repeats them."""
+    """The copy names its predecessor: stored messages after that are dropped unless the copy
+    repeats them."""
     new: Sequence[Message] | None = None
     """The messages that are new, where that is clear already."""
 
 
 def _find_start(
-    stored: Sequence[Message], copy: Sequence[Message], request: Received, *, whole: bool
+    stored: Sequence[Message], copy: Sequence[Message], request: SentCopy, *, whole: bool
 ) -> _Start:
     if request.after:
         ends = [
@@ -289,7 +302,8 @@ def _find_start(
     is_sure = request.regenerates or whole
     if is_sure or not _only_asks(spoken, stored):
         return _Start(is_sure=is_sure)
-    # Nothing but questions came. They are all of the conversation's, and more; or only those behind its last answer.
+    # Nothing but questions came. They are all of the conversation's, and more; or only those behind
+    # its last answer.
     answers = [position for position, message in enumerate(stored) if _is_answer(message)]
     if not answers:
         return _Start()
@@ -302,7 +316,8 @@ def _find_start(
 
 
 def _only_asks(messages: Sequence[Message], stored: Sequence[Message]) -> bool:
-    """Returns whether messages are questions alone, none of them with the id of a stored message."""
+    """Returns whether messages are questions alone, none of them with the id of a stored
+    message."""
     ids = {message.id for message in stored} - {None}
     return all(
         message.role is Role.USER and not message.tool_results and message.id not in ids
@@ -347,8 +362,8 @@ def _count_alike(these: Iterable[Message], those: Iterable[Message]) -> int:
 def _find_resumes(
     copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]
 ) -> tuple[Resume, ...]:
-    """Returns the answers to calls that still wait in the merged conversation. Only to those that are stored: a call that the client alone
-    knows is not allowed by the client."""
+    """Returns the answers to calls that still wait in the merged conversation. Only to those that
+    are stored: a call that the client alone knows is not allowed by the client."""
     answers = {
         call.id: answer
         for message in copy
@@ -369,7 +384,7 @@ def _find_resumes(
     )
 
 
-def _answer(call: ToolCallPart) -> dict[str, Any]:
+def _answer(call: ToolCallPart) -> Json:
     """Returns what somebody said of a call; empty: nothing."""
     approval = approval_of(call) or {}
     if not isinstance(approval.get("approved"), bool):
@@ -381,9 +396,10 @@ def _answer(call: ToolCallPart) -> dict[str, Any]:
 # in a list
 
 
-def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Branch | None]:
-    """Puts the merged conversation into the rows: what is new or edited is to be saved, and gets an id and a time; the rest stays as it is.
-    Returns the changes with these, and what stood there, where that is another one now."""
+def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, ReplacedBranch | None]:
+    """Puts the merged conversation into the rows: what is new or edited is to be saved, and gets an
+    id and a time; the rest stays as it is. Returns the changes with these, and what stood there,
+    where that is another one now."""
     merged = [message for message in changes.messages if message.role is not Role.SYSTEM]
     start = _count_alike((row.message for row in rows), merged)
     old = rows.between(start, len(rows))
@@ -426,7 +442,7 @@ def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Branc
         return changes, None
     behind = rows[start - 1].message.id if start else None
     rows.splice(start, len(rows), new_rows)
-    return changes, Branch(behind, tuple([row.message for row in old]))
+    return changes, ReplacedBranch(behind, tuple([row.message for row in old]))
 
 
 def place_system(systems: Systems, changes: Changes) -> None:

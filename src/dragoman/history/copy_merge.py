@@ -1,17 +1,20 @@
-"""A client's copy, matched with what is stored, and merged with it: what stays, what changes, what is new, and where it is.
+"""A client's copy, matched with what is stored, and merged with it: what stays, what changes, what
+is new, and where it is.
 
-A message of the copy is a stored one, holds pieces of some, which own it, or takes the place of one that stands beside a known one. A stored
-message that the copy lacks was taken away, unless the client cannot have it: it is behind or before the part that was sent, or holds only
-what the format or this client shows nowhere. What is kept goes behind the stored message that it followed. A message that the client changed
-keeps its id and whatever the copy could not have.
+A message of the copy is a stored one, holds pieces of some, which own it, or takes the place of one
+that stands beside a known one. A stored message that the copy lacks was taken away, unless the
+client cannot have it: it is behind or before the part that was sent, or holds only what the format
+or this client shows nowhere. What is kept goes behind the stored message that it followed. A
+message that the client changed keeps its id and whatever the copy could not have.
 
-Everywhere below `index` is a position in the copy, `position` one in what is stored, and `place` that of a piece in a message.
+Everywhere below `index` is a position in the copy, `position` one in what is stored, and `place`
+that of a piece in a message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,6 +22,7 @@ from dragoman.codec.turns import only_answers
 from dragoman.history.foreign import foreign, foreign_content
 from dragoman.history.matching import Match
 from dragoman.history.pieces import Place, is_shared
+from dragoman.json_bytes import Json
 from dragoman.message import (
     Content,
     DataPart,
@@ -30,14 +34,15 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["Allowed", "CopyMerge", "MergedMessage", "with_stored_ids"]
+__all__ = ["CopyPolicy", "CopyMerge", "MergedMessage", "with_stored_ids"]
 
 MergedMessage = tuple[Message, int | None]
 """A message, and its position in what is stored; `None`: it is new."""
 _Order = tuple[int, int, int]
 """Position in the copy, 1 for what is stored and 2 for what is new, position in what is stored."""
 _Pieces = list[tuple[int | None, Content]]
-"""Pieces of a message that the client changed, each with its place in the stored one; `None`: it is new."""
+"""Pieces of a message that the client changed, each with its place in the stored one; `None`: it is
+new."""
 _KINDS: Mapping[type[Content], str] = {
     DataPart: "file",
     LinkPart: "file",
@@ -48,7 +53,7 @@ _KINDS: Mapping[type[Content], str] = {
 """What a client may show nowhere; it shows all texts."""
 
 
-class Allowed(NamedTuple):
+class CopyPolicy(NamedTuple):
     """What a client may change, beside its own messages, and what its copy means."""
 
     system: bool = False
@@ -77,7 +82,7 @@ class CopyMerge:
         stored: Sequence[Message],
         copy: Sequence[Message],
         match: Match,
-        allowed: Allowed,
+        allowed: CopyPolicy,
         floor: int,
     ) -> None:
         """`floor`: the first stored message that the copy may have."""
@@ -99,14 +104,16 @@ class CopyMerge:
             self._link(index)
 
     def shares(self) -> bool:
-        """Returns whether the copy is one of this conversation: an answer or an id is known, or both begin alike."""
+        """Returns whether the copy is one of this conversation: an answer or an id is known, or
+        both begin alike."""
         matched = [index for index in self._spoken if index in self._owners]
         if self._match.named or any(self._is_answer(index) for index in matched):
             return True
         return len(self._spoken) > 1 and bool(matched) and self._begins_alike(self._first_spoken(0))
 
     def messages(self, *, merges: bool) -> list[MergedMessage]:
-        """Returns the merged conversation. `merges`: in the copy's format, two answers that stand beside each other are one."""
+        """Returns the merged conversation. `merges`: in the copy's format, two answers that stand
+        beside each other are one."""
         self._merges = merges
         self._units = _units(self._stored, self._floor)
         self._needed = self._find_needed()
@@ -155,7 +162,8 @@ class CopyMerge:
         return message.role is Role.MODEL or bool(message.tool_results)
 
     def _first_spoken(self, start: int) -> int | None:
-        """Returns the position of the first stored message from `start` on that is not the system's."""
+        """Returns the position of the first stored message from `start` on that is not the
+        system's."""
         positions = range(start, len(self._stored))
         return next(
             (position for position in positions if self._stored[position].role is not Role.SYSTEM),
@@ -166,8 +174,9 @@ class CopyMerge:
         return first in self._owners.get(self._spoken[0], ())
 
     def _find_needed(self) -> dict[int, list[int]]:
-        """Returns for each stored message the places of what the copy must have, or else the client took it away. A client that has the
-        rest of an answer, and nowhere a file, a call or a result, shows none of that kind."""
+        """Returns for each stored message the places of what the copy must have, or else the client
+        took it away. A client that has the rest of an answer, and nowhere a file, a call or a
+        result, shows none of that kind."""
         whole = set(self._match.whole.values())
         shown_kinds, missing_kinds = set[str](), set[str]()
         alive = {self._units[position] for position in self._first if position >= self._floor}
@@ -198,7 +207,8 @@ class CopyMerge:
         }
 
     def _find_replaced(self) -> None:
-        """Finds messages of the copy that take the place of a stored one: with its id, or else beside one that is stored."""
+        """Finds messages of the copy that take the place of a stored one: with its id, or else
+        beside one that is stored."""
         indexes = range(len(self._copy)) if self._allowed.system else self._spoken
         start = next(
             (number for number, index in enumerate(indexes) if index in self._owners), len(indexes)
@@ -207,7 +217,8 @@ class CopyMerge:
         self._replace_beside(indexes[start:], 1)
 
     def _replace_beside(self, indexes: Sequence[int], step: int) -> None:
-        """Goes through messages of the copy from one that is stored, forwards or backwards, and pairs each with the next stored one."""
+        """Goes through messages of the copy from one that is stored, forwards or backwards, and
+        pairs each with the next stored one."""
         beside: int | None = None if step < 0 else self._floor - 1
         for index in indexes:
             if index in self._owners:
@@ -246,7 +257,8 @@ class CopyMerge:
     # what stays, and where
 
     def _order_remaining(self) -> list[_Order]:
-        """Returns where the stored messages stand that stay: each behind the message of the copy that it followed."""
+        """Returns where the stored messages stand that stay: each behind the message of the copy
+        that it followed."""
         remaining = self._find_remaining()
         orders: list[_Order] = []
         where = top = -1
@@ -255,7 +267,8 @@ class CopyMerge:
             if index is not None and (message.role is not Role.SYSTEM or self._allowed.system):
                 where = index
                 if self._owners[index][0] != position:
-                    # In the copy it is one with another message: what is between the two there was put behind both.
+                    # In the copy it is one with another message: what is between the two there was
+                    # put behind both.
                     where = max(where, top)
                 top = max(top, where)
             if position in remaining:
@@ -285,7 +298,8 @@ class CopyMerge:
                 gone.add(self._units[position])
             else:
                 hidden.setdefault(self._units[position], []).append(position)
-        # What no client shows stays or goes with its exchange, or, where nothing of that is shown, with the one before it.
+        # What no client shows stays or goes with its exchange, or, where nothing of that is shown,
+        # with the one before it.
         alive = {self._units[position] for position in self._first}
         stays = True
         for unit in range(1, max(self._units.values(), default=0) + 1):
@@ -296,7 +310,8 @@ class CopyMerge:
         return remaining
 
     def _cuts(self, first: int, last: int) -> bool:
-        """Returns whether what stands behind the last message that the copy has is no more part of the conversation."""
+        """Returns whether what stands behind the last message that the copy has is no more part of
+        the conversation."""
         if (
             self._allowed.whole
             or self._allowed.regenerates
@@ -316,9 +331,10 @@ class CopyMerge:
     # what changes, and what is new
 
     def _find_changes(self) -> tuple[dict[int, Message], list[tuple[_Order, Message]]]:
-        """Returns the stored messages that are other ones now, and the new ones with where they stand."""
+        """Returns the stored messages that are other ones now, and the new ones with where they
+        stand."""
         contents: dict[int, _Pieces] = {}
-        metadata: dict[int, dict[str, Any]] = {}
+        metadata: dict[int, Json] = {}
         added: list[tuple[_Order, Message]] = []
         for index, message in enumerate(self._copy):
             if index in self._match.whole or (
@@ -354,14 +370,16 @@ class CopyMerge:
         return changed, added
 
     def _believe(self, at: Place, source: Place) -> Content:
-        """Returns a stored piece, or what the client says of the call or result that it is, where the client may change that."""
+        """Returns a stored piece, or what the client says of the call or result that it is, where
+        the client may change that."""
         piece = self._copy[at[0]].content[at[1]]
         before = self._stored[source[0]].content[source[1]]
         is_believed = at in self._match.changed and self._allowed.may_change(piece)
         return _with_id(piece, before) if is_believed else before
 
     def _split_extra(self, index: int, owners: Sequence[int]) -> tuple[set[int], set[int]]:
-        """Returns the places of what no stored message has: of what is a new message, and of what belongs to the last of the owners."""
+        """Returns the places of what no stored message has: of what is a new message, and of what
+        belongs to the last of the owners."""
         message, extra = self._copy[index], set(self._extra[index])
         if not owners:
             return extra, set()
@@ -381,7 +399,8 @@ class CopyMerge:
         return results, extra - results
 
     def _new_message(self, index: int, part_indexes: Collection[int]) -> Message:
-        """Returns what a message of the copy has more than stored ones, as a message. One that is new as a whole keeps its id."""
+        """Returns what a message of the copy has more than stored ones, as a message. One that is
+        new as a whole keeps its id."""
         message = self._copy[index]
         is_whole = len(part_indexes) == len(self._extra[index]) and index not in self._owners
         content = tuple(
@@ -394,8 +413,9 @@ class CopyMerge:
         return message.replace(content=content, **({} if is_whole else {"id": None}))
 
     def _change_content(self, position: int, pieces: _Pieces) -> tuple[Content, ...] | None:
-        """Returns what a stored message holds now: what the copy has of it, and behind what it followed what the copy could not have.
-        `None`: nothing else than before, but for the order perhaps."""
+        """Returns what a stored message holds now: what the copy has of it, and behind what it
+        followed what the copy could not have. `None`: nothing else than before, but for the order
+        perhaps."""
         content = self._stored[position].content
         needed = self._needed.get(position, ())
         remaining = {part_index for part_index, _ in pieces}
@@ -435,7 +455,8 @@ def _kind(piece: Content) -> str:
 
 
 def _units(stored: Sequence[Message], floor: int) -> dict[int, int]:
-    """Returns position of a message → the number of the question, or of the answer with its calls and results, that it belongs to."""
+    """Returns position of a message → the number of the question, or of the answer with its calls
+    and results, that it belongs to."""
     units: dict[int, int] = {}
     number, asks = 0, True
     for position in range(floor, len(stored)):
@@ -466,7 +487,8 @@ def _with_id(piece: Content, before: Content) -> Content:
 def with_stored_ids(
     stored: Sequence[Message], copy: Sequence[Message], whole: Mapping[int, int]
 ) -> Sequence[Message]:
-    """Returns a copy whose results answer the stored calls: its format took other ids. `whole`: message of the copy → the stored one."""
+    """Returns a copy whose results answer the stored calls: its format took other ids. `whole`:
+    message of the copy → the stored one."""
     messages: list[Message] = []
     ids: dict[str, str] = {}  # id of a call in the copy → that of the stored call in its place
     for index, message in enumerate(copy):

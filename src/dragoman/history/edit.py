@@ -1,4 +1,5 @@
-"""Editing a conversation: cutting it, taking messages out, putting a summary in the place of its beginning."""
+"""Editing a conversation: cutting it, taking messages out, putting a summary in the place of its
+beginning."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any, Protocol
 
 from dragoman.codec.turns import only_answers
 from dragoman.errors import HistoryError
-from dragoman.history.add import Branch
+from dragoman.history.add import ReplacedBranch
 from dragoman.history.exchanges import cuts, find_start
 from dragoman.history.plans import name_unwritable
 from dragoman.history.rows import Row, Rows
@@ -78,12 +79,12 @@ def _asks(message: Message) -> bool:
     return message.role is Role.USER and not only_answers(message)
 
 
-def cut(rows: Rows, position: int) -> Branch:
+def cut(rows: Rows, position: int) -> ReplacedBranch:
     """Takes all from a position on out of the rows → the branch that it is now."""
     behind = rows[position - 1].message.id if position else None
     gone = tuple([row.message for row in rows.between(position, len(rows))])
     rows.splice(position, len(rows), [])
-    return Branch(behind, gone)
+    return ReplacedBranch(behind, gone)
 
 
 def not_one_error(count: int) -> HistoryError:
@@ -138,8 +139,9 @@ def _estimate(message: Message) -> int:
 
 async def summarize_rows(
     rows: Rows, before: Sequence[Message], summary: Summary, exchanges: int
-) -> tuple[Message, Branch] | None:
-    """Takes all but the last exchanges out → the message that sums them up, with the summary of the time `before`, and the branch."""
+) -> tuple[Message, ReplacedBranch] | None:
+    """Takes all but the last exchanges out → the message that sums them up, with the summary of the
+    time `before`, and the branch."""
     every = [row.message for row in rows]
     starts = cuts(every)
     if exchanges > len(starts):
@@ -159,4 +161,4 @@ async def summarize_rows(
             "the conversation was changed while it was summarised: nothing was put in its place"
         )
     rows.splice(0, end, [])
-    return Message.system(f"{_HEAD}{text}"), Branch(None, tuple(every[:end]))
+    return Message.system(f"{_HEAD}{text}"), ReplacedBranch(None, tuple(every[:end]))

@@ -1,4 +1,5 @@
-"""Exchanges: what the user asks and all that answers it. A conversation is cut between them alone; and what of it a model is sent."""
+"""Exchanges: what the user asks and all that answers it. A conversation is cut between them alone;
+and what of it a model is sent."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ __all__ = ["Prompts", "cuts", "find_start", "sanitize"]
 
 
 def cuts(messages: Sequence[Message]) -> list[int]:
-    """Returns where a conversation may be cut, the start included: before a question, unless a call before it is answered behind it."""
+    """Returns where a conversation may be cut, the start included: before a question, unless a call
+    before it is answered behind it."""
     unanswered = Counter(
         piece.id
         for message in messages
@@ -51,7 +53,8 @@ def find_start(
     most_tokens: int | None,
     tokens_of: Callable[[Message], int],
 ) -> int:
-    """Returns where a conversation begins of which as much is left as the limits allow, but for the last exchange, which always is."""
+    """Returns where a conversation begins of which as much is left as the limits allow, but for the
+    last exchange, which always is."""
     starts = cuts(messages)
     total, end = 0, len(messages)
     start = starts[-1] if starts else 0
@@ -76,7 +79,8 @@ _LEAST = 64
 
 
 def sanitize(message: Message) -> Message | None:
-    """Returns a message without marks and blank texts; `None` where nothing is left of it. A model's blank text stays where it is all there is."""
+    """Returns a message without marks and blank texts; `None` where nothing is left of it. A
+    model's blank text stays where it is all there is."""
     bare = unmarked(message)
     if any(isinstance(piece, TextPart) and not piece.text.strip() for piece in bare.content):
         content = tuple(
@@ -101,7 +105,8 @@ class Prompts:
         """How many messages were looked at, all in all."""
 
     def of(self, rows: Rows) -> list[Message]:
-        """Returns the conversation of rows, repaired. Messages stay the same objects where nothing was to be done."""
+        """Returns the conversation of rows, repaired. Messages stay the same objects where nothing
+        was to be done."""
         if self._changes != rows.changes or self._upto > len(rows):
             self._changes, self._upto, self._made = rows.changes, 0, []
         new = [row.message for row in rows.between(self._upto, len(rows))]

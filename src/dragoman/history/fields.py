@@ -1,11 +1,13 @@
-"""What one format alone knows of a piece that is sent (`native`): which of it a target does not hold.
+"""What one format alone knows of a piece that is sent (`native`): which of it a target does not
+hold.
 
-A field is held if what is written of its piece is another without it. That is tried once for each kind of field.
+A field is held if what is written of its piece is another without it. That is tried once for each
+kind of field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +15,7 @@ import msgspec
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.replay import kind_of
 from dragoman.history.target import Target
+from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     NOTES,
@@ -50,7 +53,8 @@ _CARRIAGE = frozenset(
         *("cache_control", "prompt_cache_breakpoint", "prefix", "logprobs"),
     }
 )
-"""Fields that say how a piece is carried, and nothing of what it says: ids, places, marks for a cache."""
+"""Fields that say how a piece is carried, and nothing of what it says: ids, places, marks for a
+cache."""
 
 
 class _Bearer(NamedTuple):
@@ -59,7 +63,7 @@ class _Bearer(NamedTuple):
     part: int | None
     """Place of the piece; `None`: it is the message itself."""
     piece: Content | None
-    native: Mapping[str, Any]
+    native: JsonMap
     inside: ToolResultPart | None = None
     """The result that the piece stands in."""
 
@@ -76,11 +80,13 @@ class _Kind(NamedTuple):
     provider: str | None
     unreadable: bool
     formats: tuple[str, ...]
-    """Those that have fields in the message: some write one signature, or one provider's name, for all of it."""
+    """Those that have fields in the message: some write one signature, or one provider's name, for
+    all of it."""
 
 
 def lost_fields(messages: Sequence[Message], target: Target, known: Known) -> list[Loss]:
-    """Returns the fields and signatures of what is sent that the target does not hold. `known`: what is lost besides."""
+    """Returns the fields and signatures of what is sent that the target does not hold. `known`:
+    what is lost besides."""
     losses: list[Loss] = []
     unreadable: Sequence[str | None] | None = None
     is_written: dict[_Kind, bool] = {}
@@ -125,7 +131,8 @@ def _bearers(message: Message) -> Iterator[_Bearer]:
 
 
 def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
-    """Returns whether the message or piece is not sent at all, so that nothing of it needs to be named."""
+    """Returns whether the message or piece is not sent at all, so that nothing of it needs to be
+    named."""
     if (position, None, Lost.message) in known:
         return True
     if bearer.piece is None:
@@ -137,7 +144,7 @@ def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
     )
 
 
-def _fields(native: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _fields(native: JsonMap) -> Iterator[tuple[str, str, Any]]:
     """Format, name and value of the fields that say something of what they belong to."""
     for wire, fields in native.items():
         if wire != OURS and not wire.endswith(NOTES):
@@ -175,8 +182,8 @@ def _kind(
 
 
 def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) -> bool:
-    """Returns whether what is written of a message or piece is another without a field, or with another value of it: the usual one may be
-    written anyway."""
+    """Returns whether what is written of a message or piece is another without a field, or with
+    another value of it: the usual one may be written anyway."""
     fields = if_object(bearer.native[group.wire])
     other_fields, value = rest(fields, group.field), fields[group.field]
     if (
@@ -188,7 +195,7 @@ def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) ->
         message = message.replace(origin=origin)
     message_with = _message_with if len(group.formats) > 1 else _message_with_only
 
-    def written(fields: Mapping[str, Any]) -> Any:
+    def written(fields: JsonMap) -> Any:
         return target.dump(
             [message_with(message, bearer, {**bearer.native, group.wire: fields})], []
         )
@@ -211,7 +218,8 @@ def _alter(value: Any) -> Any:
 
 
 def _message_with_only(message: Message, bearer: _Bearer, native: Native) -> Message:
-    """Returns a message that holds nothing but what bears these fields, which costs nothing where it holds large files beside."""
+    """Returns a message that holds nothing but what bears these fields, which costs nothing where
+    it holds large files beside."""
     if bearer.piece is None:
         return message.replace(content=(TextPart("?"),), native=native)
     return message.replace(content=(_change_piece(bearer, native, alone=True),), native=None)

@@ -1,13 +1,14 @@
-"""What of a message that only a client has is taken: what it says, and nothing that a provider would have signed."""
+"""What of a message that only a client has is taken: what it says, and nothing that a provider
+would have signed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman.codec.marks import INTERRUPT
+from dragoman.json_bytes import Json
 from dragoman.message import (
     NOTES,
     OURS,
@@ -25,11 +26,12 @@ __all__ = ["foreign", "foreign_content"]
 
 
 def foreign(message: Message, taken: Collection[str | None], *, signatures: bool) -> Message:
-    """Returns a client's message as it may be stored. `taken`: ids that it may not have; `signatures`: what it says of a provider is believed."""
+    """Returns a client's message as it may be stored. `taken`: ids that it may not have;
+    `signatures`: what it says of a provider is believed."""
     ids = {} if message.id not in taken else {"id": None, "turn": None}
     if signatures:
         return message.replace(**ids) if ids else message
-    fields: dict[str, Any] = {
+    fields: Json = {
         "origin": None,
         "usage": None,
         "native": _native(message.native, message.role),
@@ -64,7 +66,8 @@ def _piece(piece: Content, role: Role) -> Content | None:
 
 
 def _native(native: Native, role: Role) -> Native:
-    """Of the user's messages the fields of formats; of the model's nothing, since a signature may be anywhere in it."""
+    """Of the user's messages the fields of formats; of the model's nothing, since a signature may
+    be anywhere in it."""
     if not native or role is Role.MODEL:
         return None
     return {

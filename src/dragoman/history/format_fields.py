@@ -1,12 +1,14 @@
-"""What a list reads in fields that belong to formats: approvals, threads, seals, steps. Each format names its own (`FormatFields`)."""
+"""What a list reads in fields that belong to formats: approvals, threads, seals, steps. Each format
+names its own (`FormatFields`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.formats.registry import history_fields
+from dragoman.json_bytes import JsonMap
 from dragoman.message import OURS, MarkPart, Message, Native, ToolCallPart
 
 __all__ = [
@@ -25,7 +27,7 @@ STEP = "step-start"
 """Kind of the mark at which a step begins."""
 
 
-def approval_of(call: ToolCallPart) -> Mapping[str, Any] | None:
+def approval_of(call: ToolCallPart) -> JsonMap | None:
     """Returns what is known of a call's approval; `None`: the call needs none."""
     native = call.native
     for fields in history_fields() if native else ():
@@ -97,7 +99,8 @@ def step_mark(milliseconds: int) -> MarkPart:
 
 
 def with_step_model(mark: MarkPart, model: str) -> Native:
-    """Returns the native fields of a step's mark, in which the model is named that makes the step."""
+    """Returns the native fields of a step's mark, in which the model is named that makes the
+    step."""
     native = dict(mark.native or {})
     for fields in history_fields():
         if fields.step_model:

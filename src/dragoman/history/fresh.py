@@ -1,4 +1,5 @@
-"""Which of the messages that are added were there already, and those that are plainly new, which come in one go."""
+"""Which of the messages that are added were there already, and those that are plainly new, which
+come in one go."""
 
 from __future__ import annotations
 
@@ -35,10 +36,12 @@ class Digests:
 
 
 def find_resent(rows: Rows, messages: Sequence[Message], digests: Digests) -> list[int]:
-    """Returns the positions at which the first of these messages stand already, one each; empty: they are new.
+    """Returns the positions at which the first of these messages stand already, one each; empty:
+    they are new.
 
-    They are known again from the conversation's start, or as its last part. Where they say less than the whole conversation, an answer of the
-    model's must be among them: a user may well say again what he said before.
+    They are known again from the conversation's start, or as its last part. Where they say less
+    than the whole conversation, an answer of the model's must be among them: a user may well say
+    again what he said before.
     """
     if not len(rows) or not messages or any(message.id is not None for message in messages):
         return []
@@ -66,7 +69,8 @@ def _alike(message: Message, other: Message, digests: Digests) -> bool:
 
 
 def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:
-    """Returns how many of these are the last ones of the rows: the most that fit. Each is looked at a bounded number of times."""
+    """Returns how many of these are the last ones of the rows: the most that fit. Each is looked at
+    a bounded number of times."""
     if not _has_answer(messages):
         return 0
     pattern = [neutral(message) for message in messages]
@@ -92,8 +96,9 @@ _BEFORE_ALL = -(1 << 80)
 def add_new(
     rows: Rows, messages: Sequence[Message], mint: Mint, source: Source
 ) -> list[int] | None:
-    """Adds messages in one go → what each is sorted by. `None`, and nothing is added: one is there already perhaps, or belongs among what is there.
-    What was loaded (`source` is `memory`) is in the order of its times."""
+    """Adds messages in one go → what each is sorted by. `None`, and nothing is added: one is there
+    already perhaps, or belongs among what is there. What was loaded (`source` is `memory`) is in
+    the order of its times."""
     if not _are_new(rows, messages):
         return None
     last, types = rows.last, kinds(messages)
@@ -168,7 +173,8 @@ def _mint_ids(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] 
 def _starts(
     first: Message | None, before: Message | None, messages: Sequence[Message], types: set[type]
 ) -> list[bool]:
-    """Of each message, whether a turn begins with it. `first`: of the turn that stands before them; `before`: the last message of that."""
+    """Of each message, whether a turn begins with it. `first`: of the turn that stands before them;
+    `before`: the last message of that."""
     if types.isdisjoint((ToolResultPart, MarkPart)) and not any(
         message.turn is not None for message in messages
     ):
@@ -189,7 +195,8 @@ def _stamp_all(
     last: Row | None,
     starts: Sequence[bool] | None,
 ) -> tuple[list[Message], list[int]]:
-    """Returns the messages with ids and times, and what each is sorted by. `starts`: those stand where their times say, if that is not before the one that they follow."""
+    """Returns the messages with ids and times, and what each is sorted by. `starts`: those stand
+    where their times say, if that is not before the one that they follow."""
     new, now = iter(ids), None
     latest = None if last is None else last.message.created_at
     before = _BEFORE_ALL if last is None else last.order

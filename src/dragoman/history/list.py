@@ -1,15 +1,16 @@
-"""`MessageList`: a conversation that takes messages in any format, keeps them in order, and writes them in any format."""
+"""`MessageList`: a conversation that takes messages in any format, keeps them in order, and writes
+them in any format."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dragoman import formats
 from dragoman.codec.serving import Problem
 from dragoman.history import edit, sources, stored, updates
-from dragoman.history.add import Adding, Branch
+from dragoman.history.add import Adding, ReplacedBranch
 from dragoman.history.client_copy import Changes, place_copy, place_system, put
 from dragoman.history.exchanges import Prompts
 from dragoman.history.fresh import Digests
@@ -19,6 +20,7 @@ from dragoman.history.rows import NOWHERE, Row
 from dragoman.history.sources import NOT_SAVED, Mint, Source, find_source
 from dragoman.history.systems import Whole, check_system
 from dragoman.history.target import format_target
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolResultPart
@@ -37,8 +39,8 @@ _log = logger("history")
 class MessageList(Whole):
     """A conversation: what was loaded, what was asked, what was answered.
 
-    As a sequence it is the whole of it, system messages included, and goes into `history=` as it is. What it gives are the same
-    `Message` objects each time, until they change.
+    As a sequence it is the whole of it, system messages included, and goes into `history=` as it
+    is. What it gives are the same `Message` objects each time, until they change.
     """
 
     def __init__(
@@ -50,15 +52,15 @@ class MessageList(Whole):
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`messages`: as `add` takes them. `thread_id`, `resource_id`: which conversation it is, and whose. `id_factory` and `clock` make
-        the ids and times that messages do not have."""
+        """`messages`: as `add` takes them. `thread_id`, `resource_id`: which conversation it is,
+        and whose. `id_factory` and `clock` make the ids and times that messages do not have."""
         self.thread_id, self.resource_id = thread_id, resource_id
         self.problems: list[Problem] = []
         """What could not be read of what was added with `errors="collect"`."""
         self._mint = Mint(id_factory, clock)
         super().__init__()
         self._digests, self._prompts = Digests(), Prompts()
-        self._branches: list[Branch] = []
+        self._branches: list[ReplacedBranch] = []
         self._apart: str | bool = False
         self._format: str | None = None
         self.add(messages)
@@ -74,12 +76,15 @@ class MessageList(Whole):
         merge: bool = True,
         ordered: bool = False,
     ) -> Self:
-        """Adds a string, a `Message`, a message or a request's body as any format has it, or a list of them all.
+        """Adds a string, a `Message`, a message or a request's body as any format has it, or a list
+        of them all.
 
-        `source`: where they come from: `input` (asked now), `response` (answered now), `memory` (loaded), `context` (not to be saved), `system`.
-        `format`: the JSON's, else it is found out. `errors`: what cannot be read is raised, left out (`skip`), or left out and noted
-        in `problems` (`collect`). `merge`: what is there already, by its id, becomes one with what is added, and an answer goes on with the
-        turn before it. `ordered`: what is loaded is in order already; else it is put in the order of its times.
+        `source`: where they come from: `input` (asked now), `response` (answered now), `memory`
+        (loaded), `context` (not to be saved), `system`. `format`: the JSON's, else it is found out.
+        `errors`: what cannot be read is raised, left out (`skip`), or left out and noted in
+        `problems` (`collect`). `merge`: what is there already, by its id, becomes one with what is
+        added, and an answer goes on with the turn before it. `ordered`: what is loaded is in order
+        already; else it is put in the order of its times.
 
         Raises:
             HistoryError: something cannot be read, or is of another conversation; nothing was added then.
@@ -132,9 +137,10 @@ class MessageList(Whole):
         signatures: bool = False,
         whole: bool = False,
     ) -> Changes:
-        """Takes a client's copy of the conversation, the end of one, or the body of a request that holds it: what the client added, edited or
-        took away is done here too, all else stays as it is stored. What is replaced becomes a branch. The options say what more than the
-        user's messages the client may change: see `dragoman.history.put`.
+        """Takes a client's copy of the conversation, the end of one, or the body of a request that
+        holds it: what the client added, edited or took away is done here too, all else stays as it
+        is stored. What is replaced becomes a branch. The options say what more than the user's
+        messages the client may change: see `dragoman.history.put`.
 
         Raises:
             HistoryError: the payload is nothing of the format; nothing was changed then.
@@ -158,8 +164,8 @@ class MessageList(Whole):
     # reading
 
     def get(self, source: Source | None = None, *, saved: bool = False) -> list[Message]:
-        """Returns the conversation without system messages. `source`: only what came from there and is not saved yet; with `saved`, all
-        that ever came from there."""
+        """Returns the conversation without system messages. `source`: only what came from there and
+        is not saved yet; with `saved`, all that ever came from there."""
         if source is None:
             return [row.message for row in self._rows]
         name = find_source(source)
@@ -189,9 +195,10 @@ class MessageList(Whole):
         losses: list[Loss] | None = None,
         **how: Any,
     ) -> Any:
-        """Returns the whole of it, as a format has it; what a model reads is repaired, so that each call has its result. `target`: who reads it,
-        and with what differences, where it is a provider that is known.
-        `losses`: grows with what `plan` names. `version`: of a format that has several.
+        """Returns the whole of it, as a format has it; what a model reads is repaired, so that each
+        call has its result. `target`: who reads it, and with what differences, where it is a
+        provider that is known. `losses`: grows with what `plan` names. `version`: of a format that
+        has several.
 
         Raises:
             SettingsError: no format has that name.
@@ -206,10 +213,9 @@ class MessageList(Whole):
             written.payload, target_format, self.thread_id, self.resource_id
         )
 
-    def to_ui_messages(
-        self, version: str | None = None, *, metadata: bool = False
-    ) -> list[dict[str, Any]]:
-        """Returns the conversation as UI messages of the AI SDK, a turn each, without system messages.
+    def to_ui_messages(self, version: str | None = None, *, metadata: bool = False) -> list[Json]:
+        """Returns the conversation as UI messages of the AI SDK, a turn each, without system
+        messages.
 
         Args:
             version: `v4` to `v7`; left out, as it came, else the newest.
@@ -219,7 +225,8 @@ class MessageList(Whole):
         return formats.shown_by_uis().dump_shown(self.get(), version=version, metadata=metadata)
 
     def plan(self, target: str | Provider) -> Plan:
-        """Returns what of it a model or a format would not get, or get changed: see `dragoman.history.plan`.
+        """Returns what of it a model or a format would not get, or get changed: see
+        `dragoman.history.plan`.
 
         Raises:
             SettingsError: no provider and no format has that name.
@@ -227,7 +234,8 @@ class MessageList(Whole):
         return plan(self, target)
 
     def prompt(self) -> list[Message]:
-        """Returns what a model is to be sent: system messages first, then the conversation with each call answered, without marks and blank texts."""
+        """Returns what a model is to be sent: system messages first, then the conversation with
+        each call answered, without marks and blank texts."""
         systems, talk = self.all_system_messages(), self._prompts.of(self._rows)
         if systems and not talk:
             _log.warning("the conversation holds system messages and nothing else")
@@ -240,8 +248,8 @@ class MessageList(Whole):
         return tuple([row.message for row in self._rows if row.live & NOT_SAVED])
 
     def drain_unsaved(self, saved: Sequence[Message] | None = None) -> list[Message]:
-        """Returns what is to be saved, and counts it as saved. `saved`: only these, as `unsaved` gave them before they were stored. A message
-        that has changed since is still to be saved."""
+        """Returns what is to be saved, and counts it as saved. `saved`: only these, as `unsaved`
+        gave them before they were stored. A message that has changed since is still to be saved."""
         drained: list[Message] = []
         for message in self.unsaved() if saved is None else saved:
             position = None if message.id is None else self._rows.position(message.id)
@@ -274,19 +282,21 @@ class MessageList(Whole):
     # tools and steps
 
     def update_tool(self, result: ToolResultPart, *, name: str | None = None) -> bool:
-        """Puts a result to the newest call of its id, whatever turn that is in; the call stays as it is. `name`: of the tool, for a result of a
-        provider's whose id is not known. Whether there is such a call."""
+        """Puts a result to the newest call of its id, whatever turn that is in; the call stays as
+        it is. `name`: of the tool, for a result of a provider's whose id is not known. Whether
+        there is such a call."""
         if updates.put_result(self._rows, result, name, self._mint):
             return True
         _log.warning("no call has the id %r: its result is not kept", result.id)
         return False
 
-    def update_metadata(self, call_id: str, metadata: Mapping[str, Any]) -> bool:
+    def update_metadata(self, call_id: str, metadata: JsonMap) -> bool:
         """Adds metadata to the message with the newest call of that id. Whether there is one."""
         return updates.put_metadata(self._rows, call_id, metadata, self._mint)
 
     def start_step(self) -> bool:
-        """Marks that a step begins behind the model's last message. Whether there is one that may change and is not marked yet."""
+        """Marks that a step begins behind the model's last message. Whether there is one that may
+        change and is not marked yet."""
         return updates.start_step(self._rows, self._mint)
 
     def describe_step(self, model: str) -> bool:
@@ -294,7 +304,8 @@ class MessageList(Whole):
         return updates.describe_step(self._rows, model, self._mint)
 
     def step_content(self, number: int = -1) -> list[Content]:
-        """Returns the pieces of a step of the last turn, from 1 on; -1 is the last. Results stand behind their calls."""
+        """Returns the pieces of a step of the last turn, from 1 on; -1 is the last. Results stand
+        behind their calls."""
         return updates.step_content(self._rows, number)
 
     def open_step(self) -> Boundary:
@@ -302,7 +313,8 @@ class MessageList(Whole):
         return updates.last_boundary(self._rows)
 
     def rollback(self, boundary: Boundary) -> list[Message] | None:
-        """Drops what the last turn has behind a place, and returns it. `None`: that place is in another turn."""
+        """Drops what the last turn has behind a place, and returns it. `None`: that place is in
+        another turn."""
         return updates.roll_back(self._rows, boundary, self._mint)
 
     def new_response(self, id: str | None = None) -> None:  # noqa: A002 what it is
@@ -310,19 +322,22 @@ class MessageList(Whole):
         self._apart = id or True
 
     def seal(self, message_id: str) -> bool:
-        """Says of a message, or the turn that it is in, that it never changes: what a copy of it has more becomes a new one. Whether it is there."""
+        """Says of a message, or the turn that it is in, that it never changes: what a copy of it
+        has more becomes a new one. Whether it is there."""
         return updates.seal_turn(self._rows, message_id, self._mint)
 
     # editing
 
     @property
-    def branches(self) -> tuple[Branch, ...]:
-        """What stood in the conversation before it was edited, answered anew, replaced or summarised. Nothing is deleted."""
+    def branches(self) -> tuple[ReplacedBranch, ...]:
+        """What stood in the conversation before it was edited, answered anew, replaced or
+        summarised. Nothing is deleted."""
         return tuple(self._branches)
 
     def fork(self, at: str | int | None = None) -> MessageList:
-        """Returns a list that begins as this one and goes on by itself; what they have in common is held once. `at`: the first message that it has not,
-        by id or position in `get()`; left out: it has all.
+        """Returns a list that begins as this one and goes on by itself; what they have in common is
+        held once. `at`: the first message that it has not, by id or position in `get()`; left out:
+        it has all.
 
         Raises:
             HistoryError: there is no such message.
@@ -342,7 +357,8 @@ class MessageList(Whole):
         return forked
 
     def edit(self, message_id: str, message: object) -> Self:
-        """Puts another message in the place of one. It keeps the id; what stood there and behind it becomes a branch.
+        """Puts another message in the place of one. It keeps the id; what stood there and behind it
+        becomes a branch.
 
         Raises:
             HistoryError: there is no such message, or the new one cannot be read.
@@ -361,8 +377,8 @@ class MessageList(Whole):
         return self
 
     def regenerate(self, message_id: str | None = None) -> Self:
-        """Takes an answer back, so that the conversation ends in its question; it becomes a branch with all behind it. `message_id`: the answer's or
-        the question's; left out, the last.
+        """Takes an answer back, so that the conversation ends in its question; it becomes a branch
+        with all behind it. `message_id`: the answer's or the question's; left out, the last.
 
         Raises:
             HistoryError: there is no such message.
@@ -382,8 +398,9 @@ class MessageList(Whole):
         *,
         tokens_of: Callable[[Message], int] | None = None,
     ) -> list[Message]:
-        """Removes the oldest exchanges until what is left is within the limits, and returns them; the last exchange always stays. `tokens_of`: a
-        message → its tokens; left out, they are estimated.
+        """Removes the oldest exchanges until what is left is within the limits, and returns them;
+        the last exchange always stays. `tokens_of`: a message → its tokens; left out, they are
+        estimated.
 
         Raises:
             HistoryError: a limit is below 0.
@@ -393,8 +410,9 @@ class MessageList(Whole):
     async def summarize(
         self, summary: Summary, *, exchanges: int = 1, tag: str = "summary"
     ) -> Message | None:
-        """Puts a summary in the place of all but the last exchanges: a system message under a tag, which replaces that of the time before. What
-        is summarised becomes a branch. `summary`: a function of messages, plain or async, that returns a text, or an agent. `None`: there is
+        """Puts a summary in the place of all but the last exchanges: a system message under a tag,
+        which replaces that of the time before. What is summarised becomes a branch. `summary`: a
+        function of messages, plain or async, that returns a text, or an agent. `None`: there is
         nothing to be summarised."""
         summarized = await edit.summarize_rows(
             self._rows, self.system_messages(tag), summary, exchanges

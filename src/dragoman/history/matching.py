@@ -1,8 +1,10 @@
-"""A client's copy of a conversation held against what is stored: which of its messages and pieces are those that are stored.
+"""A client's copy of a conversation held against what is stored: which of its messages and pieces
+are those that are stored.
 
-Messages that say the same are matched first, by ids and in order (`_certain`), then those that the client moved. Between two messages that
-are certain, pieces are matched: with what the client was shown of the stored ones (`projection`), as they are stored, in any order, and texts
-that were split or joined. What is left over is matched anywhere, at last by the ids of calls, whatever they say.
+Messages that say the same are matched first, by ids and in order (`_certain`), then those that the
+client moved. Between two messages that are certain, pieces are matched: with what the client was
+shown of the stored ones (`projection`), as they are stored, in any order, and texts that were split
+or joined. What is left over is matched anywhere, at last by the ids of calls, whatever they say.
 
 Everywhere below `index` is a position in the copy, and `position` one in what is stored.
 """
@@ -21,7 +23,8 @@ from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, Too
 __all__ = ["Match", "match_copy"]
 
 _AHEAD = 64
-"""Messages before the first and behind the last certain one that are looked at beyond four times as many as the copy has there."""
+"""Messages before the first and behind the last certain one that are looked at beyond four times as
+many as the copy has there."""
 
 
 class Match(NamedTuple):
@@ -30,7 +33,8 @@ class Match(NamedTuple):
     whole: dict[int, int]
     """Messages of the copy that say what a stored one says."""
     pieces: dict[Place, tuple[Place, ...]]
-    """Pieces of other messages → the stored ones that they are; none: the format made the piece up."""
+    """Pieces of other messages → the stored ones that they are; none: the format made the piece
+    up."""
     changed: set[Place]
     """Those of them that are stored pieces by the id of their call, but say something else."""
     named: dict[int, int]
@@ -49,7 +53,8 @@ class _Gap(NamedTuple):
 def match_copy(
     stored: Sequence[Message], copy: Sequence[Message], format_: str, *, floor: int = 0
 ) -> Match:
-    """Returns which messages and pieces of a copy are stored ones. `floor`: the first stored message that the copy may have."""
+    """Returns which messages and pieces of a copy are stored ones. `floor`: the first stored
+    message that the copy may have."""
     named = _match_ids(stored, copy, floor)
     stored_keys = [said_key(message) for message in stored[floor:]]
     copy_keys = [said_key(message) for message in copy]
@@ -113,7 +118,8 @@ def _take_moved(
     pairs: Sequence[tuple[int, int]],
     floor: int,
 ) -> None:
-    """Messages that the client put elsewhere. A question behind all that are stored is a new one, though it was asked before."""
+    """Messages that the client put elsewhere. A question behind all that are stored is a new one,
+    though it was asked before."""
     if not pairs or len(match.whole) == len(copy_keys):
         return
     taken = set(match.whole.values())
@@ -135,10 +141,12 @@ def _take_moved(
 
 
 def _gaps(pairs: Sequence[tuple[int, int]], floor: int, stored: int, copy: int) -> Iterator[_Gap]:
-    """Yields what stands between certain messages, where there is something stored; at the ends no more of it than the copy may have."""
+    """Yields what stands between certain messages, where there is something stored; at the ends no
+    more of it than the copy may have."""
     start, copy_start = floor, 0
     for number, (end, copy_end) in enumerate([*pairs, (stored, copy)]):
-        # A client that sends the end of a long conversation must not cost a look at all that is before it.
+        # A client that sends the end of a long conversation must not cost a look at all that is
+        # before it.
         first, last = start, end
         most = 4 * (copy_end - copy_start) + _AHEAD
         if pairs and number == 0:
@@ -230,7 +238,8 @@ class _Pieces:
                 self._match_texts(copy_pieces, role, step)
 
     def _match_texts(self, copy_pieces: Sequence[Piece], role: Role, step: int) -> None:
-        """Texts of one role that were split or joined: from the first on, or from the last back, as long as they read alike."""
+        """Texts of one role that were split or joined: from the first on, or from the last back, as
+        long as they read alike."""
         stored_pieces, unmatched = (
             [piece for piece in pieces if piece.role is role and isinstance(piece.part, TextPart)][
                 ::step
@@ -248,8 +257,9 @@ class _Pieces:
                     )
 
     def _match_elsewhere(self, shown_pieces: Sequence[Shown]) -> None:
-        """Pieces that the client put elsewhere, and calls and results by the call's id, whatever they say, where no other call has it. A text of
-        the user's behind all that is stored is a new one."""
+        """Pieces that the client put elsewhere, and calls and results by the call's id, whatever
+        they say, where no other call has it. A text of the user's behind all that is stored is a
+        new one."""
         match = self._match
         last = max([*match.whole, *(index for index, _ in match.pieces)], default=-1)
         indexes = [index for index in range(len(self._copy)) if index not in match.whole]

@@ -1,13 +1,15 @@
-"""Pieces of messages, and where they are: what copies of a conversation, and of a turn, are compared by.
+"""Pieces of messages, and where they are: what copies of a conversation, and of a turn, are
+compared by.
 
-A turn is laid flat into its pieces in order, where a call and its result are one (`lay_flat`), and made of pieces again (`messages_of`). A
-client's copy is compared by what it says alone (`said_pieces`), since its format may have no room for anything else.
+A turn is laid flat into its pieces in order, where a call and its result are one (`lay_flat`), and
+made of pieces again (`messages_of`). A client's copy is compared by what it says alone
+(`said_pieces`), since its format may have no room for anything else.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +17,7 @@ import msgspec
 from dragoman.codec.digest import neutral
 from dragoman.codec.json_values import if_object
 from dragoman.history.format_fields import STEP, approval_of
+from dragoman.json_bytes import JsonMap
 from dragoman.message import (
     Content,
     DataPart,
@@ -79,7 +82,8 @@ class Piece(NamedTuple):
 
 
 def is_shared(piece: Content) -> bool:
-    """Returns whether a client's copy of a message is expected to have it: no thinking, nothing that only a provider or a UI understands."""
+    """Returns whether a client's copy of a message is expected to have it: no thinking, nothing
+    that only a provider or a UI understands."""
     if isinstance(piece, ThinkingPart | ProviderPart | MarkPart):
         return False
     return not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by != "provider"
@@ -142,8 +146,8 @@ def lay_flat(messages: Sequence[Message]) -> Flat:
 
 
 def messages_of(flat: Flat) -> list[Message]:
-    """Returns the messages that pieces are: the same objects where their content is the same. One that was cut in two is a message without
-    an id from there on."""
+    """Returns the messages that pieces are: the same objects where their content is the same. One
+    that was cut in two is a message without an id from there on."""
     making = _Making(flat.homes)
     for piece in flat.pieces:
         making.add(piece)
@@ -151,7 +155,8 @@ def messages_of(flat: Flat) -> list[Message]:
 
 
 class _Making:
-    """Messages, as they are made of pieces. Results wait until the message of their calls is whole."""
+    """Messages, as they are made of pieces. Results wait until the message of their calls is
+    whole."""
 
     def __init__(self, homes: Sequence[Message]) -> None:
         self._homes = homes
@@ -209,7 +214,8 @@ class _Making:
 
 
 def rank(piece: Piece) -> int:
-    """Returns how far a call has come: cut, whole, approval asked for, approval answered, answered."""
+    """Returns how far a call has come: cut, whole, approval asked for, approval answered,
+    answered."""
     call = piece.part
     if piece.answer is not None:
         return 4
@@ -257,14 +263,14 @@ def key_of(piece: Piece) -> tuple[Any, ...]:
             return "provider", part.kind, _fields(part.native)
 
 
-def _fields(native: Mapping[str, Any] | None) -> str:
+def _fields(native: JsonMap | None) -> str:
     try:
         return json.dumps(msgspec.to_builtins(native), sort_keys=True)
     except (TypeError, ValueError):
         return repr(native)
 
 
-def _item_id(native: Mapping[str, Any] | None) -> str | None:
+def _item_id(native: JsonMap | None) -> str | None:
     """Returns the provider's id of a piece."""
     for wire_fields in (native or {}).values():
         fields = if_object(wire_fields)

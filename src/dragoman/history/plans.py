@@ -1,4 +1,5 @@
-"""Messages that hold what JSON has not: looked for when something fails, so that all others cost nothing."""
+"""Messages that hold what JSON has not: looked for when something fails, so that all others cost
+nothing."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def _values(message: Message) -> Iterator[Any]:
 
 
 class Written(NamedTuple):
-    """What was written of a conversation. Positions are those in the conversation as it was given."""
+    """What was written of a conversation. Positions are those in the conversation as it was
+    given."""
 
     payload: Any
     """As the target has it."""
@@ -87,8 +89,8 @@ class Written(NamedTuple):
 
 
 def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -> Written:
-    """Writes a conversation as it would be for a target. `fields`: whether the fields that one format alone has are looked for, which takes
-    a pass over the conversation.
+    """Writes a conversation as it would be for a target. `fields`: whether the fields that one
+    format alone has are looked for, which takes a pass over the conversation.
 
     Raises:
         HistoryError: a message holds what JSON has not.
@@ -144,20 +146,23 @@ _SHOWN = 8  # positions of messages in a line
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What would become of a conversation at a target. Positions are those in the conversation as it was given. `str()` says it for people."""
+    """What would become of a conversation at a target. Positions are those in the conversation as
+    it was given. `str()` says it for people."""
 
     target: str
     """A model string, or the name of a format."""
     losses: tuple[Loss, ...] = ()
     """What would be left out or changed."""
     repairs: tuple[Loss, ...] = ()
-    """Results of tools that would be made up or dropped, since their call or result is missing, and those that would be moved to their call."""
+    """Results of tools that would be made up or dropped, since their call or result is missing, and
+    those that would be moved to their call."""
     tokens: int = 0
     """Of the conversation, about."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing but minor things would be lost, and nothing made up or dropped: what `on_loss="error"` lets pass."""
+        """Whether nothing but minor things would be lost, and nothing made up or dropped: what
+        `on_loss="error"` lets pass."""
         return all(loss.is_minor for loss in (*self.losses, *self.repairs))
 
     def __str__(self) -> str:
@@ -175,10 +180,13 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(messages: Iterable[Message], target: str | Provider | Format) -> Plan:
-    """Returns what of a conversation would be lost or changed at a target. Nothing is sent; the conversation is written as it would be for it.
+    """Returns what of a conversation would be lost or changed at a target. Nothing is sent; the
+    conversation is written as it would be for it.
 
-    `target`: a model string (`anthropic:claude-sonnet-4-6`; `anthropic` alone is the provider with its default model), a provider's
-    record, the name of a format, or a format (`formats.get("anthropic")`, whose name is a provider's). What a model reads is repaired first; a user interface's or a library's format is written as it is.
+    `target`: a model string (`anthropic:claude-sonnet-4-6`; `anthropic` alone is the provider with
+    its default model), a provider's record, the name of a format, or a format
+    (`formats.get("anthropic")`, whose name is a provider's). What a model reads is repaired first;
+    a user interface's or a library's format is written as it is.
 
     Raises:
         SettingsError: no provider and no format has that name.

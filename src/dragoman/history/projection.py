@@ -1,8 +1,9 @@
 """What a format makes of stored messages: which of their pieces its reader sees, and as what.
 
-A client's copy is never compared with what is stored, but with what the client was shown of it: texts may be joined there, a system
-message may be the user's, a failed result may be any result. So stored messages are written in the format and read again, and each piece
-that is read is traced to those that it came from: equal ones first, then, between these, what the format changed.
+A client's copy is never compared with what is stored, but with what the client was shown of it:
+texts may be joined there, a system message may be the user's, a failed result may be any result. So
+stored messages are written in the format and read again, and each piece that is read is traced to
+those that it came from: equal ones first, then, between these, what the format changed.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ class Shown(NamedTuple):
     key: str
     """As that of `Piece`."""
     sources: tuple[Place, ...]
-    """The stored pieces that it shows; of what the format made up: those of what stands before it."""
+    """The stored pieces that it shows; of what the format made up: those of what stands before
+    it."""
 
 
 def widen_spans(
     messages: Sequence[Message], ranges: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Ranges of messages, which rise, widened so that each begins with a question, or with the first message, and ends before one."""
+    """Ranges of messages, which rise, widened so that each begins with a question, or with the
+    first message, and ends before one."""
     starts = [
         position
         for position, message in enumerate(messages)
@@ -106,7 +109,8 @@ class _Tracing:
             self._sources[reads[read]] = (self._free.pop(unmatched[number]).at,)
 
     def _take_changed(self, own: Iterable[int], reads: Iterable[int]) -> None:
-        """Takes pieces that the format changed: of one role first, and of one kind before what may have become another."""
+        """Takes pieces that the format changed: of one role first, and of one kind before what may
+        have become another."""
         own, reads = list(own), list(reads)
         # A format may make a system text the user's, so roles count first and then not at all.
         for role in (*Role, None):
@@ -116,7 +120,8 @@ class _Tracing:
     def _take_kind(
         self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None
     ) -> None:
-        """Takes pieces one by one where there are as many of them, texts that were joined or split, else all for all."""
+        """Takes pieces one by one where there are as many of them, texts that were joined or split,
+        else all for all."""
         these, those = self._left(own, reads, kind, role)
         if kind == "text" and len(these) != len(those):
             texts = [letters(self._free[number]) for number in these]

@@ -1,4 +1,5 @@
-"""Whatever stands for messages → messages: strings, messages of our own, elements and bodies of any format, lists of them all."""
+"""Whatever stands for messages → messages: strings, messages of our own, elements and bodies of any
+format, lists of them all."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layouts
 from dragoman.history.format_fields import thread_names
-from dragoman.json_bytes import replace_halves
+from dragoman.json_bytes import Json, JsonMap, replace_halves
 from dragoman.message import Message
 
 __all__ = ["Given", "read", "unreadable_error"]
@@ -32,7 +33,8 @@ class Given(NamedTuple):
     messages: list[Message]
     """In order."""
     problems: list[Problem]
-    """What could not be read. An index counts elements as they were given; elements of lists within each other count on."""
+    """What could not be read. An index counts elements as they were given; elements of lists within
+    each other count on."""
     format: str | None
     """The format of the last of them that was JSON."""
     is_lone: bool
@@ -45,8 +47,9 @@ def read(
     near: str | None = None,
     speak: Callable[..., Message] = Message.user,
 ) -> Given:
-    """Whatever stands for messages → messages. What is empty is left out. `format`: in which JSON is, else it is found out; `near`: the format
-    of what stands beside it, for a message that says too little; `speak`: a string → a message."""
+    """Whatever stands for messages → messages. What is empty is left out. `format`: in which JSON
+    is, else it is found out; `near`: the format of what stands beside it, for a message that says
+    too little; `speak`: a string → a message."""
     value = replace_halves(value, "the messages")
     if (own_messages := _all_ours(value)) is not None:
         return Given(own_messages, [], format or near, is_lone=False)
@@ -107,7 +110,7 @@ def _flat(value: object) -> Iterator[Any]:
 
 def _is_lone(value: object) -> bool:
     if isinstance(value, Mapping):
-        return not _bodies()(cast("Mapping[str, Any]", value))
+        return not _bodies()(cast("JsonMap", value))
     return isinstance(value, (str, Message))
 
 
@@ -115,7 +118,7 @@ def _kind(element: object) -> str:
     if isinstance(element, Message):
         return "message"
     if isinstance(element, dict):
-        fields = cast("dict[str, Any]", element)
+        fields = cast("Json", element)
         says_nothing = (
             not _says(fields) and fields.get("role") in _SPEAKING and fields.keys() <= _BARE
         )
@@ -123,14 +126,14 @@ def _kind(element: object) -> str:
     return "string" if isinstance(element, str) else "other"
 
 
-def _says(fields: Mapping[str, Any]) -> bool:
+def _says(fields: JsonMap) -> bool:
     return fields.get("content") is not None or fields.get("parts") is not None
 
 
 def _fault(element: object) -> tuple[str | None, str]:
     """Returns the field at fault, and what is wrong."""
     if isinstance(element, dict):
-        role = cast("dict[str, Any]", element)["role"]
+        role = cast("Json", element)["role"]
         return (
             "content",
             f"a message of the role {role!r} has neither content nor parts; an empty string is fine",
@@ -139,7 +142,7 @@ def _fault(element: object) -> tuple[str | None, str]:
 
 
 def _objects(
-    elements: Sequence[dict[str, Any]],
+    elements: Sequence[Json],
     start: int,
     name: str | None,
     near: str | None,
@@ -156,13 +159,13 @@ def _objects(
     return messages, near
 
 
-def _bodies() -> Callable[[Mapping[str, Any]], bool]:
+def _bodies() -> Callable[[JsonMap], bool]:
     """Returns whether an element is the body of a request, and no message."""
     layouts_known = layouts().values()
     lists = frozenset(field for layout in layouts_known for field in layout.fields or ())
     texts = [layout.fields[0] for layout in layouts_known if layout.text and layout.fields]
 
-    def is_body(element: Mapping[str, Any]) -> bool:
+    def is_body(element: JsonMap) -> bool:
         if isinstance(element.get("role"), str) or lists.isdisjoint(element):
             return False
         if any(isinstance(element.get(field), list) for field in lists):

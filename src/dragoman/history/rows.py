@@ -1,8 +1,11 @@
-"""Rows of a list: its messages in order, each with where it came from, and indexes of their ids, turns and calls.
+"""Rows of a list: its messages in order, each with where it came from, and indexes of their ids,
+turns and calls.
 
-Rows are in chunks that never change, and an index is in layers, so that forks share what they have in common: a fork copies no row and no
-key. What an index says may be out of date where rows were moved; whoever asks holds it against the row. Rows that are added before others
-wait, and are put in their place when something is read (`settle`), so that a conversation that comes from its end on is put in order once.
+Rows are in chunks that never change, and an index is in layers, so that forks share what they have
+in common: a fork copies no row and no key. What an index says may be out of date where rows were
+moved; whoever asks holds it against the row. Rows that are added before others wait, and are put in
+their place when something is read (`settle`), so that a conversation that comes from its end on is
+put in order once.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ class _Layer(NamedTuple):
 
 
 class Index:
-    """Key → position. What it says may be out of date where positions were moved: who asks holds it against the list."""
+    """Key → position. What it says may be out of date where positions were moved: who asks holds it
+    against the list."""
 
     __slots__ = ("_layers", "places", "upto")
 
@@ -60,7 +64,8 @@ class Index:
         self._layers, self.places, self.upto = (), {}, 0
 
     def fork(self, limit: int) -> Index:
-        """Returns an index of a list that begins as this one, up to a position. What was known is shared, and not copied."""
+        """Returns an index of a list that begins as this one, up to a position. What was known is
+        shared, and not copied."""
         if self.places:
             self._layers, self.places = (
                 _join_layers((*self._layers, _Layer(self.places, self.upto))),
@@ -75,7 +80,8 @@ class Index:
 
 
 def _join_layers(layers: tuple[_Layer, ...]) -> tuple[_Layer, ...]:
-    """Layers that grow by halves at least, so that few are to be asked; the work of joining them is shared by what made them."""
+    """Layers that grow by halves at least, so that few are to be asked; the work of joining them is
+    shared by what made them."""
     while len(layers) > 1 and 2 * len(layers[-1].places) >= len(layers[-2].places):
         below, above = layers[-2:]
         reachable = {
@@ -99,7 +105,8 @@ class Row(NamedTuple):
     message: Message
     """Itself."""
     order: int
-    """What rows are sorted by, in microseconds: never the same for two that were added one after the other."""
+    """What rows are sorted by, in microseconds: never the same for two that were added one after
+    the other."""
     live: frozenset[str]
     """The sources among whose messages it is counted now; none: it was saved."""
     origins: frozenset[str]
@@ -132,7 +139,8 @@ class Rows:
         self._waiting: list[list[Row]] = []
         self._waiting_keys: set[str] = set()
         self.changes = 0
-        """How often rows that had been there were changed: what was derived of them before that does not hold."""
+        """How often rows that had been there were changed: what was derived of them before that
+        does not hold."""
         self.last_start = 0
         """Where the last turn begins."""
         self.sealed = -1
@@ -221,7 +229,8 @@ class Rows:
         )
 
     def knows(self, ids: AbstractSet[str], turns: Sequence[str]) -> bool:
-        """Returns whether a message may have one of these ids, or a turn one of these names or the id of a message."""
+        """Returns whether a message may have one of these ids, or a turn one of these names or the
+        id of a message."""
         if not len(self) and not self._waiting:
             return False
         keys = {*ids, *turns} if turns else ids
@@ -242,7 +251,8 @@ class Rows:
     # changing
 
     def append(self, row: Row, starts: bool | None = None) -> None:
-        """Puts a row behind the others. `starts`: whether a turn begins with it, where that is known."""
+        """Puts a row behind the others. `starts`: whether a turn begins with it, where that is
+        known."""
         message, last = row.message, self.last
         if (message.native or message.metadata) and is_sealed(message):
             self.sealed = max(self.sealed, row.order)
@@ -293,8 +303,8 @@ class Rows:
         self._tail = rows[whole:]
 
     def wait(self, early_rows: Sequence[Row]) -> None:
-        """Rows that belong before what is there. They are put in their place when it is looked at, so that a conversation which comes from its end
-        on is put in order once."""
+        """Rows that belong before what is there. They are put in their place when it is looked at,
+        so that a conversation which comes from its end on is put in order once."""
         for row in early_rows:
             if row.starts:
                 self._waiting.append([])
@@ -337,7 +347,8 @@ class Rows:
         self.changes += 1
         self.sealed = max(self.sealed, _last_sealed(new_rows))
         rows, stop = self._mark_starts(start, stop, new_rows)
-        # Within one chunk only that is made anew; else all behind `start` is, since every place behind it moves.
+        # Within one chunk only that is made anew; else all behind `start` is, since every place
+        # behind it moves.
         chunk, base = start // _SIZE, min(start // _SIZE, len(self._chunks)) * _SIZE
         if len(rows) == stop - start and stop <= base + _SIZE and chunk < len(self._chunks):
             self._chunks[chunk] = (
@@ -384,7 +395,8 @@ class Rows:
         return other
 
     def _mark_starts(self, start: int, stop: int, new_rows: Sequence[Row]) -> tuple[list[Row], int]:
-        """Rows that are to stand there, and of those behind them such for which a turn begins elsewhere now; and where they stop."""
+        """Rows that are to stand there, and of those behind them such for which a turn begins
+        elsewhere now; and where they stop."""
         before = self[start - 1].message if start else None
         first = self[self.unit(start - 1)[0]].message if start else None
         rows: list[Row] = []
@@ -393,7 +405,8 @@ class Rows:
             chain(new_rows, map(self.__getitem__, range(stop, len(self))))
         ):
             starts = first is None or before is None or not goes_on(first, before, row.message)
-            # Behind the new rows the first turn that begins where it did before ends the walk: nothing later changes.
+            # Behind the new rows the first turn that begins where it did before ends the walk:
+            # nothing later changes.
             if number >= len(new_rows) and starts and row.starts:
                 break
             first, before = row.message if starts else first, row.message

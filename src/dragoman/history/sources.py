@@ -1,8 +1,9 @@
-"""Where messages come from, and when: the sources of a list, ids and times that are missing, and what rows are sorted by."""
+"""Where messages come from, and when: the sources of a list, ids and times that are missing, and
+what rows are sorted by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from os import urandom
@@ -14,6 +15,7 @@ from dragoman.codec.layout import FormatFields
 from dragoman.errors import HistoryError
 from dragoman.formats.registry import Format
 from dragoman.history.format_fields import threads_of
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Message
 from dragoman.runtime import new_id
 
@@ -81,7 +83,8 @@ def microseconds(time: datetime) -> int:
 
 
 def later_time(time: datetime | None, now: datetime) -> datetime:
-    """Returns the time of what comes behind `time`: now, or a millisecond behind it where that is still to come."""
+    """Returns the time of what comes behind `time`: now, or a millisecond behind it where that is
+    still to come."""
     if time is None:
         return now
     if time.tzinfo is None and now.tzinfo is not None:
@@ -97,7 +100,8 @@ def later_time(time: datetime | None, now: datetime) -> datetime:
 def stamp(
     message: Message, mint: Mint, latest: datetime | None, turn: str | None = None
 ) -> Message:
-    """Returns the message with an id, a time, and, where one is given, a turn: itself where it has them."""
+    """Returns the message with an id, a time, and, where one is given, a turn: itself where it has
+    them."""
     needs_turn = turn is not None and message.turn is None
     if message.id is not None and message.created_at is not None and not needs_turn:
         return message
@@ -115,7 +119,7 @@ def stamp(
     return copied
 
 
-def read_noted_time(metadata: Mapping[str, Any]) -> datetime | None:
+def read_noted_time(metadata: JsonMap) -> datetime | None:
     """Returns the time that a message's metadata names, as user interfaces note it."""
     value = metadata.get("createdAt") if metadata else None
     if isinstance(value, datetime):
@@ -149,7 +153,8 @@ def check_threads(
 def with_threads(
     payload: Any, format_: Format, thread_id: str | None, resource_id: str | None
 ) -> Any:
-    """Returns what a list was written as: where its format names thread and resource, with those of the list where a message has none."""
+    """Returns what a list was written as: where its format names thread and resource, with those of
+    the list where a message has none."""
     fields: FormatFields | None = getattr(format_, "fields", None)
     if fields is None or not fields.thread or (thread_id is None and resource_id is None):
         return payload

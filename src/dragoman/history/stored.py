@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import HistoryError
-from dragoman.history.add import Branch
+from dragoman.history.add import ReplacedBranch
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import SOURCES
 from dragoman.history.systems import System, Systems
@@ -27,7 +27,7 @@ class Held(NamedTuple):
     """Its messages."""
     systems: Systems
     """Its system messages."""
-    branches: list[Branch]
+    branches: list[ReplacedBranch]
     """What was edited, replaced or summarised."""
     thread_id: str | None
     """Which conversation it is."""
@@ -47,7 +47,8 @@ class _System(msgspec.Struct, frozen=True):
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """A list as JSON has it: beside its messages a list each of what rows know of them, sources as bits."""
+    """A list as JSON has it: beside its messages a list each of what rows know of them, sources as
+    bits."""
 
     list_version: int
     messages: msgspec.Raw
@@ -135,7 +136,7 @@ def load(data: bytes | str) -> Held:
     for message, order, live, origins in entries:
         rows.append(Row(message, order, live, origins))
     branches = [
-        Branch(item.behind, tuple(load_messages(bytes(item.messages))))
+        ReplacedBranch(item.behind, tuple(load_messages(bytes(item.messages))))
         for item in stored_list.branches
     ]
     return Held(rows, Systems(systems), branches, stored_list.thread_id, stored_list.resource_id)

@@ -29,7 +29,8 @@ class System(NamedTuple):
 
 
 class Systems:
-    """System messages by tag, in the order in which they came; those without a tag stand before the others."""
+    """System messages by tag, in the order in which they came; those without a tag stand before the
+    others."""
 
     def __init__(self, systems: Iterable[System] = ()) -> None:
         self.every: list[System] = list(systems)
@@ -127,7 +128,8 @@ class Whole(Sequence[Message]):
         return self.system_messages()
 
     def add_system(self, messages: object, tag: str | None = None) -> Self:
-        """Adds system messages, or texts of some, under a tag. Those that are there already are not added again.
+        """Adds system messages, or texts of some, under a tag. Those that are there already are not
+        added again.
 
         Raises:
             HistoryError: one is no system message.
@@ -159,7 +161,8 @@ class Whole(Sequence[Message]):
 
 
 def _weave(rows: Rows, systems: Systems) -> Iterator[Message]:
-    """Yields a conversation with its system messages: those that came before it first, the others where they came."""
+    """Yields a conversation with its system messages: those that came before it first, the others
+    where they came."""
     every = systems.ordered()
     waiting = sorted(
         [system for system in every if system.behind >= 0], key=lambda system: system.behind

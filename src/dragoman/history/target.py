@@ -1,4 +1,5 @@
-"""Where a conversation may go: the model of a provider, or a format. How it is written for that, and what goes there as it was signed."""
+"""Where a conversation may go: the model of a provider, or a format. How it is written for that,
+and what goes there as it was signed."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ Dump = Callable[[Sequence[Message], list[Loss]], Any]
 Mended = Callable[
     [Sequence[Message]], tuple[Sequence[Message], list[Loss], Sequence[Source] | None]
 ]
-"""Messages → the same, repaired, with what that made up or dropped, and where each stood (as `repair.traced`)."""
+"""Messages → the same, repaired, with what that made up or dropped, and where each stood (as
+`repair.traced`)."""
 
 
 class Target(NamedTuple):
@@ -40,7 +42,8 @@ class Target(NamedTuple):
     dump: Dump
     """Writes a conversation as it would be for it."""
     mended: Mended | None
-    """Repairs a conversation before it is written; `None`: it is written as it is, open calls and all."""
+    """Repairs a conversation before it is written; `None`: it is written as it is, open calls and
+    all."""
     provider: str = ""
     """Name of the provider; empty: of none."""
     origin: Origin | None = None
@@ -48,7 +51,8 @@ class Target(NamedTuple):
     reads: Sequence[str] = ()
     """Names of other providers whose signed content the model reads."""
     waits: bool = False
-    """Whether it has messages that are there only because a run waits; else they are left out, as no part of the conversation."""
+    """Whether it has messages that are there only because a run waits; else they are left out, as
+    no part of the conversation."""
 
     @property
     def model(self) -> str:
@@ -61,8 +65,9 @@ class Target(NamedTuple):
 
 
 def find_target(target: str | Provider | Format) -> Target:
-    """A model string, a provider's record, the name of a format or a format → the target. A name that a provider and a format both have is the
-    provider's, with its default model, where it has models.
+    """A model string, a provider's record, the name of a format or a format → the target. A name
+    that a provider and a format both have is the provider's, with its default model, where it has
+    models.
 
     Raises:
         SettingsError: no provider and no format has that name.
@@ -104,8 +109,8 @@ def _model(provider: Provider, string: ModelString) -> Target:
 
 
 def format_target(target_format: Format, origin: Origin | None = None, **options: Any) -> Target:
-    """Returns a format as a target. `origin`: who reads it; what a provider that is known does differently is regarded. `how`: what its
-    `dump_messages` takes besides."""
+    """Returns a format as a target. `origin`: who reads it; what a provider that is known does
+    differently is regarded. `how`: what its `dump_messages` takes besides."""
     is_wire = target_format.name in wires.names("model")
     quirks = _quirks(target_format.name, origin) if is_wire else None
     if quirks is not None:
@@ -127,7 +132,8 @@ def format_target(target_format: Format, origin: Origin | None = None, **options
 
 
 def _quirks(wire: str, origin: Origin | None) -> Any:
-    """Returns what a reader does differently, where it is a provider that is known and speaks the wire."""
+    """Returns what a reader does differently, where it is a provider that is known and speaks the
+    wire."""
     if origin is None:
         return None
     try:

@@ -1,8 +1,9 @@
 """A turn that is added and is there already: what becomes of the two.
 
-`outcome` decides: the copy says nothing new, goes on with the turn, is merged with it, or takes its place. Two copies of a turn are laid flat
-(`pieces`), so that a call and its result are one; equal pieces are found, what the second has more comes in behind the piece that it
-followed, and the pieces become messages again. Nothing is lost, and a call never goes back to an earlier state.
+`outcome` decides: the copy says nothing new, goes on with the turn, is merged with it, or takes its
+place. Two copies of a turn are laid flat (`pieces`), so that a call and its result are one; equal
+pieces are found, what the second has more comes in behind the piece that it followed, and the
+pieces become messages again. Nothing is lost, and a call never goes back to an earlier state.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dragoman.history.pieces import (
 )
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import Source
+from dragoman.json_bytes import Json
 from dragoman.message import Message, Native, Role, ToolCallPart, ToolResultPart
 
 __all__ = [
@@ -50,8 +52,8 @@ _MOST = 512
 
 
 def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Message]:
-    """Returns a turn, and a copy of it that says more, as one. Messages that gain nothing stay the same objects; new ones keep their ids, unless
-    the turn has them already."""
+    """Returns a turn, and a copy of it that says more, as one. Messages that gain nothing stay the
+    same objects; new ones keep their ids, unless the turn has them already."""
     if list(turn) == list(copy):
         return list(turn)
     first, second = lay_flat(turn), lay_flat(copy)
@@ -61,7 +63,8 @@ def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messa
     copies = [_move(piece, moved) for piece in second.pieces]
     for copy_index, index in pairs.items():
         pieces[index] = _merge_piece(pieces[index], copies[copy_index])
-    # What is new stands behind the known piece that it followed; what follows no known piece more, behind all.
+    # What is new stands behind the known piece that it followed; what follows no known piece more,
+    # behind all.
     behind: defaultdict[int, list[Piece]] = defaultdict(list)
     final, before = max(pairs, default=-1), -1
     for copy_index, piece in enumerate(copies):
@@ -76,7 +79,8 @@ def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messa
 
 
 def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
-    """Returns position of a piece in the second copy → that of the same in the first. Equal pieces are paired in order, calls from the end."""
+    """Returns position of a piece in the second copy → that of the same in the first. Equal pieces
+    are paired in order, calls from the end."""
     indexes_by_key: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for index, piece in enumerate(first.pieces):
         for key in _keys(piece):
@@ -89,7 +93,8 @@ def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
         indexes = indexes_by_key.get(key, [])
         if not indexes and key[0] == "result":
             indexes = indexes_by_key.get(("result call", *key[1:]), [])
-        # Ids of calls may come again in a conversation; a copy that has fewer of them has the later ones.
+        # Ids of calls may come again in a conversation; a copy that has fewer of them has the later
+        # ones.
         skipped = len(indexes) - counts[key] if key[0] == "call" else 0
         number = met[key] + skipped
         met[key] += 1
@@ -100,7 +105,8 @@ def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
 
 
 def _keys(piece: Piece) -> list[tuple[Any, ...]]:
-    """Returns the keys under which a piece is found: one that names its provider's id also by a copy that has lost it."""
+    """Returns the keys under which a piece is found: one that names its provider's id also by a
+    copy that has lost it."""
     key = key_of(piece)
     if key[0] in ("text", "thinking") and key[2] is not None and key[1]:
         return [key, (key[0], key[1], None)]
@@ -124,8 +130,8 @@ def _new_pieces(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messag
 
 
 def _merge_piece(piece: Piece, copy: Piece) -> Piece:
-    """Returns a piece, and another copy of it, as one. A call never goes back to an earlier state, and its arguments stay as the model made
-    them."""
+    """Returns a piece, and another copy of it, as one. A call never goes back to an earlier state,
+    and its arguments stay as the model made them."""
     call, other = piece.part, copy.part
     if isinstance(call, ToolCallPart) and isinstance(other, ToolResultPart):
         return piece if piece.answer is not None else piece._replace(answer=copy)
@@ -168,7 +174,7 @@ def merge_native(before: Native, after: Native) -> Native:
     """Returns both, wire by wire; where both have a field, it is the added one's."""
     if not before or not after:
         return before or after
-    merged: dict[str, Any] = {}
+    merged: Json = {}
     for name in {**before, **after}:
         old, new = before.get(name), after.get(name)
         if isinstance(old, dict) and isinstance(new, dict):
@@ -181,8 +187,8 @@ def merge_native(before: Native, after: Native) -> Native:
 def _merge_homes(
     first: Flat, second: Flat, pairs: Mapping[int, int]
 ) -> tuple[list[Message], dict[int, int]]:
-    """Returns all messages that pieces are in, and number of a message of the second copy → its number there. One is that of the first copy
-    where a piece of it is found."""
+    """Returns all messages that pieces are in, and number of a message of the second copy → its
+    number there. One is that of the first copy where a piece of it is found."""
     homes = list(first.homes)
     moved: dict[int, int] = {}
     for copy_index, index in pairs.items():
@@ -211,8 +217,9 @@ def _home_of_id(homes: Sequence[Message], message_id: str | None) -> int | None:
 
 
 def _with_fields(message: Message, copy: Message) -> Message:
-    """Returns a message with what another copy of it knows beside the content: of metadata the added goes before, all else is filled in."""
-    changes: dict[str, Any] = {}
+    """Returns a message with what another copy of it knows beside the content: of metadata the
+    added goes before, all else is filled in."""
+    changes: Json = {}
     metadata = {**message.own_metadata, **copy.own_metadata}
     if metadata != message.own_metadata:
         changes["metadata"] = metadata
@@ -232,7 +239,8 @@ def _move(piece: Piece, moved: Mapping[int, int]) -> Piece:
 
 
 def cut_at_steps(pieces: Sequence[tuple[Piece, bool]], homes: list[Message]) -> Flat:
-    """Returns a turn of pieces, each with whether it is new. Where a new step begins behind answered calls, so does a message."""
+    """Returns a turn of pieces, each with whether it is new. Where a new step begins behind
+    answered calls, so does a message."""
     cut_pieces: list[Piece] = []
     cut: dict[int, int] = {}
     answered: set[int] = set()
@@ -251,8 +259,9 @@ def cut_at_steps(pieces: Sequence[tuple[Piece, bool]], homes: list[Message]) -> 
 
 
 def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[Message]:
-    """Returns the stored turn of a model's, with the outcomes that a client's copy has of calls that are open in it: results, and answers to
-    approvals. Of calls that a provider runs, answers to approvals alone."""
+    """Returns the stored turn of a model's, with the outcomes that a client's copy has of calls
+    that are open in it: results, and answers to approvals. Of calls that a provider runs, answers
+    to approvals alone."""
     first, second = lay_flat(stored), lay_flat(copy)
     pieces, homes = list(first.pieces), list(first.homes)
     ids = {message.id for message in homes}
@@ -277,7 +286,8 @@ def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[M
 
 
 def _with_metadata(stored: Message, copy: Message) -> Message:
-    """Returns a stored message of a user's, with the metadata that the copy at hand has beside it: that goes before."""
+    """Returns a stored message of a user's, with the metadata that the copy at hand has beside it:
+    that goes before."""
     return _with_fields(stored, Message(Role.USER, metadata=copy.own_metadata))
 
 
@@ -300,7 +310,8 @@ class Outcome(NamedTuple):
 def decide_outcome(
     rows: Sequence[Row], added: Sequence[Message], source: Source, *, sealed: bool, merge: bool
 ) -> Outcome:
-    """`rows`: the turn as it is there; `sealed`: it never changes, or one behind it does not; `merge`: whether copies are made one."""
+    """`rows`: the turn as it is there; `sealed`: it never changes, or one behind it does not;
+    `merge`: whether copies are made one."""
     before = [row.message for row in rows]
     if _is_same(before, added):
         return Outcome(before)
@@ -325,7 +336,8 @@ def decide_outcome(
 
 
 def _is_continued(turn: Sequence[Message], added: Sequence[Message]) -> bool:
-    """Returns whether what is added are results that name the turn of the model's that they are of, and are not there yet."""
+    """Returns whether what is added are results that name the turn of the model's that they are of,
+    and are not there yet."""
     turns, ids = {message.turn for message in turn}, {message.id for message in turn}
     return is_model(turn) and all(
         only_answers(message)
@@ -342,7 +354,8 @@ def is_model(messages: Sequence[Message]) -> bool:
 
 
 def _merge_stored(rows: Sequence[Row], stored: Sequence[Message], *, is_live: bool) -> Outcome:
-    """Returns a stored turn that comes when there is one of its id: it is what counts, and what it has not becomes a branch."""
+    """Returns a stored turn that comes when there is one of its id: it is what counts, and what it
+    has not becomes a branch."""
     before = [row.message for row in rows]
     if is_model(before) and (
         any("response" in row.live for row in rows) or (not is_live and _is_saved(rows))
@@ -386,7 +399,8 @@ def _is_no_more(message: Message | None, copy: Message) -> bool:
 
 
 def fill_arguments(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]:
-    """New messages, of whose calls those that come answered and without arguments have the ones of an open call of their id."""
+    """New messages, of whose calls those that come answered and without arguments have the ones of
+    an open call of their id."""
     if not len(rows) or not lacks_arguments(messages):
         return messages
     answered = {
@@ -427,8 +441,9 @@ def _fill(rows: Rows, message: Message, answered: set[str]) -> Message:
     return message.replace(content=tuple(content))
 
 
-def _arguments_of_open(rows: Rows, call: ToolCallPart) -> dict[str, Any] | None:
-    """Returns the arguments of the newest call of that id and tool which has some, where that is still open."""
+def _arguments_of_open(rows: Rows, call: ToolCallPart) -> Json | None:
+    """Returns the arguments of the newest call of that id and tool which has some, where that is
+    still open."""
     newest = rows.call(call.id)
     if newest is None:
         return None

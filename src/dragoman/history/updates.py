@@ -1,9 +1,9 @@
-"""Changes to a turn that is there: results of its calls, metadata, steps and going back to their beginning, a seal."""
+"""Changes to a turn that is there: results of its calls, metadata, steps and going back to their
+beginning, a seal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from dragoman.history.pieces import Flat, Piece, is_step, lay_flat, messages_of,
 from dragoman.history.rows import Row, Rows, in_order
 from dragoman.history.sources import RESPONSE, Mint, stamp
 from dragoman.history.turn_merge import cut_at_steps, merge_native
+from dragoman.json_bytes import JsonMap
 from dragoman.message import OURS, Content, MarkPart, Message, Role, ToolCallPart, ToolResultPart
 
 __all__ = [
@@ -29,8 +30,9 @@ __all__ = [
 
 
 def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint) -> bool:
-    """Puts a result to the newest call of its id, in place of the one that this may have. Of what a provider ran, and whose id is not known, to the
-    newest open call of that tool. Whether there is such a call."""
+    """Puts a result to the newest call of its id, in place of the one that this may have. Of what a
+    provider ran, and whose id is not known, to the newest open call of that tool. Whether there is
+    such a call."""
     position = rows.call(result.id)
     if position is None and result.run_by == "provider":
         provider_call = _open_at_provider(rows, name or result.name)
@@ -52,7 +54,7 @@ def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint)
     return True
 
 
-def put_metadata(rows: Rows, call_id: str, metadata: Mapping[str, Any], mint: Mint) -> bool:
+def put_metadata(rows: Rows, call_id: str, metadata: JsonMap, mint: Mint) -> bool:
     """Adds metadata to the message with the newest call of an id; whether there is one."""
     position = rows.call(call_id)
     if position is None:
@@ -100,7 +102,8 @@ def _put_answer(flat: Flat, index: int, result: ToolResultPart) -> Flat:
         homes = (*homes, Message(Role.USER))
     answer = Piece(result, beside[-1] if beside else len(homes) - 1)
     answered = flat.with_piece(index, piece._replace(answer=answer))
-    # What stands behind the call in a later step follows the result now, as it does once the list was stored.
+    # What stands behind the call in a later step follows the result now, as it does once the list
+    # was stored.
     return cut_at_steps(
         [(turn_piece, number > index) for number, turn_piece in enumerate(answered.pieces)],
         list(homes),
@@ -108,7 +111,8 @@ def _put_answer(flat: Flat, index: int, result: ToolResultPart) -> Flat:
 
 
 def _put_behind(flat: Flat, index: int, result: ToolResultPart) -> Flat:
-    """Returns the result of a tool that the provider ran stands behind its call, in the same message."""
+    """Returns the result of a tool that the provider ran stands behind its call, in the same
+    message."""
     for number, piece in enumerate(flat.pieces):
         if isinstance(piece.part, ToolResultPart) and piece.part.id == result.id:
             result = replace(result, native=merge_native(piece.part.native, result.native))
@@ -118,7 +122,8 @@ def _put_behind(flat: Flat, index: int, result: ToolResultPart) -> Flat:
 
 
 def _open_at_provider(rows: Rows, name: str) -> tuple[int, str] | None:
-    """Returns the newest call of a tool that a provider runs and has not answered: where it is, and its id."""
+    """Returns the newest call of a tool that a provider runs and has not answered: where it is, and
+    its id."""
     answered: set[str] = set()
     for position in range(len(rows) - 1, -1, -1):
         for piece in reversed(rows[position].message.content):
@@ -143,7 +148,8 @@ class Boundary(NamedTuple):
 
 
 def start_step(rows: Rows, mint: Mint) -> bool:
-    """Marks that a step begins behind the model's last message; whether there is one that may change and is not marked."""
+    """Marks that a step begins behind the model's last message; whether there is one that may
+    change and is not marked."""
     position = _last_model(rows)
     if position is None or rows[position].order <= rows.sealed:
         return False
@@ -158,7 +164,8 @@ def start_step(rows: Rows, mint: Mint) -> bool:
 
 
 def describe_step(rows: Rows, model: str, mint: Mint) -> bool:
-    """Says which model makes the last step that is marked; whether there is one in the last turn."""
+    """Says which model makes the last step that is marked; whether there is one in the last
+    turn."""
     for position in reversed(_last_turn(rows)):
         message = rows[position].message
         content = list(message.content)
@@ -173,7 +180,8 @@ def describe_step(rows: Rows, model: str, mint: Mint) -> bool:
 
 
 def step_content(rows: Rows, number: int) -> list[Content]:
-    """Returns the pieces of a step of the last turn, calls with their results behind them. The first is 1; -1 is the last."""
+    """Returns the pieces of a step of the last turn, calls with their results behind them. The
+    first is 1; -1 is the last."""
     if not len(rows) or rows[rows.last_start].message.role is not Role.MODEL:
         return []
     flat = lay_flat([row.message for row in rows.between(rows.last_start, len(rows))])
@@ -201,7 +209,8 @@ def last_boundary(rows: Rows) -> Boundary:
 
 
 def roll_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None:
-    """Drops what the last turn has behind a place → what was dropped; `None`: the place is in another turn, or gone."""
+    """Drops what the last turn has behind a place → what was dropped; `None`: the place is in
+    another turn, or gone."""
     position = len(rows) - 1 if place.message is None else rows.position(place.message)
     if place.message is None:
         dropped = [row.message for row in rows]

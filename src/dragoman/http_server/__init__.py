@@ -1,4 +1,5 @@
-"""What servers have in common, whatever they serve: where they listen, which hosts and pages they are for, what a connection may take."""
+"""What servers have in common, whatever they serve: where they listen, which hosts and pages they
+are for, what a connection may take."""
 
 from __future__ import annotations
 

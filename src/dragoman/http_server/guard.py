@@ -59,15 +59,16 @@ def page_origins(origins: Iterable[str]) -> list[str]:
 class HostGuard:
     """Lets requests in that are for one of these hosts, and from pages of these origins.
 
-    A page in a browser on this machine could reach a server that is for this machine alone, under a name of its own (DNS rebinding)
-    or as another origin; both are refused.
+    A page in a browser on this machine could reach a server that is for this machine alone, under a
+    name of its own (DNS rebinding) or as another origin; both are refused.
     """
 
     def __init__(
         self, app: ASGIApp, *, hosts: Iterable[str] = (), origins: Iterable[str] = ()
     ) -> None:
-        """`hosts`: names beside those of this machine, with a port where only that one is meant; `*`: any. `origins`: such as `https://chat.example.com`, whose pages
-        may use the server beside its own; `*` in the place of a port: any port; `*` alone: any origin."""
+        """`hosts`: names beside those of this machine, with a port where only that one is meant;
+        `*`: any. `origins`: such as `https://chat.example.com`, whose pages may use the server
+        beside its own; `*` in the place of a port: any port; `*` alone: any origin."""
         self._app = app
         self._hosts = frozenset([*LOOPBACK, *host_names(hosts)])
         self._origins = frozenset(page_origins(origins))

@@ -1,4 +1,5 @@
-"""Where a server listens, and how it ends: by itself, by a signal, or when its connections have had their time."""
+"""Where a server listens, and how it ends: by itself, by a signal, or when its connections have had
+their time."""
 
 from __future__ import annotations
 
@@ -27,16 +28,18 @@ _MOST_PORT = 65535
 _WAITING = 2048
 """Connections that may wait for the server to take them."""
 _KEPT_SECONDS = 75
-"""So long a connection stays open without a request: longer than proxies keep theirs, so that they never send into one that closes."""
+"""So long a connection stays open without a request: longer than proxies keep theirs, so that they
+never send into one that closes."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
-    """Returns uvicorn's configuration for an application: bounds for clients that send or read slowly, no WebSockets, no logs of its
-    own.
+    """Returns uvicorn's configuration for an application: bounds for clients that send or read
+    slowly, no WebSockets, no logs of its own.
 
-    `closing_seconds`: so long open requests may take to end when the server does; `None`: as long as they take.
+    `closing_seconds`: so long open requests may take to end when the server does; `None`: as long
+    as they take.
     """
     import uvicorn
 
@@ -107,8 +110,9 @@ async def until_the_end(server: uvicorn.Server, listener: socket.socket) -> None
 
 @contextmanager
 def on_signals(*actions: Callable[[], object]) -> Generator[None]:
-    """Within the block SIGINT and SIGTERM do the first of these; each further one the next, and the last again and again. It needs a
-    running event loop. Outside of the main thread, where no signal arrives, they stay as they are."""
+    """Within the block SIGINT and SIGTERM do the first of these; each further one the next, and the
+    last again and again. It needs a running event loop. Outside of the main thread, where no signal
+    arrives, they stay as they are."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

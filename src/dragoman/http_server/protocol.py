@@ -1,4 +1,5 @@
-"""What a connection may take of a server beside its requests: time and bytes before one is whole, and time to read the rest of an answer."""
+"""What a connection may take of a server beside its requests: time and bytes before one is whole,
+and time to read the rest of an answer."""
 
 from __future__ import annotations
 
@@ -24,10 +25,12 @@ class _TooLargeError(Exception):
 
 
 class _Parser:
-    """httptools' parser, which goes on with HTTP/1.1 where a client offers another protocol (RFC 9110, section 7.8).
+    """httptools' parser, which goes on with HTTP/1.1 where a client offers another protocol (RFC
+    9110, section 7.8).
 
-    The parser itself stops behind the headers of such a request and leaves its body out. So those headers are read a second
-    time, by a new parser and without the offer, and the body follows them.
+    The parser itself stops behind the headers of such a request and leaves its body out. So those
+    headers are read a second time, by a new parser and without the offer, and the body follows
+    them.
     """
 
     def __init__(self, protocol: BoundedProtocol) -> None:
@@ -57,20 +60,24 @@ class _Parser:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's, with bounds that it has not: for the time until a request's headers are whole, for their bytes, and for a client that
-    leaves an answer unread. It ignores offers of other protocols, such as the `Upgrade: h2c` of Java's client. It also tells every request of a connection that its client is gone, not only the last one."""
+    """uvicorn's, with bounds that it has not: for the time until a request's headers are whole, for
+    their bytes, and for a client that leaves an answer unread. It ignores offers of other
+    protocols, such as the `Upgrade: h2c` of Java's client. It also tells every request of a
+    connection that its client is gone, not only the last one."""
 
     header_bytes = 64 * 1024
     """Most bytes of the first line and the headers; of what frames a body, beside the body."""
     header_seconds = 20.0
-    """Most seconds that they may take to come, and that nothing may be read of what is left of an answer."""
+    """Most seconds that they may take to come, and that nothing may be read of what is left of an
+    answer."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
         super().connection_made(transport)  # pyright: ignore[reportArgumentType] - it is a `Transport`
         self.parser: Any = _Parser(self)
         self.declines = False
-        """Whether the request offers another protocol, and its headers are to be read again without that."""
+        """Whether the request offers another protocol, and its headers are to be read again without
+        that."""
         self._overhead = self._body = self._head = 0
         self._is_too_large = False
         self._unread = 0
@@ -117,7 +124,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Starts the request, unless it offers another protocol and is read again without the offer."""
+        """Starts the request, unless it offers another protocol and is read again without the
+        offer."""
         # `CONNECT` always upgrades; there is no plain request within it.
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             self.declines = True
@@ -148,8 +156,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _count(self, size: int) -> None:
-        """Counts bytes of the first line and the headers: those that came with the request's first byte are in no other
-        count."""
+        """Counts bytes of the first line and the headers: those that came with the request's first
+        byte are in no other count."""
         self._head += size
         if self._head > self.header_bytes:
             self._is_too_large = True
@@ -183,7 +191,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, run)
 
     def _begin_waiting(self) -> None:
-        """Bounds the time until the next request, and until the client has read what is left of this answer."""
+        """Bounds the time until the next request, and until the client has read what is left of
+        this answer."""
         self._deadline.cancel()
         if self.parser is None:  # pyright: ignore[reportUnnecessaryComparison] - so uvicorn has it when the connection is lost
             return

@@ -1,11 +1,12 @@
-"""The Model Context Protocol: tools of MCP servers for agents (`mcp`), and agents and tools as MCP servers (`server`). Needs the extra
-`mcp` once a server is reached or made."""
+"""The Model Context Protocol: tools of MCP servers for agents (`mcp`), and agents and tools as MCP
+servers (`server`). Needs the extra `mcp` once a server is reached or made."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# Imported at once: the function has the name of the package, so a lazy import would find the package.
+# Imported at once: the function has the name of the package, so a lazy import would find the
+# package.
 from dragoman.mcp.toolset import mcp
 from dragoman.runtime import extra_hint, lazy
 

@@ -1,11 +1,10 @@
-"""What a server asks while it works on a call: a person, by a question that ends the run and whose answer comes when the call is made
-again (`Answers`); or a model (`sample`)."""
+"""What a server asks while it works on a call: a person, by a question that ends the run and whose
+answer comes when the call is made again (`Answers`); or a model (`sample`)."""
 
 from __future__ import annotations
 
 import inspect
 from base64 import b64encode
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from mcp import types
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import ToolError
 from dragoman.interrupt import Reason
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.mcp.content import parts_of
 from dragoman.mcp.options import Options
 from dragoman.message import DataPart, FinishReason, Message, Role
@@ -38,9 +38,7 @@ class VisitPage(AskUser):
 
     reason: Reason = "auth"
 
-    def __init__(
-        self, url: str, message: str, server: str, notes: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, url: str, message: str, server: str, notes: JsonMap | None = None) -> None:
         """`url`: the page. `message`: why. `server`: who wants it.
 
         Raises:
@@ -57,8 +55,9 @@ class VisitPage(AskUser):
 class Answers:
     """The answers that a call got when it was run before: objects to forms, booleans to pages.
 
-    A tool that waited is run again. Where the server said with what the call goes on, it goes on there; else the server works from the
-    start, and asks again. An answer is given to the very question that the person has read, and to no other.
+    A tool that waited is run again. Where the server said with what the call goes on, it goes on
+    there; else the server works from the start, and asks again. An answer is given to the very
+    question that the person has read, and to no other.
     """
 
     def __init__(self, server: str, context: ToolContext[Any]) -> None:
@@ -70,7 +69,8 @@ class Answers:
         )
         self._unused = list(self._given)
         self.round = if_object(notes.get("round")) or None
-        """What the server wants to know before the call goes on, as it said so; `None`: nothing, or it asks by itself."""
+        """What the server wants to know before the call goes on, as it said so; `None`: nothing, or
+        it asks by itself."""
 
     def start_again(self) -> None:
         """Lets all answers be given again: the server works from the start."""
@@ -95,7 +95,7 @@ class Answers:
             raise ToolError(
                 f"the answer is not fit for what {self._server} asks: {'; '.join(wrong)}"
             )
-        return types.ElicitResult(action="accept", content=cast("dict[str, Any]", value))
+        return types.ElicitResult(action="accept", content=cast("Json", value))
 
     def _question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
         notes = {
@@ -147,7 +147,7 @@ async def _from_agent(policy: Any, request: ModelRequest, context: ToolContext[A
     """Returns the answer of an agent, whose run is part of the run that called the tool."""
     from dragoman.agent import Agent
 
-    options: dict[str, Any] = {"history": request.messages, "settings": request.settings}
+    options: Json = {"history": request.messages, "settings": request.settings}
     if isinstance(policy, str):
         async with Agent(policy) as agent:
             result = await context.send(agent, None, **options)

@@ -1,8 +1,10 @@
-"""Calls of tools that a server works on: `ServerCall`, and `Inputs`, which finds the call for which the server asks something.
+"""Calls of tools that a server works on: `ServerCall`, and `Inputs`, which finds the call for which
+the server asks something.
 
-A server of today asks in the answer to a call, which is sent again with what it wants to know. One of before asks by requests of its own
-while it works; nothing in them says for which call. Either way a question for a person ends the call (`AskUser`): the run waits, and the
-call is made again with the answer.
+A server of today asks in the answer to a call, which is sent again with what it wants to know. One
+of before asks by requests of its own while it works; nothing in them says for which call. Either
+way a question for a person ends the call (`AskUser`): the run waits, and the call is made again
+with the answer.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from mcp import ClientSession, MCPError, types
 from mcp.client import ClientRequestContext
 
 from dragoman.errors import ToolError
+from dragoman.json_bytes import Json
 from dragoman.logs import logger
 from dragoman.mcp.answers import Answers, sample
 from dragoman.mcp.options import Options
@@ -38,7 +41,8 @@ _CALL: ContextVar[ServerCall | None] = ContextVar("dragoman_mcp_call", default=N
 
 
 class ServerCall:
-    """A call of a tool that a server works on. What it asks meanwhile is answered in tasks that the call owns."""
+    """A call of a tool that a server works on. What it asks meanwhile is answered in tasks that the
+    call owns."""
 
     def __init__(self, options: Options, name: str, context: ToolContext[Any]) -> None:
         self._options = options
@@ -53,9 +57,7 @@ class ServerCall:
         self.answered = False
         """The server has answered the call itself."""
 
-    async def run(
-        self, session: ClientSession, name: str, arguments: dict[str, Any]
-    ) -> types.CallToolResult:
+    async def run(self, session: ClientSession, name: str, arguments: Json) -> types.CallToolResult:
         """Sends the call, and what the server wants to know before it answers.
 
         Raises:
@@ -74,7 +76,7 @@ class ServerCall:
         raise AssertionError("a call that is cancelled has a question")
 
     async def _result(
-        self, session: ClientSession, name: str, arguments: dict[str, Any]
+        self, session: ClientSession, name: str, arguments: Json
     ) -> types.CallToolResult:
         result = self._waiting_result()
         responses: types.InputResponses | None = None
@@ -145,8 +147,8 @@ class ServerCall:
         return roots(self._options)
 
     async def respond(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """Returns the answer to a request that comes by itself, in a task of the session's: a question ends the call before the
-        server is told."""
+        """Returns the answer to a request that comes by itself, in a task of the session's: a
+        question ends the call before the server is told."""
         work = asyncio.create_task(self.answer(request), context=self._variables.copy())
         self._tasks.add(work)
         work.add_done_callback(self._tasks.discard)
@@ -265,7 +267,8 @@ class Inputs:
                     # One that ended without the server's answer may be the one that it asks for.
                     gone = [call for call in able if call not in self._calls]
                     return running[0] if running and all(call.answered for call in gone) else None
-                # Each running call may have asked one of the requests that wait here: none can be told.
+                # Each running call may have asked one of the requests that wait here: none can be
+                # told.
                 if self._undecided >= len(running):
                     return None
                 await self._changed.wait()

@@ -1,7 +1,9 @@
-"""A session with an MCP server, in one event loop: `Connection`. A task of its own owns all that it holds.
+"""A session with an MCP server, in one event loop: `Connection`. A task of its own owns all that it
+holds.
 
-The task opens the transport and the library's client, and stays until `close` or until the server ends; so each scope is left in the task
-that entered it, whoever uses the session. What the server logs meanwhile goes to our log.
+The task opens the transport and the library's client, and stays until `close` or until the server
+ends; so each scope is left in the task that entered it, whoever uses the session. What the server
+logs meanwhile goes to our log.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ _LONGEST = 2000
 
 
 class Connection:
-    """One session. `open` it once; it may be used while it is `alive`, and `close` leaves nothing of it behind."""
+    """One session. `open` it once; it may be used while it is `alive`, and `close` leaves nothing
+    of it behind."""
 
     def __init__(self, options: Options, name: str) -> None:
         self._options = options
@@ -115,7 +118,8 @@ class Connection:
             await wait_for_end([self._task], _PATIENCE)
 
     def failure(self, error: MCPError) -> Failure | None:
-        """Returns what ended a request on our side of the connection, or None if the server answered with an error."""
+        """Returns what ended a request on our side of the connection, or None if the server
+        answered with an error."""
         if (failure := self._failures.find(error)) is not None:
             return failure
         if error.code == types.CONNECTION_CLOSED:
@@ -188,7 +192,8 @@ class Connection:
         return options.server
 
     async def _follow_changes(self, client: Client) -> None:
-        """Listens for changes of the tools, as servers of today need it; earlier ones send them by themselves."""
+        """Listens for changes of the tools, as servers of today need it; earlier ones send them by
+        themselves."""
         offered = client.server_capabilities.tools
         if offered is None or not offered.list_changed or client.session.discover_result is None:
             return

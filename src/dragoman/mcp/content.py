@@ -1,10 +1,10 @@
-"""Content of the protocol → parts of ours, with nothing left out: what a part has no field for is in its `native`; and the result of a
-call → what a tool returns."""
+"""Content of the protocol → parts of ours, with nothing left out: what a part has no field for is
+in its `native`; and the result of a call → what a tool returns."""
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +12,7 @@ import msgspec
 from mcp import types
 
 from dragoman.errors import ToolError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.mcp.offers import MCP
 from dragoman.message import DataPart, LinkPart, TextPart
 
@@ -39,7 +40,7 @@ def parts_of(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
     return tuple([part for part in parts if part is not None])
 
 
-def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part | None:
+def resource_part(contents: _Contents, beside: JsonMap = {}) -> _Part | None:
     """Returns the part that holds what was read of a resource. `beside`: further fields for its
     `native`.
 
@@ -89,8 +90,8 @@ def _part(block: Any) -> _Part | None:
 
 
 def _link(link: types.ResourceLink) -> _Part:
-    """Returns a file of the web as a link, which a provider may fetch. Any other resource only its server can read, so a text names
-    it."""
+    """Returns a file of the web as a link, which a provider may fetch. Any other resource only its
+    server can read, so a text names it."""
     mime_type = link.mime_type or ""
     if urlsplit(link.uri).scheme in ("http", "https") and mime_type.startswith(_MEDIA):
         beside = _beside(link, "title", "description", "size", "annotations", "meta")
@@ -101,7 +102,7 @@ def _link(link: types.ResourceLink) -> _Part:
     return TextPart(f"{link.uri} ({details_text})" if details_text else link.uri, {MCP: native})
 
 
-def _beside(block: Any, *names: str) -> dict[str, Any]:
+def _beside(block: Any, *names: str) -> Json:
     """Returns the fields that no part has, by the protocol's names."""
     return block.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(names))
 
@@ -114,8 +115,9 @@ def _decode(data: str, what: str) -> bytes:
 
 
 def result_of(result: types.CallToolResult, most: int, server: str) -> Any:
-    """Returns what a tool returns: structured content if the texts say the same or there are none; a single text as it is; otherwise
-    parts, with structured content as a last text; `{}` if there is nothing.
+    """Returns what a tool returns: structured content if the texts say the same or there are none;
+    a single text as it is; otherwise parts, with structured content as a last text; `{}` if there
+    is nothing.
 
     Raises:
         ToolError: the tool failed, with what it gave as content; or it gave what cannot be read, or more than `most` bytes.
@@ -156,7 +158,7 @@ def _value(result: types.CallToolResult, parts: Sequence[TextPart | DataPart | L
 def _spellings(structured: Any) -> list[Any]:
     """Returns the value, and the value within it: servers wrap in `{"result": …}` what is no
     object."""
-    fields = cast("dict[str, Any]", structured) if isinstance(structured, dict) else {}
+    fields = cast("Json", structured) if isinstance(structured, dict) else {}
     return [structured, *([fields["result"]] if fields.keys() == {"result"} else [])]
 
 

@@ -1,4 +1,5 @@
-"""How an MCP server at a URL is reached: the library's client, in which one request that fails costs no other."""
+"""How an MCP server at a URL is reached: the library's client, in which one request that fails
+costs no other."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, ht
 
 
 def _is_of_use(record: logging.LogRecord) -> bool:
-    """False for what the library logs, with its traceback, of an answer that comes after the session was left."""
+    """False for what the library logs, with its traceback, of an answer that comes after the
+    session was left."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
 
@@ -81,7 +83,8 @@ async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[A
 
 
 class _Client(httpx2.AsyncClient):
-    """Answers a request that failed by an error of JSON-RPC: an exception would end the whole connection, and say not why."""
+    """Answers a request that failed by an error of JSON-RPC: an exception would end the whole
+    connection, and say not why."""
 
     def __init__(self, failures: Failures, max_result: int, **options: Any) -> None:
         super().__init__(**options)
@@ -103,7 +106,8 @@ class _Client(httpx2.AsyncClient):
         except OAuthFlowError as error:
             return self._fail(request, Failure("status", f"signing in failed: {_words(error)}"))
         except BaseException as error:
-            # `SignInNeeded` is no Exception, so that the library does not log it with its traceback.
+            # `SignInNeeded` is no Exception, so that the library does not log it with its
+            # traceback.
             failure = getattr(error, "failure", None)
             if isinstance(failure, Failure):
                 return self._fail(request, failure)
@@ -153,7 +157,8 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _most(max_result: int) -> int:
-    """Returns the most bytes of an answer: base64 and JSON make a result longer, and lists of tools are answers too."""
+    """Returns the most bytes of an answer: base64 and JSON make a result longer, and lists of tools
+    are answers too."""
     return 2 * max_result + 1_000_000
 
 

@@ -1,18 +1,18 @@
-"""What a server offers beside its tools' calls: `Resource`, `Prompt`, and what it says of its tools (`hints`)."""
+"""What a server offers beside its tools' calls: `Resource`, `Prompt`, and what it says of its tools
+(`hints`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
+from dragoman.json_bytes import JsonMap
 from dragoman.tools import Tool
 
 __all__ = ["MCP", "Prompt", "PromptArgument", "Resource", "ToolHints", "hints"]
 
 MCP = "mcp"
-"""The key in `native` under which stands what MCP has beyond our values, by the protocol's own names."""
+"""The key in `native` under which stands what MCP has beyond our values, by the protocol's own
+names."""
 
 
 class ToolHints(msgspec.Struct, frozen=True, rename="camel"):
@@ -31,7 +31,8 @@ class ToolHints(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that a server lets be read, or, with a template in place of the URI, many of them."""
+    """Something that a server lets be read, or, with a template in place of the URI, many of
+    them."""
 
     uri: str
     """Its URI, which `MCPToolset.read_resource` takes; or a template of them (RFC 6570)."""
@@ -73,8 +74,8 @@ class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def hints(tool: Tool) -> ToolHints:
     """Returns what its server says of a tool; for a tool without a server the defaults."""
-    native: Mapping[str, Any] = (tool.native or {}).get(MCP) or {}
-    annotations: Mapping[str, Any] = native.get("annotations") or {}
+    native: JsonMap = (tool.native or {}).get(MCP) or {}
+    annotations: JsonMap = native.get("annotations") or {}
     try:
         return msgspec.convert({"title": native.get("title"), **annotations}, ToolHints)
     except msgspec.ValidationError:

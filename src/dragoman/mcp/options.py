@@ -1,4 +1,5 @@
-"""Where an MCP server is, and what is agreed with it: `Options`; how somebody signs in there: `OAuth`, and where tokens are kept."""
+"""Where an MCP server is, and what is agreed with it: `Options`; how somebody signs in there:
+`OAuth`, and where tokens are kept."""
 
 from __future__ import annotations
 
@@ -35,13 +36,16 @@ __all__ = [
 Sampling: TypeAlias = (
     Sender | str | Callable[[ModelRequest], Message | str | Awaitable[Message | str]]
 )
-"""What answers when a server asks for a model: an agent, a model string, or a function, plain or async, of what is asked."""
+"""What answers when a server asks for a model: an agent, a model string, or a function, plain or
+async, of what is asked."""
 ApprovalPolicy: TypeAlias = bool | Callable[[Tool], bool | Approval]
-"""Whether calls need approval: for all tools, or as a function says of each, which may give a function of the call."""
+"""Whether calls need approval: for all tools, or as a function says of each, which may give a
+function of the call."""
 
 
 class TokenStore(Protocol):
-    """Keeps what signing in gave, and what is needed to end a sign-in that has begun. All of it is secret."""
+    """Keeps what signing in gave, and what is needed to end a sign-in that has begun. All of it is
+    secret."""
 
     async def load(self, key: str) -> bytes | None:
         """What was saved last; `None`: nothing. `key`: the server's URL."""
@@ -68,10 +72,12 @@ class MemoryTokenStore:
 
 
 class OAuth(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """How somebody signs in to a server. One value is for one person: whoever uses the tokens acts as who signed in."""
+    """How somebody signs in to a server. One value is for one person: whoever uses the tokens acts
+    as who signed in."""
 
     redirect_uri: str
-    """Address to which the person is sent back, with `code` and `state`. All of that address is the answer to the interrupt."""
+    """Address to which the person is sent back, with `code` and `state`. All of that address is the
+    answer to the interrupt."""
     client_name: str = "dragoman"
     """What people are told asks for access."""
     scope: str | None = None
@@ -81,9 +87,11 @@ class OAuth(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     client_secret: str | None = None
     """That client's, where it has one."""
     client_metadata_url: str | None = None
-    """An https address of a document about the client, which servers may take in place of a registration."""
+    """An https address of a document about the client, which servers may take in place of a
+    registration."""
     store: TokenStore = msgspec.field(default_factory=MemoryTokenStore)
-    """Where tokens are kept. One that all processes share lets a sign-in begin in one and end in another."""
+    """Where tokens are kept. One that all processes share lets a sign-in begin in one and end in
+    another."""
 
     def __repr__(self) -> str:
         return f"OAuth(redirect_uri={self.redirect_uri!r}, client_name={self.client_name!r})"
@@ -97,7 +105,8 @@ class Command(msgspec.Struct, frozen=True):
 
 
 Server: TypeAlias = Command | str | Any
-"""A program, a URL, or what the library `mcp` can connect to: a server object of this process, or a transport."""
+"""A program, a URL, or what the library `mcp` can connect to: a server object of this process, or a
+transport."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -186,7 +195,8 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
 
 
 def label(server: Server) -> str:
-    """Returns a server's name for errors: its host, or its program without further arguments, which may hold keys."""
+    """Returns a server's name for errors: its host, or its program without further arguments, which
+    may hold keys."""
     if isinstance(server, Command):
         program, *arguments = server.arguments
         what = next((argument for argument in arguments if not argument.startswith("-")), "")

@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import ValidationError
 
 from dragoman.errors import ToolError
+from dragoman.json_bytes import JsonMap
 from dragoman.mcp.answers import VisitPage
 from dragoman.mcp.connection import Connection
 from dragoman.mcp.content import check_size, parts_of, resource_part, result_of
@@ -30,7 +31,8 @@ _MAYBE = "; it may have run or not: find out before you call it again"
 
 
 class Requests:
-    """Requests to one server. Each is sent again, once, over a new session where the server has not taken it."""
+    """Requests to one server. Each is sent again, once, over a new session where the server has not
+    taken it."""
 
     def __init__(self, sessions: Sessions, options: Options, name: str) -> None:
         self._sessions = sessions
@@ -115,12 +117,13 @@ class Requests:
         return await self._ask(lambda connection: _all(connection, field))
 
     async def call_tool(
-        self, name: str, arguments: Mapping[str, Any], context: ToolContext[Any], *, repeats: bool
+        self, name: str, arguments: JsonMap, context: ToolContext[Any], *, repeats: bool
     ) -> Any:
         """Returns the result of a call. `repeats`: running it twice does no harm."""
 
         async def called(connection: Connection) -> Any:
-            # The library checks results against the tool's output schema, so it must have listed the tool.
+            # The library checks results against the tool's output schema, so it must have listed
+            # the tool.
             if not connection.has_listed:
                 await _list_all_tools(connection)
             with connection.inputs.call(context) as call:
@@ -174,7 +177,8 @@ class Requests:
             ) from None
 
     async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
-        """Does the work with a session; if that session is over, once more with a new one where repeating is safe.
+        """Does the work with a session; if that session is over, once more with a new one where
+        repeating is safe.
 
         Raises:
             SignIn: somebody must sign in first.

@@ -1,12 +1,14 @@
-"""One call of an MCP client: a run, which may wait for the client's user and goes on with the answers.
+"""One call of an MCP client: a run, which may wait for the client's user and goes on with the
+answers.
 
-What waits travels through the client, sealed by the library (`Waiting`), so that the answers may come to another process. While the
-run goes on the client is told how far it is: what tools say, and what the agent says line by line (`Progress`).
+What waits travels through the client, sealed by the library (`Waiting`), so that the answers may
+come to another process. While the run goes on the client is told how far it is: what tools say, and
+what the agent says line by line (`Progress`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -26,6 +28,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from dragoman.errors import DragomanError, ResumeError
 from dragoman.event import Custom, Event, MessageStarted, PartDelta, PartFinished, PartStarted
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.json_bytes import JsonMap
 from dragoman.logs import logger
 from dragoman.mcp.server_content import error_result
 from dragoman.mcp.server_forms import answer, question, summary
@@ -36,7 +39,16 @@ from dragoman.result import ChatResult
 from dragoman.run import Run
 from dragoman.tools.context import PROGRESS
 
-__all__ = ["Begin", "Context", "Progress", "Report", "Show", "Waiting", "run_call", "join_output"]
+__all__ = [
+    "Begin",
+    "Context",
+    "ProgressReporter",
+    "Report",
+    "Show",
+    "SuspendedRun",
+    "run_call",
+    "join_output",
+]
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Takes how far it is, of how much, and words."""
@@ -47,12 +59,13 @@ _ROUNDS = 10
 """How often the client's user is asked within one call; as often the official clients ask."""
 
 
-class Progress:
+class ProgressReporter:
     """Tells a client how a run goes on."""
 
     def __init__(self, report: Report, call_id: str | None = None, *, typed: bool = False) -> None:
-        """`call_id`: that of the one call that the run is, whose progress is the run's. `None`: an agent is asked, and its
-        progress is counted: one for each call, each step of one, and each line of text where its output is not `typed`."""
+        """`call_id`: that of the one call that the run is, whose progress is the run's. `None`: an
+        agent is asked, and its progress is counted: one for each call, each step of one, and each
+        line of text where its output is not `typed`."""
         self._report = report
         self._call_id = call_id
         self._typed = typed
@@ -70,7 +83,7 @@ class Progress:
         elif self._call_id is None:
             await self._of_message(event)
 
-    async def _of_tool(self, value: Mapping[str, Any]) -> None:
+    async def _of_tool(self, value: JsonMap) -> None:
         done, total, message = value["done"], value["total"], value["message"]
         if self._call_id is not None:
             if value["call_id"] == self._call_id and done > self._done:
@@ -120,7 +133,7 @@ class Progress:
         await self._report(self._done, None, message)
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class SuspendedRun(msgspec.Struct, frozen=True):
     """A run that waits for the client's user."""
 
     thread_id: str
@@ -140,7 +153,7 @@ class Waiting(msgspec.Struct, frozen=True):
         return msgspec.json.encode(stored).decode()
 
     @classmethod
-    def from_json(cls, text: str) -> Waiting:
+    def from_json(cls, text: str) -> SuspendedRun:
         """Reads what `to_json` wrote.
 
         Raises:
@@ -162,9 +175,9 @@ class _Stored(msgspec.Struct, frozen=True):
     output: str
 
 
-Begin: TypeAlias = Callable[[Waiting | None, Sequence[Resume]], Run[Any]]
+Begin: TypeAlias = Callable[[SuspendedRun | None, Sequence[Resume]], Run[Any]]
 """Makes the run: anew, or going on from what waited, with the answers."""
-Show: TypeAlias = Callable[[ChatResult[Any], Waiting | None], Awaitable[CallToolResult]]
+Show: TypeAlias = Callable[[ChatResult[Any], SuspendedRun | None], Awaitable[CallToolResult]]
 """Makes what a run gave, after what waited before it, the call's result."""
 
 
@@ -179,14 +192,17 @@ async def run_call(
 ) -> CallToolResult | InputRequiredResult:
     """Runs a call until it has a result, or the client must ask its user before it goes on.
 
-    `call_id`: that of the one call that the run is; `None`: an agent is asked. `typed`: whether its output is held to a type.
+    `call_id`: that of the one call that the run is; `None`: an agent is asked. `typed`: whether its
+    output is held to a type.
     """
-    waiting = Waiting.from_json(params.request_state) if params.request_state is not None else None
-    responses: Mapping[str, Any] = params.input_responses or {}
+    waiting = (
+        SuspendedRun.from_json(params.request_state) if params.request_state is not None else None
+    )
+    responses: JsonMap = params.input_responses or {}
     problem: str | None = None
     if waiting is not None and call_id is not None:
         call_id = next(call.id for message in waiting.messages for call in message.tool_calls)
-    progress = Progress(context.session.report_progress, call_id, typed=typed)
+    progress = ProgressReporter(context.session.report_progress, call_id, typed=typed)
     for _ in range(_ROUNDS):
         try:
             resume = [] if waiting is None else _answers(waiting, responses)
@@ -206,7 +222,8 @@ async def run_call(
         if questions is None:
             return _unanswered_result(waiting)
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            # The client keeps what waits, and calls again with the answers: perhaps another process.
+            # The client keeps what waits, and calls again with the answers: perhaps another
+            # process.
             requests = {key: ElicitRequest(params=wanted) for key, wanted in questions.items()}
             return InputRequiredResult(input_requests={**requests}, request_state=waiting.to_json())
         try:
@@ -221,7 +238,8 @@ async def run_call(
 
 
 def _failure_result(name: str, error: Exception) -> CallToolResult:
-    """Returns the result of a call that failed. Only errors of dragoman's own are shown to the client."""
+    """Returns the result of a call that failed. Only errors of dragoman's own are shown to the
+    client."""
     if isinstance(error, DragomanError):
         return error_result(str(error))
     _LOG.error("%s failed", name, exc_info=error)
@@ -231,9 +249,10 @@ def _failure_result(name: str, error: Exception) -> CallToolResult:
 
 
 def _questions(
-    waiting: Waiting, context: Context, problem: str | None
+    waiting: SuspendedRun, context: Context, problem: str | None
 ) -> dict[str, ElicitRequestFormParams | ElicitRequestURLParams] | None:
-    """Returns what the client is to ask its user, by the interrupts' ids, or None if it cannot ask some of it."""
+    """Returns what the client is to ask its user, by the interrupts' ids, or None if it cannot ask
+    some of it."""
     capabilities = context.session.client_capabilities
     questions: dict[str, ElicitRequestFormParams | ElicitRequestURLParams] = {}
     for interrupt in waiting.pending:
@@ -244,7 +263,7 @@ def _questions(
     return questions
 
 
-async def _ran(run: Run[Any], progress: Progress) -> tuple[Run[Any], ChatResult[Any]]:
+async def _ran(run: Run[Any], progress: ProgressReporter) -> tuple[Run[Any], ChatResult[Any]]:
     """Runs a run to its end, and tells the client how far it is."""
     async with run:
         async for event in run:
@@ -252,17 +271,17 @@ async def _ran(run: Run[Any], progress: Progress) -> tuple[Run[Any], ChatResult[
         return run, await run.result()
 
 
-def _waits(run: Run[Any], result: ChatResult[Any], before: Waiting | None) -> Waiting:
+def _waits(run: Run[Any], result: ChatResult[Any], before: SuspendedRun | None) -> SuspendedRun:
     messages = (*(before.messages if before is not None else ()), *result.messages)
-    return Waiting(run.thread_id, messages, result.pending, join_output(before, result.output))
+    return SuspendedRun(run.thread_id, messages, result.pending, join_output(before, result.output))
 
 
-def join_output(before: Waiting | None, output: str) -> str:
+def join_output(before: SuspendedRun | None, output: str) -> str:
     """Returns what was said before a run waited and after it."""
     return "\n".join(text for text in (before.output if before is not None else "", output) if text)
 
 
-def _answers(waiting: Waiting, responses: Mapping[str, Any]) -> list[Resume]:
+def _answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
     """Returns the answers to what the run waits for, as far as the client brought them.
 
     Raises:
@@ -286,7 +305,7 @@ async def _elicit(
     return await session.elicit_form(wanted.message, wanted.requested_schema, request_id)
 
 
-def _unanswered_result(waiting: Waiting) -> CallToolResult:
+def _unanswered_result(waiting: SuspendedRun) -> CallToolResult:
     lines = "\n".join(summary(interrupt) for interrupt in waiting.pending)
     return error_result(
         f"not done: it needs this, which the client did not get from its user (MCP elicitation):\n{lines}"

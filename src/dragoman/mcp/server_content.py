@@ -1,4 +1,5 @@
-"""Ours as an MCP client sees it: results as texts, files, links and JSON; tools, and an agent as a tool."""
+"""Ours as an MCP client sees it: results as texts, files, links and JSON; tools, and an agent as a
+tool."""
 
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ from pydantic import ValidationError
 from dragoman.codec.json_values import if_object
 from dragoman.content import ResultPart
 from dragoman.errors import ToolError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.mcp.offers import MCP
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolResultPart
 from dragoman.orchestration.typed import typed_output
@@ -54,9 +56,10 @@ def error_result(text: str) -> CallToolResult:
 
 
 def json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallToolResult:
-    """Returns a JSON value as a result: a text as it is, all else as JSON; an object is structured content too."""
+    """Returns a JSON value as a result: a text as it is, all else as JSON; an object is structured
+    content too."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    structured = cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    structured = cast("Json", value) if isinstance(value, dict) else None
     return CallToolResult(
         content=[TextContent(text=text), *blocks(more)], structured_content=structured
     )
@@ -69,8 +72,8 @@ def tool_result(part: ToolResultPart) -> CallToolResult:
         return CallToolResult(content=blocks(part.result), is_error=part.is_error)
     value: Any = part.result
     if part.is_error and isinstance(value, Mapping):
-        message: Any = cast("Mapping[str, Any]", value).get("error")
-        value = message if isinstance(message, str) else cast("Mapping[str, Any]", value)
+        message: Any = cast("JsonMap", value).get("error")
+        value = message if isinstance(message, str) else cast("JsonMap", value)
     return json_result(value).model_copy(update={"is_error": part.is_error})
 
 

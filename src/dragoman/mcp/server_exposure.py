@@ -1,12 +1,12 @@
 """What one MCP server shows of an agent, and how a call of it becomes a run.
 
-A tool that is called by itself is a run without a model: a provider of ours makes the one call in place of a model, so that approvals,
-questions and answers are as in any other run.
+A tool that is called by itself is a run without a model: a provider of ours makes the one call in
+place of a model, so that approvals, questions and answers are as in any other run.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeAlias
@@ -25,7 +25,8 @@ from dragoman.agent import Agent
 from dragoman.errors import DragomanError
 from dragoman.fold import unfold
 from dragoman.interrupt import Resume
-from dragoman.mcp.server_call import Context, Waiting, join_output, run_call
+from dragoman.json_bytes import JsonMap
+from dragoman.mcp.server_call import Context, SuspendedRun, join_output, run_call
 from dragoman.mcp.server_content import (
     AgentEntry,
     blocks,
@@ -55,14 +56,15 @@ from dragoman.tools.toolsets import CombinedToolset
 __all__ = ["Exposure", "Options", "caller"]
 
 Options: TypeAlias = RunOptions | Callable[[Context], RunOptions]
-"""Options of runs; or a function of the client's request that gives them, such as the `resource_id` of who has signed in."""
+"""Options of runs; or a function of the client's request that gives them, such as the `resource_id`
+of who has signed in."""
 _CLAIMS = 10_000
 """So many answers are remembered, so that none counts twice."""
 
 
 def caller(call: ToolCallPart | None = None) -> Provider:
-    """Returns a provider whose runs make this one call and ask no model. `None`: the conversation waits on a call that was made
-    before."""
+    """Returns a provider whose runs make this one call and ask no model. `None`: the conversation
+    waits on a call that was made before."""
     return Provider(
         name="client",
         display_name="MCP client",
@@ -82,7 +84,7 @@ class _OneCall(DefaultStreamingOrchestrator):
         self,
         model: ChatModel,  # noqa: ARG002 - there is none
         state: StreamingState,
-        output_schema: Mapping[str, Any] | None = None,  # noqa: ARG002
+        output_schema: JsonMap | None = None,  # noqa: ARG002
     ) -> Steps:
         """Makes the call, unless it was made before, and runs it."""
         if self._call is not None:
@@ -149,7 +151,7 @@ class Exposure:
             )
         call = ToolCallPart(new_id(), params.name, params.arguments or {})
 
-        def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[str]:
+        def begin(waiting: SuspendedRun | None, resume: Sequence[Resume]) -> Run[str]:
             options = self._how(context, waiting, resume)
             options["model"] = caller(call if waiting is None else None)
             return self._agent.run(
@@ -165,13 +167,15 @@ class Exposure:
         if not isinstance(prompt, str) or not prompt.strip():
             return error_result("invalid arguments: prompt: should be a text that says what to do")
 
-        def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[Any]:
+        def begin(waiting: SuspendedRun | None, resume: Sequence[Resume]) -> Run[Any]:
             options = self._how(context, waiting, resume)
             return self._agent.run(
                 None if waiting else prompt, output_type=entry.output_type, **options
             )
 
-        async def agent_result(result: ChatResult[Any], before: Waiting | None) -> CallToolResult:
+        async def agent_result(
+            result: ChatResult[Any], before: SuspendedRun | None
+        ) -> CallToolResult:
             messages = (*(before.messages if before is not None else ()), *result.messages)
             files = [await self._file(part) for part in self._agent.files(messages)]
             if entry.output_type is not str:
@@ -194,7 +198,7 @@ class Exposure:
             return part
 
     def _how(
-        self, context: Context, waiting: Waiting | None, resume: Sequence[Resume]
+        self, context: Context, waiting: SuspendedRun | None, resume: Sequence[Resume]
     ) -> RunOptions:
         """Returns the options of a run: the caller's, and those with which the run goes on."""
         options: RunOptions = {
@@ -214,7 +218,8 @@ class Exposure:
         return (self._options(context) if callable(self._options) else self._options) or {}
 
     async def _tools(self, context: Context) -> Sequence[Tool]:
-        """Returns the tools that clients may call: not those that the agent's own client runs, and no handoffs."""
+        """Returns the tools that clients may call: not those that the agent's own client runs, and
+        no handoffs."""
         if not self._shows_tools:
             return ()
         options = self._options_for(context)
@@ -230,7 +235,7 @@ def _is_callable(tool: Tool) -> bool:
     return tool.handler is not None and not isinstance(tool, Handoff)
 
 
-async def _call_result(result: ChatResult[Any], _: Waiting | None) -> CallToolResult:
+async def _call_result(result: ChatResult[Any], _: SuspendedRun | None) -> CallToolResult:
     """Returns the result of the one call that a run was."""
     parts = [
         part

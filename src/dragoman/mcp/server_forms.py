@@ -1,4 +1,5 @@
-"""What a run waits for as a question to the client's user (elicitation), and the user's answer as ours."""
+"""What a run waits for as a question to the client's user (elicitation), and the user's answer as
+ours."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from mcp_types import (
 
 from dragoman.errors import ResumeError
 from dragoman.interrupt import Interrupt, Reason, Resume
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["answer", "question", "summary"]
 
@@ -59,7 +61,8 @@ def summary(interrupt: Interrupt) -> str:
 def question(
     interrupt: Interrupt, capabilities: ClientCapabilities | None, problem: str | None = None
 ) -> ElicitRequestFormParams | ElicitRequestURLParams | None:
-    """Returns what the client asks its user, or None if this client cannot ask that. `problem`: what was wrong with the last answer."""
+    """Returns what the client asks its user, or None if this client cannot ask that. `problem`:
+    what was wrong with the last answer."""
     can = capabilities.elicitation if capabilities is not None else None
     if can is None:
         return None
@@ -75,7 +78,8 @@ def question(
 
 
 def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
-    """Returns the user's answer to the interrupt. Declining an approval denies it; everything else that is declined is cancelled.
+    """Returns the user's answer to the interrupt. Declining an approval denies it; everything else
+    that is declined is cancelled.
 
     Raises:
         ResumeError: it cannot be read; the text says why.
@@ -86,7 +90,7 @@ def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
             if result.action == "decline" and interrupt.reason == "approval"
             else interrupt.cancel()
         )
-    content: Mapping[str, Any] = result.content or {}
+    content: JsonMap = result.content or {}
     if interrupt.reason == "approval":
         return _verdict(interrupt, content)
     if interrupt.reason == "auth":
@@ -101,7 +105,7 @@ def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
     return interrupt.answer(value)
 
 
-def _verdict(interrupt: Interrupt, content: Mapping[str, Any]) -> Resume:
+def _verdict(interrupt: Interrupt, content: JsonMap) -> Resume:
     if content.get("approved") is not True:
         return interrupt.deny(content.get("reason") or None)
     text = content.get("arguments")
@@ -110,7 +114,7 @@ def _verdict(interrupt: Interrupt, content: Mapping[str, Any]) -> Resume:
     arguments = _read(text)
     if not isinstance(arguments, dict):
         raise ResumeError("the arguments are no JSON object")
-    return interrupt.approve(cast("dict[str, Any]", arguments))
+    return interrupt.approve(cast("Json", arguments))
 
 
 def _read(text: str, *, lenient: bool = False) -> Any:
@@ -146,9 +150,9 @@ def _json(value: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _form(interrupt: Interrupt) -> dict[str, Any]:
+def _form(interrupt: Interrupt) -> Json:
     if interrupt.reason == "approval":
-        fields: dict[str, Any] = {
+        fields: Json = {
             "approved": {"type": "boolean", "title": "Run it"},
             "reason": {
                 "type": "string",
@@ -169,7 +173,7 @@ def _form(interrupt: Interrupt) -> dict[str, Any]:
     if schema is not None and (flat := _flat(schema)) is not None:
         return flat
     if schema is None:
-        field: Mapping[str, Any] = {"type": "string"}
+        field: JsonMap = {"type": "string"}
     else:
         field = _field(schema) or {
             "type": "string",
@@ -178,14 +182,15 @@ def _form(interrupt: Interrupt) -> dict[str, Any]:
     return {"type": "object", "properties": {_ANSWER: field}, "required": [_ANSWER]}
 
 
-def _flat(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns a schema as that of a form, or None if it is not an object of texts, numbers, choices and yes or no."""
+def _flat(schema: JsonMap) -> Json | None:
+    """Returns a schema as that of a form, or None if it is not an object of texts, numbers, choices
+    and yes or no."""
     properties: Any = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, Mapping) or not properties:
         return None
-    fields: dict[str, Any] = {}
-    for name, inner in cast("Mapping[str, Any]", properties).items():
-        field = _field(cast("Mapping[str, Any]", inner)) if isinstance(inner, Mapping) else None
+    fields: Json = {}
+    for name, inner in cast("JsonMap", properties).items():
+        field = _field(cast("JsonMap", inner)) if isinstance(inner, Mapping) else None
         if field is None:
             return None
         fields[name] = field
@@ -193,7 +198,7 @@ def _flat(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"type": "object", "properties": fields, **({"required": required} if required else {})}
 
 
-def _field(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _field(schema: JsonMap) -> JsonMap | None:
     """Returns a value's schema as that of a form's field, or None if a form has no such field."""
     type_name: Any = schema.get("type")
     if not isinstance(type_name, str) or type_name not in _FIELDS:

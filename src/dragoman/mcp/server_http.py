@@ -30,9 +30,9 @@ def http_app(
 ) -> Starlette:
     """Returns a server as an ASGI application, at the path `/mcp`.
 
-    `host`: the name or address by which clients reach it. Requests to another host, or from a web page of another, are refused, so
-    that no page in a browser on this machine can use it; `0.0.0.0` and `::` stand for any host. `token`: what clients
-    must send as `Authorization: Bearer …`.
+    `host`: the name or address by which clients reach it. Requests to another host, or from a web
+    page of another, are refused, so that no page in a browser on this machine can use it; `0.0.0.0`
+    and `::` stand for any host. `token`: what clients must send as `Authorization: Bearer …`.
 
     Raises:
         SettingsError: the token is empty.
@@ -60,7 +60,8 @@ async def serve_http(
     token: str | None = None,
     ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Serves clients over HTTP until the process is asked to end (Ctrl-C, SIGTERM), or this is cancelled.
+    """Serves clients over HTTP until the process is asked to end (Ctrl-C, SIGTERM), or this is
+    cancelled.
 
     `port`: 0 takes a free one. `ready` is given the URL once clients can connect.
 

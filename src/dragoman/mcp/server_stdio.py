@@ -21,17 +21,19 @@ _WAITING = 16
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serves one client on standard input and output until it closes the input, or this is cancelled.
+    """Serves one client on standard input and output until it closes the input, or this is
+    cancelled.
 
-    Standard output is the protocol's alone: while it is served, what else is printed goes to standard error, and whoever reads
-    standard input finds it empty.
+    Standard output is the protocol's alone: while it is served, what else is printed goes to
+    standard error, and whoever reads standard input finds it empty.
     """
     with _input() as descriptor:
         # The library's own reader cannot be cancelled while it waits for a line.
         lines = _lines(descriptor)
         try:
             async with stdio_server(stdin=cast("Any", lines)) as (received, written):
-                # Printed text would stay in the buffer and be written between messages of the protocol later.
+                # Printed text would stay in the buffer and be written between messages of the
+                # protocol later.
                 with redirect_stdout(sys.stderr):
                     await server.run(received, written, server.create_initialization_options())
         finally:

@@ -38,14 +38,16 @@ def server(
     options: Options | None = None,
     key: str | bytes | None = None,
 ) -> Server[Any]:
-    """Makes the official library's server of an agent or of tools; `serve_stdio`, `http_app` and that library's own ways serve it.
+    """Makes the official library's server of an agent or of tools; `serve_stdio`, `http_app` and
+    that library's own ways serve it.
 
-    `name`: the server's, and that of the tool by which an agent is asked; left out, the agent's display name. `expose`: the
-    agent as one tool that takes a prompt, its tools one by one, or `both`; tools that are no agent's are served one by one.
-    `description`: what the agent does, for models that choose a tool. `output_type`: of the agent's answers, as in
-    `Agent.send_for`. `options`: of every run, or a function of the client's request that gives them. `key`: any secret of 32
-    bytes or more, the same in all processes that serve one address; it seals what a call waits for while the client keeps it.
-    Left out, each process has its own.
+    `name`: the server's, and that of the tool by which an agent is asked; left out, the agent's
+    display name. `expose`: the agent as one tool that takes a prompt, its tools one by one, or
+    `both`; tools that are no agent's are served one by one. `description`: what the agent does, for
+    models that choose a tool. `output_type`: of the agent's answers, as in `Agent.send_for`.
+    `options`: of every run, or a function of the client's request that gives them. `key`: any
+    secret of 32 bytes or more, the same in all processes that serve one address; it seals what a
+    call waits for while the client keeps it. Left out, each process has its own.
 
     Each call is a run of its own, and ends when the client cancels it or leaves.
 

@@ -26,7 +26,8 @@ class _Held:
 
 
 class Sessions:
-    """At most one session for each event loop. It is opened by whoever needs it first, and closed when the last user leaves."""
+    """At most one session for each event loop. It is opened by whoever needs it first, and closed
+    when the last user leaves."""
 
     def __init__(self, options: Options, name: str) -> None:
         self._options = options

@@ -1,10 +1,10 @@
-"""A sign-in that ends in another request than it began, and maybe in another process: it stands in the token store."""
+"""A sign-in that ends in another request than it began, and maybe in another process: it stands in
+the token store."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from typing import Any
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import httpx2
@@ -15,6 +15,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import AnyUrl
 
 from dragoman.errors import ToolError
+from dragoman.json_bytes import Json
 from dragoman.mcp.options import OAuth
 from dragoman.mcp.streams import Failure
 
@@ -25,7 +26,8 @@ _GOOD_FOR = 600.0
 
 
 class SignInNeeded(BaseException):
-    """Ends a request for which somebody must sign in. Not an `Exception`: the library would log it with its traceback."""
+    """Ends a request for which somebody must sign in. Not an `Exception`: the library would log it
+    with its traceback."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)
@@ -46,14 +48,15 @@ class _Begun(msgspec.Struct, frozen=True):
 class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     """What stands in the store for one server."""
 
-    tokens: dict[str, Any] | None = None
+    tokens: Json | None = None
     expires_at: float | None = None
-    client: dict[str, Any] | None = None
+    client: Json | None = None
     begun: _Begun | None = None
 
 
 async def take_answer(server: str, oauth: OAuth, address: str) -> None:
-    """Stores the answer to a sign-in that has begun. An answer to another one, or one that was taken before, changes nothing.
+    """Stores the answer to a sign-in that has begun. An answer to another one, or one that was
+    taken before, changes nothing.
 
     Raises:
         ToolError: the person was refused, or did not agree.
@@ -75,7 +78,8 @@ async def take_answer(server: str, oauth: OAuth, address: str) -> None:
 
 
 class SignInAuth(OAuthClientProvider):
-    """The library's OAuth client, whose flow ends where a person is needed, and goes on from there when it is run again."""
+    """The library's OAuth client, whose flow ends where a person is needed, and goes on from there
+    when it is run again."""
 
     def __init__(self, server: str, oauth: OAuth) -> None:
         metadata = OAuthClientMetadata(

@@ -1,4 +1,5 @@
-"""How an MCP server that is a program is started and ended. What it writes to its standard error is kept for errors, and logged."""
+"""How an MCP server that is a program is started and ended. What it writes to its standard error is
+kept for errors, and logged."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ class Tail:
 
 @asynccontextmanager
 async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerator[Any, None]:
-    """Starts a server and gives its streams; it lives as long as this is entered. It gets a few variables of ours (PATH, HOME, …),
-    and `env`.
+    """Starts a server and gives its streams; it lives as long as this is entered. It gets a few
+    variables of ours (PATH, HOME, …), and `env`.
 
     Raises:
         OSError: it cannot be started.

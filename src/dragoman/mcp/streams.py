@@ -1,4 +1,5 @@
-"""Parts of a session: streams that are watched for their end, why a request came to nothing, and tasks that are waited for."""
+"""Parts of a session: streams that are watched for their end, why a request came to nothing, and
+tasks that are waited for."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ async def watch_streams(
 
 
 class _Watched:
-    """A stream to read from. `last_context` is what the library reads off some: the context in which a message was sent for."""
+    """A stream to read from. `last_context` is what the library reads off some: the context in
+    which a message was sent for."""
 
     def __init__(self, stream: Any, ended: Callable[[], object]) -> None:
         self._stream = stream
@@ -60,11 +62,12 @@ class _Watched:
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """What ended a request, as our side of the connection saw it; nothing that a server says makes one."""
+    """What ended a request, as our side of the connection saw it; nothing that a server says makes
+    one."""
 
     kind: Literal["unreached", "forgotten", "lost", "status", "sign_in"]
-    """`unreached`: the server has not taken it. `forgotten`: nor has it, for it knows the session no more. `lost`: it may have. `status`: HTTP
-    refused it. `sign_in`: somebody must sign in."""
+    """`unreached`: the server has not taken it. `forgotten`: nor has it, for it knows the session
+    no more. `lost`: it may have. `status`: HTTP refused it. `sign_in`: somebody must sign in."""
     text: str
     """What was wrong, in words."""
     url: str = ""
@@ -72,7 +75,8 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 async def wait_for_end(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
-    """Waits until all tasks have ended. Those that go on for longer than `patience` seconds are cancelled, again and again.
+    """Waits until all tasks have ended. Those that go on for longer than `patience` seconds are
+    cancelled, again and again.
 
     Raises:
         CancelledError: the caller was cancelled, afterwards.

@@ -1,7 +1,8 @@
 """Tools of an MCP server: `mcp`, and `MCPToolset`, which it makes.
 
-A set asks its server by `Requests`, which needs the library `mcp` and is imported with the first request. What the server lists becomes
-tools of ours, the same ones as long as it lists the same; while somebody must sign in, one tool that asks for that stands for all.
+A set asks its server by `Requests`, which needs the library `mcp` and is imported with the first
+request. What the server lists becomes tools of ours, the same ones as long as it lists the same;
+while somebody must sign in, one tool that asks for that stands for all.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 
 from dragoman.arguments import expect, expect_each
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
 from dragoman.mcp.offers import MCP, hints
 from dragoman.mcp.options import ApprovalPolicy, Options, Sampling, label, parse_server
@@ -43,8 +45,9 @@ _Known = dict[str, tuple[Any, Tool]]
 class MCPToolset(Toolset):
     """The tools of an MCP server, its resources and its prompts. `mcp` makes it.
 
-    It connects when it is first asked for something. While it is entered (`async with`, an agent's or a run's, too) the session, and a
-    program that was started, is kept; else it lasts for one request. A session that broke is opened anew.
+    It connects when it is first asked for something. While it is entered (`async with`, an agent's
+    or a run's, too) the session, and a program that was started, is kept; else it lasts for one
+    request. A session that broke is opened anew.
     """
 
     def __init__(self, options: Options) -> None:
@@ -73,10 +76,11 @@ class MCPToolset(Toolset):
     async def call_tool(
         self,
         name: str,
-        arguments: Mapping[str, Any] | None = None,
+        arguments: JsonMap | None = None,
         context: ToolContext[Any] = _NO_RUN,
     ) -> Any:
-        """Calls a tool by the server's name of it → what a tool returns: a text, a JSON value, or parts.
+        """Calls a tool by the server's name of it → what a tool returns: a text, a JSON value, or
+        parts.
 
         Raises:
             ToolError: it failed; `content` is what the server gave.
@@ -121,8 +125,8 @@ class MCPToolset(Toolset):
         return await self._ready().list_prompts()
 
     async def prompt(self, name: str, /, **arguments: str) -> list[Message]:
-        """Returns the messages of a prompt, to send or to put before others: `agent.send(None, history=await
-        server.prompt("review"))`.
+        """Returns the messages of a prompt, to send or to put before others: `agent.send(None,
+        history=await server.prompt("review"))`.
 
         Raises:
             ToolError: there is none, or its arguments do not fit.
@@ -130,8 +134,8 @@ class MCPToolset(Toolset):
         return await self._ready().prompt(name, arguments)
 
     async def sign_in(self, answer: str | None = None) -> str | None:
-        """Signs in, as far as that goes without a person → the address where somebody must sign in; `None`: it is done.
-        `answer`: the address to which he was sent back.
+        """Signs in, as far as that goes without a person → the address where somebody must sign in;
+        `None`: it is done. `answer`: the address to which he was sent back.
 
         Raises:
             ToolError: he was refused, or the server cannot be reached.
@@ -207,16 +211,19 @@ def mcp(
     max_result: int = 10_000_000,
     protocol: str = "auto",
 ) -> MCPToolset:
-    """The tools of an MCP server: `mcp("npx -y @scope/server")` (a program, by its command line or its words), `mcp("https://host/mcp")`
-    (streamable HTTP), or a server object of the library `mcp` in this process. Nothing is started or sent before it is needed.
+    """The tools of an MCP server: `mcp("npx -y @scope/server")` (a program, by its command line or
+    its words), `mcp("https://host/mcp")` (streamable HTTP), or a server object of the library `mcp`
+    in this process. Nothing is started or sent before it is needed.
 
-    `name` goes before the tools' descriptions, so that a model can tell servers apart; `prefix` before their names. `headers` go to that
-    URL's own origin alone. `env`: variables for the program, which gets few of ours (PATH, HOME, …); `cwd`: where it is started. `timeout`: seconds for a call,
-    `None` for as long as it takes;
-    `connect_timeout`: to connect. `requires_approval`: of all calls, or a function of each `Tool` (see `hints`) says it.
-    `sampling`: what answers when the server asks for a model; nobody does unless it is given, and an agent has its own tools there. `roots`: directories that the server is
-    told of. `oauth`: how somebody signs in. `max_result`: bytes of a result that are taken. `protocol`: `auto`, `legacy` (the handshake
-    of before 2026), or a version.
+    `name` goes before the tools' descriptions, so that a model can tell servers apart; `prefix`
+    before their names. `headers` go to that URL's own origin alone. `env`: variables for the
+    program, which gets few of ours (PATH, HOME, …); `cwd`: where it is started. `timeout`: seconds
+    for a call, `None` for as long as it takes; `connect_timeout`: to connect. `requires_approval`:
+    of all calls, or a function of each `Tool` (see `hints`) says it. `sampling`: what answers when
+    the server asks for a model; nobody does unless it is given, and an agent has its own tools
+    there. `roots`: directories that the server is told of. `oauth`: how somebody signs in.
+    `max_result`: bytes of a result that are taken. `protocol`: `auto`, `legacy` (the handshake of
+    before 2026), or a version.
 
     Raises:
         SettingsError: the command line is empty or malformed, or options do not fit the kind of server.
@@ -298,11 +305,11 @@ def _description(options: Options, description: str | None) -> str:
     return f"{options.name}: {description}" if options.name and description else description or ""
 
 
-def _schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _schema(schema: JsonMap) -> JsonMap:
     return schema if schema.get("type") == "object" else {"type": "object", **schema}
 
 
-def _native(listed: types.Tool) -> dict[str, Any] | None:
+def _native(listed: types.Tool) -> Json | None:
     """Returns what a server says of a tool and no model is told."""
     fields = listed.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"}

@@ -1,15 +1,17 @@
-"""What a store decides of a thread, the same in all: whether it may be written, and what it is then; what a query finds; and a copy of a thread."""
+"""What a store decides of a thread, the same in all: whether it may be written, and what it is
+then; what a query finds; and a copy of a thread."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from dragoman.errors import HistoryError, ThreadNotFoundError
+from dragoman.json_bytes import JsonMap
 from dragoman.memory.settings import check_metadata, check_optional_id, check_title
 from dragoman.memory.store import Batch, ThreadChange, ThreadQuery
 from dragoman.memory.thread import Thread
@@ -30,7 +32,8 @@ _WORD = re.compile(r"\w+")
 
 
 def change_thread(batch: Batch, thread: Thread | None) -> Thread:
-    """Returns the thread into which a batch is written, as it is then. `thread`: as it is now; `None`: it is not there.
+    """Returns the thread into which a batch is written, as it is then. `thread`: as it is now;
+    `None`: it is not there.
 
     Raises:
         ThreadNotFoundError: it must be there and is not, or is another resource's.
@@ -44,7 +47,8 @@ def change_thread(batch: Batch, thread: Thread | None) -> Thread:
     elif batch.make == "new":
         raise HistoryError(f"a thread with id {batch.thread_id} is there already: give another id")
     else:
-        # A thread of nobody's is given an owner by name, with `save_thread`, not by who happens to write into it.
+        # A thread of nobody's is given an owner by name, with `save_thread`, not by who happens to
+        # write into it.
         if thread.resource_id is not None or batch.messages:
             check_owner(thread, change.resource_id)
     return msgspec.structs.replace(
@@ -59,7 +63,8 @@ def change_thread(batch: Batch, thread: Thread | None) -> Thread:
 
 
 def check_owner(thread: Thread, resource_id: str | None) -> None:
-    """Checks that a thread is a resource's. The error is that of a thread which is not there, and names no owner.
+    """Checks that a thread is a resource's. The error is that of a thread which is not there, and
+    names no owner.
 
     Raises:
         ThreadNotFoundError: it is another's, or nobody's.
@@ -100,7 +105,8 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def clone_messages(messages: Iterable[Message], new_id: Callable[[], str]) -> tuple[Message, ...]:
-    """Returns the messages with new ids. A turn that is named by a message is named by its new id."""
+    """Returns the messages with new ids. A turn that is named by a message is named by its new
+    id."""
     ids: dict[str, str] = {}
 
     def named(old: str | None) -> str:
@@ -124,9 +130,10 @@ def describe_clone(
     time: datetime,
     title: str | None,
     resource_id: str | None,
-    metadata: Mapping[str, Any] | None,
+    metadata: JsonMap | None,
 ) -> ThreadChange:
-    """Returns what a copy of a thread with these messages says of itself. `title`, `resource_id`, `metadata`: go before the thread's own.
+    """Returns what a copy of a thread with these messages says of itself. `title`, `resource_id`,
+    `metadata`: go before the thread's own.
 
     Raises:
         HistoryError: one of them cannot be stored.

@@ -1,6 +1,8 @@
-"""The conversation of one run: read from a thread, and kept there and in a list, each message when it is whole.
+"""The conversation of one run: read from a thread, and kept there and in a list, each message when
+it is whole.
 
-Of a history that came with the prompt only that counts as new which the thread does not have (`incoming`).
+Of a history that came with the prompt only that counts as new which the thread does not have
+(`incoming`).
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ from dragoman.message import Message, Role
 if TYPE_CHECKING:
     from dragoman.history.list import MessageList
 
-__all__ = ["Conversation", "conversation_of", "incoming", "load_thread"]
+__all__ = ["ConversationRecorder", "conversation_of", "incoming", "load_thread"]
 
 
 def incoming(history: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
-    """Of a history that came from a client, what the thread does not have: what follows the last answer, and that answer, where it is
-    another one than the thread has. The thread's own record counts for all before it. Of a thread without messages everything is new.
+    """Of a history that came from a client, what the thread does not have: what follows the last
+    answer, and that answer, where it is another one than the thread has. The thread's own record
+    counts for all before it. Of a thread without messages everything is new.
 
     System messages are for one request, and always there.
     """
@@ -54,7 +57,8 @@ class _Known:
         self._answered = {result.id for message in stored for result in message.tool_results}
 
     def has(self, message: Message) -> bool:
-        """Returns whether it is there: by its id; an answer also by what it says, or by its calls; results by the calls that they answer."""
+        """Returns whether it is there: by its id; an answer also by what it says, or by its calls;
+        results by the calls that they answer."""
         if message.id is not None and message.id in self._ids:
             return True
         if message.role is Role.MODEL:
@@ -66,13 +70,13 @@ class _Known:
         )
 
 
-def conversation_of(memory: Memory | None, options: Any) -> Conversation | None:
+def conversation_of(memory: Memory | None, options: Any) -> ConversationRecorder | None:
     """Returns the conversation of a run with these options; `None`: nobody wants to keep it."""
     history, thread_id = options.get("history", ()), options.get("thread_id")
     messages = None if isinstance(history, (list, tuple)) else _message_list(history)
     if messages is None and (memory is None or not thread_id):
         return None
-    return Conversation(
+    return ConversationRecorder(
         messages,
         memory if thread_id else None,
         thread_id or "",
@@ -81,7 +85,7 @@ def conversation_of(memory: Memory | None, options: Any) -> Conversation | None:
     )
 
 
-class Conversation:
+class ConversationRecorder:
     """Takes the messages of one run. What was kept is not kept again."""
 
     def __init__(
@@ -108,8 +112,9 @@ class Conversation:
         return self._memory is not None
 
     async def load(self, history: Iterable[Message], new: Sequence[Message]) -> list[Message]:
-        """Returns what was said before, and is to be gone on with: of the thread, and of a history that came with the prompt what the thread does not
-        have. `new`: what the run begins with. It is read once, however often it is asked for.
+        """Returns what was said before, and is to be gone on with: of the thread, and of a history
+        that came with the prompt what the thread does not have. `new`: what the run begins with. It
+        is read once, however often it is asked for.
 
         Raises:
             HistoryError: the thread is another resource's.
@@ -154,7 +159,8 @@ class Conversation:
     async def _known(
         self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]
     ) -> Sequence[Message]:
-        """Returns what the thread has of messages that came with the prompt; something at least, where it is not empty."""
+        """Returns what the thread has of messages that came with the prompt; something at least,
+        where it is not empty."""
         last = max(
             [position for position, message in enumerate(history) if message.role is Role.MODEL],
             default=None,

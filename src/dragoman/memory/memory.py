@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Literal, Self, cast
+from typing import Literal, Self, cast
 
 import msgspec
 
 from dragoman.arguments import expect, expect_each, wrong
 from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
+from dragoman.json_bytes import JsonMap
 from dragoman.memory.changing import check_owner, clone_messages, describe_clone, is_owned
 from dragoman.memory.memory_store import open_store
 from dragoman.memory.settings import (
@@ -50,7 +51,8 @@ class Memory:
     await agent.send("Hello", thread_id="t1", resource_id="ann")
     ```
 
-    It may be shared by tasks, threads and event loops. `close` (or `async with`) gives back what its store holds open.
+    It may be shared by tasks, threads and event loops. `close` (or `async with`) gives back what
+    its store holds open.
     """
 
     def __init__(
@@ -98,9 +100,10 @@ class Memory:
         *,
         resource_id: str | None = None,
         title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: JsonMap | None = None,
     ) -> Thread:
-        """Makes a thread, or writes into the one that is there: metadata is merged, what is not given stays. → the thread.
+        """Makes a thread, or writes into the one that is there: metadata is merged, what is not
+        given stays. → the thread.
 
         A thread that nobody owns becomes `resource_id`'s; no other function changes an owner.
 
@@ -128,7 +131,8 @@ class Memory:
         per_page: int | None = 100,
         newest_first: bool = True,
     ) -> Page[Thread]:
-        """Threads, by the time of their last change. `metadata`: those that have all these fields at the top of theirs.
+        """Threads, by the time of their last change. `metadata`: those that have all these fields
+        at the top of theirs.
 
         Raises:
             HistoryError: there is no such page, or a field of `metadata` is to be an object or a list.
@@ -155,7 +159,7 @@ class Memory:
         *,
         resource_id: str | None = None,
         title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: JsonMap | None = None,
     ) -> Thread:
         """Writes into a thread: metadata is merged, field by field at its top. → the thread.
 
@@ -168,7 +172,8 @@ class Memory:
         return await self._change(thread_id, "never", resource_id, title, metadata)
 
     async def delete_thread(self, thread_id: str, *, resource_id: str | None = None) -> bool:
-        """Deletes a thread with its messages → whether there was one, of this resource if one is given."""
+        """Deletes a thread with its messages → whether there was one, of this resource if one is
+        given."""
         self._check_writable()
         if not await self._is_reachable(thread_id, resource_id):
             return False
@@ -182,14 +187,15 @@ class Memory:
         title: str | None = None,
         resource_id: str | None = None,
         new_resource_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: JsonMap | None = None,
         last_messages: int | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         ids: Iterable[str] | None = None,
     ) -> Thread:
-        """Copies a thread as it is shown, with ids of its own; what messages hold is shared. → the new thread, whose `metadata["clone"]` says where
-        it is from. `last_messages`, `since`, `until`, `ids`: only those messages.
+        """Copies a thread as it is shown, with ids of its own; what messages hold is shared. → the
+        new thread, whose `metadata["clone"]` says where it is from. `last_messages`, `since`,
+        `until`, `ids`: only those messages.
 
         Args:
             thread_id: the thread to copy.
@@ -230,8 +236,9 @@ class Memory:
     # branches
 
     async def branches(self, thread_id: str, *, resource_id: str | None = None) -> list[Branch]:
-        """Returns the ways in which a thread went on beside the first one, which is number 0. `Thread.branch` is the one that is shown.
-        There are none where there is no such thread of this resource."""
+        """Returns the ways in which a thread went on beside the first one, which is number 0.
+        `Thread.branch` is the one that is shown. There are none where there is no such thread of
+        this resource."""
         if not await self._is_reachable(thread_id, resource_id):
             return []
         return await self.store.branches(check_id("thread_id", thread_id))
@@ -268,11 +275,13 @@ class Memory:
         resource_id: str | None = None,
         after: str | None = None,
     ) -> list[Message]:
-        """Writes messages at the end of a thread, which is made where it is missing; one whose id the thread shows takes that message's place. What has no
-        id or time gets one. → the messages as they are stored, which they are, all of them, when this returns.
+        """Writes messages at the end of a thread, which is made where it is missing; one whose id
+        the thread shows takes that message's place. What has no id or time gets one. → the messages
+        as they are stored, which they are, all of them, when this returns.
 
-        `after`: id of the message that they follow, `""` for the beginning: where others follow it already, they begin a branch, which is
-        then shown. That is how a message is edited or answered again: nothing is deleted.
+        `after`: id of the message that they follow, `""` for the beginning: where others follow it
+        already, they begin a branch, which is then shown. That is how a message is edited or
+        answered again: nothing is deleted.
 
         Raises:
             ThreadNotFoundError: the thread is there, and is another resource's or nobody's.
@@ -309,9 +318,10 @@ class Memory:
         branch: int | None = None,
         problems: list[str] | None = None,
     ) -> Page[Message]:
-        """Messages of a thread, a page of them; `per_page=None`: all. `since` and `until` (which is not in it): when they were made. `include`: these, too, with
-        their neighbours. `branch`: as that one shows the thread. `problems`: takes what is wrong with messages that are damaged in the store, which are
-        left out then.
+        """Messages of a thread, a page of them; `per_page=None`: all. `since` and `until` (which is
+        not in it): when they were made. `include`: these, too, with their neighbours. `branch`: as
+        that one shows the thread. `problems`: takes what is wrong with messages that are damaged in
+        the store, which are left out then.
 
         Raises:
             ThreadNotFoundError: there is no such thread of this resource.
@@ -360,9 +370,10 @@ class Memory:
         page: int = 0,
         per_page: int | None = 40,
     ) -> Page[StoredMessage]:
-        """Messages whose text has all these words, whatever their case, newest first; in all threads, or those of a resource, or one. Whole words
-        are compared, by their letters alone: no endings, no meaning, nothing of files or of results of tools, and of a message the first 100,000
-        characters. Messages in branches that are not shown are found, too.
+        """Messages whose text has all these words, whatever their case, newest first; in all
+        threads, or those of a resource, or one. Whole words are compared, by their letters alone:
+        no endings, no meaning, nothing of files or of results of tools, and of a message the first
+        100,000 characters. Messages in branches that are not shown are found, too.
 
         Raises:
             HistoryError: there is no such page.
@@ -405,7 +416,8 @@ class Memory:
     async def delete_messages(
         self, ids: Iterable[str], thread_id: str, *, resource_id: str | None = None
     ) -> int:
-        """Deletes messages of a thread, in all its branches → how many; none where there is no such thread of this resource."""
+        """Deletes messages of a thread, in all its branches → how many; none where there is no such
+        thread of this resource."""
         self._check_writable()
         wanted = check_ids(ids)
         if not await self._is_reachable(thread_id, resource_id):
@@ -482,7 +494,7 @@ class Memory:
         make: Make,
         resource_id: str | None,
         title: str | None,
-        metadata: Mapping[str, Any] | None,
+        metadata: JsonMap | None,
     ) -> Thread:
         self._check_writable()
         change = ThreadChange(

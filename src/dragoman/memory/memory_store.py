@@ -1,4 +1,5 @@
-"""A store in memory: gone with the process. For tests, and for agents that need not remember longer."""
+"""A store in memory: gone with the process. For tests, and for agents that need not remember
+longer."""
 
 from __future__ import annotations
 
@@ -279,8 +280,9 @@ def _find_index(record: _Kept, spans: tuple[Span, ...], message_id: str) -> int 
 
 
 def open_store(url: str) -> Store:
-    """Returns a store: `memory:` (gone with the process), `sqlite:///path`, or `postgresql://user:password@host/database`. Its tables are made or
-    brought up to date with the first use.
+    """Returns a store: `memory:` (gone with the process), `sqlite:///path`, or
+    `postgresql://user:password@host/database`. Its tables are made or brought up to date with the
+    first use.
 
     Raises:
         SettingsError: the URL is of another kind, its folder is not there, or a package is missing.

@@ -1,4 +1,5 @@
-"""A message as a store holds it: a body, which equal messages share, and the bytes of its attachments apart from it."""
+"""A message as a store holds it: a body, which equal messages share, and the bytes of its
+attachments apart from it."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json
 from dragoman.message import DataPart, Message, TextPart, ToolResultPart
 
 __all__ = ["Packed", "digest_of", "microseconds", "pack", "unpack"]
@@ -18,9 +20,10 @@ _TEXT = 100_000
 """Characters of a message that can be found; databases have limits of their own."""
 
 
-Packed = tuple[dict[str, Any], tuple[bytes, ...]]
-"""A message as a row of bodies, and the bytes of its attachments, in order. The row has the `digest` of both, the `body` (the stored form
-without id, time and turn, its attachments empty), the `text` that can be found, and the number of `files`."""
+Packed = tuple[Json, tuple[bytes, ...]]
+"""A message as a row of bodies, and the bytes of its attachments, in order. The row has the
+`digest` of both, the `body` (the stored form without id, time and turn, its attachments empty), the
+`text` that can be found, and the number of `files`."""
 
 
 def pack(message: Message) -> Packed:

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.arguments import expect_each, wrong
 from dragoman.errors import HistoryError, SettingsError
+from dragoman.json_bytes import Json
 
 __all__ = [
     "Window",
@@ -35,7 +36,8 @@ class Window(msgspec.Struct, frozen=True):
     tokens: int | None
     """Most tokens of the whole conversation, about; `None`: no bound."""
     remove: int
-    """Tokens that are left free once there are too many, so that not every turn begins elsewhere."""
+    """Tokens that are left free once there are too many, so that not every turn begins
+    elsewhere."""
 
 
 def window(last_messages: Any, tokens: Any, remove_tokens: Any) -> Window:
@@ -77,7 +79,7 @@ def check_id(name: str, value: Any) -> str:
     return _check_text(name, value, _LONGEST)
 
 
-def check_metadata(name: str, value: Any) -> dict[str, Any]:
+def check_metadata(name: str, value: Any) -> Json:
     """Metadata that every store takes.
 
     Raises:
@@ -88,7 +90,7 @@ def check_metadata(name: str, value: Any) -> dict[str, Any]:
         raise wrong(name, value, "a mapping")
     try:
         encoded = msgspec.json.encode(value)
-        plain = msgspec.json.decode(encoded, type=dict[str, Any])
+        plain = msgspec.json.decode(encoded, type=Json)
     except (TypeError, ValueError, RecursionError) as error:
         raise HistoryError(f"{name} cannot be stored as JSON: {error}") from error
     if rb"\u0000" in encoded:

@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.expression import TextualSelect
 
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.memory.changing import split_words
 from dragoman.memory.packing import microseconds, unpack
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
@@ -84,7 +85,7 @@ def thread_of(row: Any) -> Thread:
             id=row.thread_id,
             resource_id=row.resource_id,
             title=row.title,
-            metadata=msgspec.json.decode(row.metadata, type=dict[str, Any]),
+            metadata=msgspec.json.decode(row.metadata, type=Json),
             created_at=datetime.fromisoformat(row.created_at),
             updated_at=datetime.fromisoformat(row.updated_at),
             branch=row.branch,
@@ -158,11 +159,9 @@ def messages_of(connection: Connection, wanted: MessageQuery) -> list[StoredMess
     return [_stored(row, data[row.body_id], damaged=wanted.damaged) for row in rows]
 
 
-def selection(
-    connection: Connection, wanted: MessageQuery
-) -> tuple[Select[Any], Mapping[str, Any]]:
+def selection(connection: Connection, wanted: MessageQuery) -> tuple[Select[Any], JsonMap]:
     """Returns the statement that finds messages, and the values of its parameters."""
-    spans: Mapping[str, Any] = {}
+    spans: JsonMap = {}
     if wanted.thread_id is not None:
         spans = span_values(wanted.thread_id, _spans(connection, wanted.thread_id, wanted.branch))
     by_place = wanted.ids is None and wanted.text is None
@@ -233,9 +232,9 @@ def of_spans(names: Collection[str]) -> ColumnElement[bool]:
     return and_(own, or_(false(), *spans)) if spans else own
 
 
-def span_values(thread_id: str, spans: tuple[Span, ...] | None) -> dict[str, Any]:
+def span_values(thread_id: str, spans: tuple[Span, ...] | None) -> Json:
     """Returns the parameters of `of_spans`. `spans=None`: the whole thread, whatever the branch."""
-    values: dict[str, Any] = {"thread_id": thread_id}
+    values: Json = {"thread_id": thread_id}
     for number, span in enumerate(spans or ()):
         values[f"branch_{number}"] = span.branch
         if span.until is not None:
@@ -267,7 +266,7 @@ def _limited(statement: Select[Any], names: Collection[str]) -> Select[Any]:
     return statement
 
 
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: JsonMap) -> Json:
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -332,7 +331,7 @@ def _data(connection: Connection, body_ids: Sequence[int]) -> defaultdict[int, l
 
 
 def _stored(row: Any, data: Sequence[bytes], *, damaged: bool) -> StoredMessage:
-    place: dict[str, Any] = {
+    place: Json = {
         "thread_id": row.thread_id,
         "position": row.position,
         "branch": row.branch,

@@ -1,4 +1,5 @@
-"""Messages written into a database: a batch, in few statements, in the transaction of whoever calls."""
+"""Messages written into a database: a batch, in few statements, in the transaction of whoever
+calls."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import msgspec
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
 
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json
 from dragoman.memory.changing import change_thread
 from dragoman.memory.packing import Packed, digest_of, microseconds
 from dragoman.memory.sql_reading import (
@@ -62,10 +64,10 @@ def _statements(dialect: str) -> Statements:
     body = select(bodies.c.body_id).where(bodies.c.digest == bindparam("_digest")).scalar_subquery()
     own = threads.c.thread_id == bindparam("_thread_id")
     written = ("resource_id", "title", "metadata", "updated_at", "changed_at", "branch", "trimmed")
-    held: dict[str, Any] = {
+    held: Json = {
         name: bindparam(f"_{name}") for name in ("thread_id", "position", "branch", "message_id")
     }
-    new: dict[str, Any] = {
+    new: Json = {
         "body_id": body,
         **{name: bindparam(f"_{name}") for name in ("created_at", "made_at", "turn")},
     }
@@ -120,7 +122,7 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
     if batch.messages:
         _write_bodies(connection, statements, parts)
         first = end - len(parts) + 1
-        rows: list[dict[str, Any]] = [
+        rows: list[Json] = [
             {
                 "_thread_id": thread.id,
                 "_position": first + number,
@@ -140,11 +142,12 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
 def _write_messages(
     connection: Connection,
     statements: Statements,
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Json],
     spans: tuple[Span, ...],
 ) -> None:
-    """Writes messages at their positions, or in place of those of their ids that the thread shows."""
-    there: dict[str, Any] = {}
+    """Writes messages at their positions, or in place of those of their ids that the thread
+    shows."""
+    there: Json = {}
     if len(spans) > 1:  # a message of another branch may have the place: no index tells of it
         there = _there(connection, rows, spans)
     new = [row for row in rows if row["_message_id"] not in there]
@@ -209,7 +212,7 @@ def _taken(
     return (thread if is_new else change_thread(batch, written)), row.end, written
 
 
-def _thread_row(thread: Thread) -> dict[str, Any]:
+def _thread_row(thread: Thread) -> Json:
     return {
         "_thread_id": thread.id,
         "_resource_id": thread.resource_id,
@@ -252,13 +255,11 @@ def _branch(
     )
 
 
-def _there(
-    connection: Connection, rows: Sequence[dict[str, Any]], spans: tuple[Span, ...]
-) -> dict[str, Any]:
+def _there(connection: Connection, rows: Sequence[Json], spans: tuple[Span, ...]) -> Json:
     """Returns the messages with the ids of these rows that the thread shows, by id."""
     shown = span_values(rows[0]["_thread_id"], spans)
     statement = _shown_messages(frozenset(shown))
-    found: dict[str, Any] = {}
+    found: Json = {}
     for ids in _chunks([row["_message_id"] for row in rows]):
         for row in connection.execute(statement, {**shown, "ids": ids}):
             found[row.message_id] = row

@@ -74,7 +74,8 @@ threads = Table(
     Index("ix_dragoman_threads_resource_id_changed_at", "resource_id", "changed_at"),
     Index("ix_dragoman_threads_changed_at", "changed_at"),
 )
-"""A thread. `end`: the last position that was given. `changed_at`: `updated_at` in microseconds since 1970."""
+"""A thread. `end`: the last position that was given. `changed_at`: `updated_at` in microseconds
+since 1970."""
 
 branches = Table(
     "dragoman_branches",
@@ -124,7 +125,8 @@ messages = Table(
     UniqueConstraint("thread_id", "message_id", "branch", name="uq_dragoman_messages_message_id"),
     Index("ix_dragoman_messages_body_id", "body_id"),
 )
-"""A message in its place. `made_at`: `created_at`, else when it was stored, in microseconds since 1970."""
+"""A message in its place. `made_at`: `created_at`, else when it was stored, in microseconds since
+1970."""
 
 files = Table(
     "dragoman_files",

@@ -1,13 +1,15 @@
-"""Where threads and messages are kept: the protocol of a store, what it is asked with, a store by its URL, and pages of what it holds."""
+"""Where threads and messages are kept: the protocol of a store, what it is asked with, a store by
+its URL, and pages of what it holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
+from dragoman.json_bytes import Json
 from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 from dragoman.message import Message
 
@@ -34,7 +36,7 @@ class ThreadChange(msgspec.Struct, frozen=True, kw_only=True):
     """The title."""
     resource_id: str | None = None
     """Whose it is; only a thread that is nobody's takes it."""
-    metadata: dict[str, Any] | None = None
+    metadata: Json | None = None
     """Fields that are put into the metadata, each in place of the one of that name."""
     trimmed: int | None = None
     """The boundary of a token budget. It moves only forward."""
@@ -87,7 +89,8 @@ class MessageQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     """Most of them; `None`: all."""
     damaged: bool = False
-    """With those that are there and cannot be read, as `StoredMessage.problem` tells; else they are an error."""
+    """With those that are there and cannot be read, as `StoredMessage.problem` tells; else they are
+    an error."""
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,21 +107,24 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     change: ThreadChange = ThreadChange()
     """What else is written of the thread. A thread that is another resource's is refused."""
     after: str | None = None
-    """Id of the message that the first one follows: where that is not the last one, a branch begins, which is then shown. `""`: they stand at the
-    beginning. `None`: the end of what is shown."""
+    """Id of the message that the first one follows: where that is not the last one, a branch
+    begins, which is then shown. `""`: they stand at the beginning. `None`: the end of what is
+    shown."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps threads and their messages. What a function wrote is durable when it returns, whole or not at all; processes may share a
-    store where it is not of one process alone. `dragoman.testing.store_checks` tells whether a store does all this.
+    """Keeps threads and their messages. What a function wrote is durable when it returns, whole or
+    not at all; processes may share a store where it is not of one process alone.
+    `dragoman.testing.store_checks` tells whether a store does all this.
 
-    What is stored must come back equal, `Message`s with all their fields. A store holds one body of messages that are equal but for
-    id, time and turn, and the bytes of attachments once.
+    What is stored must come back equal, `Message`s with all their fields. A store holds one body of
+    messages that are equal but for id, time and turn, and the bytes of attachments once.
     """
 
     async def save(self, batch: Batch) -> Thread:
-        """Writes messages → the thread. One with an id that the shown branch has takes that message's place; the others follow its end, in order.
+        """Writes messages → the thread. One with an id that the shown branch has takes that
+        message's place; the others follow its end, in order.
 
         Raises:
             HistoryError: there is no such thread, or there is one and `make` is `new`, or it is another resource's; no message has the id `after`.
@@ -139,11 +145,13 @@ class Store(Protocol):
         ...
 
     async def delete_thread(self, thread_id: str) -> bool:
-        """Deletes a thread with its messages, and the bodies and attachments that no other has → whether there was one."""
+        """Deletes a thread with its messages, and the bodies and attachments that no other has →
+        whether there was one."""
         ...
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
-        """Deletes messages, in all branches → how many. The thread is changed at that time, where there were any."""
+        """Deletes messages, in all branches → how many. The thread is changed at that time, where
+        there were any."""
         ...
 
     async def close(self) -> None:
@@ -174,7 +182,8 @@ def page_of(items_found: Sequence[T], page: int, per_page: int | None) -> Page[T
 async def with_neighbours(
     store: Store, query: MessageQuery, wanted: Neighbours
 ) -> list[StoredMessage]:
-    """Returns a message of the thread and branch of a query, and its neighbours; none where those do not show it."""
+    """Returns a message of the thread and branch of a query, and its neighbours; none where those
+    do not show it."""
     shown_query = MessageQuery(thread_id=query.thread_id, branch=query.branch)
     messages = await store.messages(msgspec.structs.replace(shown_query, ids=(wanted.message_id,)))
     if not messages:

@@ -1,14 +1,16 @@
-"""What a store gives: threads, their branches, messages in them; and what a branch shows of a thread."""
+"""What a store gives: threads, their branches, messages in them; and what a branch shows of a
+thread."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json
 from dragoman.message import Message
 
 __all__ = ["Branch", "Page", "Span", "StoredMessage", "Thread", "path", "shows"]
@@ -25,7 +27,7 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whose it is, such as a user's id."""
     title: str = ""
     """For people; may be empty."""
-    metadata: dict[str, Any] = {}
+    metadata: Json = {}
     """The application's own notes, any JSON."""
     created_at: datetime
     """When it was made."""
@@ -34,11 +36,13 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     branch: int = 0
     """The branch that is shown and gone on with."""
     trimmed: int = 0
-    """The position up to which a token budget leaves messages out of what agents are given; 0: none."""
+    """The position up to which a token budget leaves messages out of what agents are given; 0:
+    none."""
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the ways in which a conversation went on. The first one has no `Branch`: it is number 0."""
+    """One of the ways in which a conversation went on. The first one has no `Branch`: it is number
+    0."""
 
     number: int
     """Its number in the thread."""

@@ -95,8 +95,8 @@ async def newest(
 ) -> Loaded:
     """Returns the newest messages of a thread. `beside`: tokens of what is sent with them.
 
-    `goes_on`: nothing new is asked, so that the last exchange goes on with what stood before it when
-    it began: what a provider signed in it holds as long as that is the same.
+    `goes_on`: nothing new is asked, so that the last exchange goes on with what stood before it
+    when it began: what a provider signed in it holds as long as that is the same.
     """
     assert reading.thread is not None
     trimmed = reading.thread.trimmed
@@ -126,7 +126,9 @@ def tokens_of(*messages: Message) -> int:
 async def _counted(
     reading: ThreadReading, count: int | None, *, goes_on: bool
 ) -> list[StoredMessage]:
-    """So many messages, or fewer, half of them at least where an exchange begins early enough: they begin with one, the same for some turns; more where that is longer. `goes_on`: so many before the last exchange, and that."""
+    """So many messages, or fewer, half of them at least where an exchange begins early enough: they
+    begin with one, the same for some turns; more where that is longer. `goes_on`: so many before
+    the last exchange, and that."""
     if count is None:
         return await reading.before((), None)
     last = await _exchange(reading, []) if goes_on else []
@@ -140,8 +142,9 @@ async def _counted(
 
 
 def _steady(messages: Sequence[StoredMessage], starts: Sequence[int]) -> int:
-    """Returns which of the exchanges that begin in the older half comes first. Positions alone decide, mixed, so that the choice holds until that
-    exchange falls out of the window or a higher one comes into the half: what stands before a prompt is the same for several turns, as caches of
+    """Returns which of the exchanges that begin in the older half comes first. Positions alone
+    decide, mixed, so that the choice holds until that exchange falls out of the window or a higher
+    one comes into the half: what stands before a prompt is the same for several turns, as caches of
     prompts need."""
     early = [index for index in starts if 2 * index < len(messages)] or starts[:1]
     return max(early, key=lambda index: messages[index].position * _MIX % (1 << 64))
@@ -181,7 +184,8 @@ async def _within(
 
 
 def _starts(messages: Sequence[Message]) -> list[int]:
-    """Returns where messages may be cut: an exchange begins there, and no result from there on answers a call before it."""
+    """Returns where messages may be cut: an exchange begins there, and no result from there on
+    answers a call before it."""
     called: set[str] = set()
     orphan = -1
     for position, message in enumerate(messages):

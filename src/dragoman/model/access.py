@@ -1,4 +1,5 @@
-"""The way to a provider: where it is, what its requests carry, and credentials that are renewed before they end."""
+"""The way to a provider: where it is, what its requests carry, and credentials that are renewed
+before they end."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ import msgspec
 from dragoman import wires
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
 from dragoman.providers.address import find_base_url, find_written_url, join_url
-from dragoman.providers.auth import Answer, Auth, Flow, Grant, Sign
+from dragoman.providers.auth import Auth, AuthResponse, Flow, Grant, Sign
 from dragoman.providers.keys import check_key, find_auth, request_headers
-from dragoman.providers.provider import Place, Provider
+from dragoman.providers.provider import ModelEndpoint, Provider
 from dragoman.request import HttpRequest
 from dragoman.runtime import running_loop
 from dragoman.transport.base import Response, Transport
@@ -32,7 +33,7 @@ from dragoman.transport.redaction import hide_secrets, is_secret, public_url, re
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = ["Access", "Key", "Route", "read_all", "unsendable"]
+__all__ = ["Access", "Key", "ModelRoute", "read_all", "unsendable"]
 
 Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or a function that gives the one to use now; it is called for every request."""
@@ -49,7 +50,7 @@ _REMEMBERED = 64
 """Requests whose keys are looked for in what is told of an error."""
 
 
-class Route(msgspec.Struct, frozen=True):
+class ModelRoute(msgspec.Struct, frozen=True):
     """Where a model is asked, and the key that was read to find that out."""
 
     base_url: str
@@ -72,8 +73,9 @@ class _Credentials(NamedTuple):
 
 
 class Access:
-    """One provider, as one user reaches it. Shared by tasks, threads and event loops; credentials are asked for when they are
-    first needed, once however many requests wait for them, and kept here alone."""
+    """One provider, as one user reaches it. Shared by tasks, threads and event loops; credentials
+    are asked for when they are first needed, once however many requests wait for them, and kept
+    here alone."""
 
     def __init__(
         self,
@@ -98,14 +100,14 @@ class Access:
         self._found: Auth | None = None
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, ModelEndpoint] = {}
         self._carried: deque[HttpRequest] = deque(maxlen=_REMEMBERED)
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
 
     @property
     def endpoint(self) -> str:
-        """The base URL as it may be shown, as far as settings say it; empty where only credentials or a server that is yet to be
-        started do."""
+        """The base URL as it may be shown, as far as settings say it; empty where only credentials
+        or a server that is yet to be started do."""
         provider = self.provider
         url = (
             find_written_url(provider, self._base_url, self._environment, self._system)
@@ -114,7 +116,8 @@ class Access:
         return public_url(join_url(url, "")) if isinstance(url, str) else ""
 
     def check_key(self) -> None:
-        """Checks that requests would carry a key where the provider needs one. A function that gives keys is not called.
+        """Checks that requests would carry a key where the provider needs one. A function that
+        gives keys is not called.
 
         Raises:
             AuthenticationError: there is none.
@@ -131,8 +134,8 @@ class Access:
 
     @cached_property
     def identity(self) -> tuple[str, str]:
-        """Digests of what requests carry as far as settings say it: of headers that are no secrets, and of those that are. Who gives keys
-        by a function is nobody else."""
+        """Digests of what requests carry as far as settings say it: of headers that are no secrets,
+        and of those that are. Who gives keys by a function is nobody else."""
         key, own_headers = (
             self._api_key,
             {name.lower(): value for name, value in (self._headers or {}).items()},
@@ -162,8 +165,9 @@ class Access:
         """Returns the provider's base URL. See `route`."""
         return (await self.route(model, embeddings=embeddings)).base_url
 
-    async def route(self, model: str, *, embeddings: bool = False) -> Route:
-        """Finds where `model` is asked; may start a local server for it. Results of `discovery` are cached.
+    async def route(self, model: str, *, embeddings: bool = False) -> ModelRoute:
+        """Finds where `model` is asked; may start a local server for it. Results of `discovery` are
+        cached.
 
         Args:
             model: name of the model.
@@ -190,14 +194,15 @@ class Access:
             system=self._system,
         )
         if embeddings or provider.discovery is None:
-            return Route(base_url, provider.quirks, key)
+            return ModelRoute(base_url, provider.quirks, key)
         if (place := self._places.get(base_url)) is None:
             flow = provider.discovery(base_url)
             place = self._places[base_url] = await self._run(flow, await self._credentials(key))
-        return Route(place.base_url, place.quirks, key)
+        return ModelRoute(place.base_url, place.quirks, key)
 
-    async def send(self, request: HttpRequest, route: Route | None = None) -> Response:
-        """Sends a request with the provider's headers. A 401 is tried once more if credentials can be renewed.
+    async def send(self, request: HttpRequest, route: ModelRoute | None = None) -> Response:
+        """Sends a request with the provider's headers. A 401 is tried once more if credentials can
+        be renewed.
 
         Args:
             request: `path` is the whole URL.
@@ -229,7 +234,8 @@ class Access:
         return response
 
     def redact(self, error: DragomanError) -> DragomanError:
-        """The error itself, without the keys of the latest requests, which a provider may repeat."""
+        """The error itself, without the keys of the latest requests, which a provider may
+        repeat."""
         return redact(
             error,
             {
@@ -240,7 +246,7 @@ class Access:
         )
 
     async def fetch(
-        self, request: HttpRequest, route: Route | None = None
+        self, request: HttpRequest, route: ModelRoute | None = None
     ) -> tuple[Mapping[str, str], bytes]:
         """Returns the whole answer to a request: headers, with names in lower case, and body.
 
@@ -348,9 +354,10 @@ class Access:
             return grant
 
     async def _run(
-        self, flow: Generator[HttpRequest, Answer, R], credentials: _Credentials | None = None
+        self, flow: Generator[HttpRequest, AuthResponse, R], credentials: _Credentials | None = None
     ) -> R:
-        """Sends a flow's requests until it ends. `credentials`: for a flow that asks the provider itself."""
+        """Sends a flow's requests until it ends. `credentials`: for a flow that asks the provider
+        itself."""
         with closing(flow):
             try:
                 request = next(flow)
@@ -359,7 +366,7 @@ class Access:
                         request = self._authorize(request, credentials)
                     response = await self._transport.send(request)
                     try:
-                        answer = Answer(response.status, await read_all(response))
+                        answer = AuthResponse(response.status, await read_all(response))
                     finally:
                         await response.close()
                     request = flow.send(answer)
@@ -393,7 +400,8 @@ async def _read_error(response: Response) -> bytes:
 
 
 def unsendable(error: UnicodeEncodeError) -> InvalidRequestError:
-    """The error for a request with a text that is no Unicode: half of a pair of surrogates, as a cut in UTF-16 leaves it."""
+    """The error for a request with a text that is no Unicode: half of a pair of surrogates, as a
+    cut in UTF-16 leaves it."""
     excerpt = (
         error.object[max(0, error.start - 20) : error.end + 20]
         .encode("ascii", "backslashreplace")

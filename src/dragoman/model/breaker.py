@@ -34,7 +34,8 @@ Per = Literal["endpoint", "model"]
 
 
 def endpoint_failed(error: DragomanError) -> bool:
-    """Whether it is the endpoint that does not work: no connection, no answer in time, no capacity, a fault of its own."""
+    """Whether it is the endpoint that does not work: no connection, no answer in time, no capacity,
+    a fault of its own."""
     faults = (OverloadedError, ProviderConnectionError, ProviderTimeoutError)
     return (isinstance(error, faults) and not isinstance(error, CircuitOpenError)) or type(
         error
@@ -42,7 +43,8 @@ def endpoint_failed(error: DragomanError) -> bool:
 
 
 def check_per(whose: str, per: str) -> None:
-    """Raises `SettingsError` where it is none of `Per`. `whose`: the middleware that was given it."""
+    """Raises `SettingsError` where it is none of `Per`. `whose`: the middleware that was given
+    it."""
     if per not in get_args(Per):
         raise SettingsError(f'{whose}(per={per!r}) is unknown; it is "endpoint" or "model"')
 
@@ -53,11 +55,12 @@ def key_of(target: Origin, per: Per) -> Origin:
 
 
 class Breaker:
-    """Middleware: after `failures` within `window` seconds an endpoint is not asked for `open_seconds`; then one request is let through as
-    a trial, and what becomes of it decides. A request that is not let through fails with `CircuitOpenError`.
+    """Middleware: after `failures` within `window` seconds an endpoint is not asked for
+    `open_seconds`; then one request is let through as a trial, and what becomes of it decides. A
+    request that is not let through fails with `CircuitOpenError`.
 
-    One value serves agents, threads and event loops at once, and what it knows it knows for all of them. It starts nothing: time is
-    looked at when a request is made.
+    One value serves agents, threads and event loops at once, and what it knows it knows for all of
+    them. It starts nothing: time is looked at when a request is made.
 
     ```python
     breaker = Breaker(failures=5, window=60.0, open_seconds=30.0)

@@ -1,11 +1,11 @@
-"""An answer in the cache: the events of one call of a model as they are stored and replayed, and the key they are found by."""
+"""An answer in the cache: the events of one call of a model as they are stored and replayed, and
+the key they are found by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
 
 import msgspec
 
@@ -22,6 +22,7 @@ from dragoman.event import (
     event_to_json,
 )
 from dragoman.fold import compact
+from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, MarkPart, Message, Origin, ToolCallPart
 from dragoman.model.middleware import Destination
 from dragoman.request import ModelRequest
@@ -56,8 +57,8 @@ class StoredAnswer(msgspec.Struct, frozen=True):
 
 
 def is_whole(events: Sequence[Event], to: Origin) -> bool:
-    """Whether these are all events of a whole answer of `to`: not cut, not failed, not taken back, not that of a fallback, with something
-    in it and no call that cannot be run."""
+    """Whether these are all events of a whole answer of `to`: not cut, not failed, not taken back,
+    not that of a fallback, with something in it and no call that cannot be run."""
     open_messages: set[str] = set()
     holds_something = False
     for event in events:
@@ -96,7 +97,8 @@ def dump_answer(events: Sequence[Event], answered_at: datetime) -> bytes:
 
 
 def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
-    """What `dump_answer` wrote of a whole answer of `to`; `None`: it is of another version, or damaged."""
+    """What `dump_answer` wrote of a whole answer of `to`; `None`: it is of another version, or
+    damaged."""
     try:
         stored = msgspec.json.decode(data, type=_Stored)
         if stored.version != _VERSION:
@@ -110,7 +112,8 @@ def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
 def replay(
     answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime
 ) -> Iterator[list[Event]]:
-    """The answer's events as a stream, its messages with ids of their own and made now. Ids of calls stay: they are the provider's."""
+    """The answer's events as a stream, its messages with ids of their own and made now. Ids of
+    calls stay: they are the provider's."""
     ids: dict[str, str] = {}
     batch: list[Event] = []
     for event in answer.events:
@@ -134,7 +137,7 @@ def _anew(event: Event, ids: dict[str, str], new_id: Callable[[], str], now: dat
         return event
     if message_id not in ids:
         ids[message_id] = new_id()
-    changes: dict[str, Any] = {"message_id": ids[message_id]}
+    changes: Json = {"message_id": ids[message_id]}
     if isinstance(event, MessageStarted):
         changes["created_at"] = now
     elif isinstance(event, MessageFinished):
@@ -165,11 +168,13 @@ _KEY_VERSION = 1
 
 
 def cache_key(request: ModelRequest, to: Destination, scope: str | None = None) -> str | None:
-    """The key of the answer to a request; `None`: the request holds what JSON cannot, so that it has none.
+    """The key of the answer to a request; `None`: the request holds what JSON cannot, so that it
+    has none.
 
-    All of the request counts, but for what only tells it from other requests: ids and times, metadata and usage of messages, marks (no model
-    is told of them), the run. Of the run it counts whose conversation it is. Who has no `resource_id` shares with the same `scope`, and
-    who has neither with the same credentials.
+    All of the request counts, but for what only tells it from other requests: ids and times,
+    metadata and usage of messages, marks (no model is told of them), the run. Of the run it counts
+    whose conversation it is. Who has no `resource_id` shares with the same `scope`, and who has
+    neither with the same credentials.
     """
     user = None if request.run is None else request.run.resource_id
     credentials = to.credentials if user is None and scope is None else None

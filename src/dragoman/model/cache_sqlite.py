@@ -38,10 +38,12 @@ _answers = Table(
 
 
 class SqliteStore:
-    """A `CacheStore` that processes may share. A file that it makes is its owner's alone: it holds what users said."""
+    """A `CacheStore` that processes may share. A file that it makes is its owner's alone: it holds
+    what users said."""
 
     def __init__(self, url: str, max_entries: int) -> None:
-        """See `open_store`. `max_entries`: when there are more, what was not used for the longest time is deleted."""
+        """See `open_store`. `max_entries`: when there are more, what was not used for the longest
+        time is deleted."""
         self._path = make_url(url).database or ""
         self._url, self._most = url, max_entries
         self._engine: Engine | None = None

@@ -11,12 +11,13 @@ from typing import Protocol, runtime_checkable
 from dragoman.errors import SettingsError
 from dragoman.runtime import extra_hint
 
-__all__ = ["CacheStore", "MemoryStore", "open_store"]
+__all__ = ["CacheStore", "MemoryCacheStore", "open_store"]
 
 
 @runtime_checkable
 class CacheStore(Protocol):
-    """Keeps bytes by a key. It may forget what it likes; what it raises is taken as if there was nothing, and logged."""
+    """Keeps bytes by a key. It may forget what it likes; what it raises is taken as if there was
+    nothing, and logged."""
 
     async def get(self, key: str) -> bytes | None:
         """What was put there last; `None`: nothing."""
@@ -31,11 +32,12 @@ class CacheStore(Protocol):
         ...
 
 
-class MemoryStore:
+class MemoryCacheStore:
     """Gone with the process. Threads and event loops may share it."""
 
     def __init__(self, max_entries: int) -> None:
-        """`max_entries`: when there are more, what was not used for the longest time is forgotten."""
+        """`max_entries`: when there are more, what was not used for the longest time is
+        forgotten."""
         self._most = max_entries
         self._values: OrderedDict[str, bytes] = OrderedDict()
         self._lock = Lock()
@@ -68,7 +70,7 @@ def open_store(where: str, max_entries: int) -> CacheStore:
         SettingsError: the URL is of another kind, its folder is not there, or a package is missing.
     """
     if where == "memory:":
-        return MemoryStore(max_entries)
+        return MemoryCacheStore(max_entries)
     scheme, _, path = where.partition(":///")
     if scheme != "sqlite" or not path.strip("/"):
         raise SettingsError(

@@ -1,13 +1,19 @@
 """One request of a chat model, from the conversation to the last event of its answer.
 
-A `Caller` is what all requests of one model share. `Caller.events` goes through these steps, in this order:
+A `Caller` is what all requests of one model share. `Caller.events` goes through these steps, in
+this order:
 
-1. `_open` finds the route and sends the request (`_send`). Where a provider has forgotten the stored response that the
+1. `_open` finds the route and sends the request (`_send`). Where a provider has forgotten the
+   stored response that the
    request goes on from, it sends the whole conversation once more.
-2. `_dump` writes the request: forwarded as a client sent it, from what is remembered of earlier requests, or anew.
-3. `_read` turns what each network read brings into events. Nearly all reads are one delta, which passes as it is.
-4. `_complete_starts` and `_explain` add what a decoder cannot know: times, losses, and whose error it is.
-5. At the end the response is closed, and an agent that would go on for a client that is gone is told to stop (`_leave`).
+2. `_dump` writes the request: forwarded as a client sent it, from what is remembered of earlier
+   requests, or anew.
+3. `_read` turns what each network read brings into events. Nearly all reads are one delta, which
+   passes as it is.
+4. `_complete_starts` and `_explain` add what a decoder cannot know: times, losses, and whose error
+   it is.
+5. At the end the response is closed, and an agent that would go on for a client that is gone is
+   told to stop (`_leave`).
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ import msgspec
 from dragoman import wires
 from dragoman.codec.digest import free_prefix, prefix
 from dragoman.codec.error_rules import request_id
-from dragoman.codec.history import History, Turn
+from dragoman.codec.history import DumpedRequest, History
 from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
 from dragoman.errors import (
     DecodeError,
@@ -40,7 +46,7 @@ from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartS
 from dragoman.hooks import Hooks, ModelStart
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
-from dragoman.model.access import Access, Route, unsendable
+from dragoman.model.access import Access, ModelRoute, unsendable
 from dragoman.model.watch import Watch
 from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
@@ -51,7 +57,7 @@ from dragoman.transport.redaction import public_url
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
 
-__all__ = ["Caller", "without_link"]
+__all__ = ["ModelCaller", "without_link"]
 
 _LEAVING = 2.0
 """Seconds that a run which is left waits at most until an agent is told so."""
@@ -66,11 +72,12 @@ class _OpenResponse(NamedTuple):
     decoder: StreamDecoder
     names: Mapping[str, str]
     losses: tuple[Loss, ...]
-    route: Route
+    route: ModelRoute
 
 
-class Caller:
-    """Sends the requests of one model of one provider. `access`: the way to the provider; `name`: the model's."""
+class ModelCaller:
+    """Sends the requests of one model of one provider. `access`: the way to the provider; `name`:
+    the model's."""
 
     def __init__(
         self,
@@ -189,10 +196,12 @@ class Caller:
     def _dump(
         self, request: ModelRequest, target: Origin, quirks: Any
     ) -> tuple[HttpRequest, str, list[Loss]]:
-        """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
+        """The request as it is sent, what an answer's `Origin.prefix` says, and what is left
+        out."""
         dump, wire = self.wire.dump_http, self.wire.name
         if request.verbatim is not None and (forward := serving(self.wire).forward) is not None:
-            # what follows from the prefix is asked of stored responses alone, which only this API has
+            # what follows from the prefix is asked of stored responses alone, which only this API
+            # has
             before = (
                 prefix(request.messages, wire)
                 if serving(self.wire).request_fields.unstored
@@ -211,7 +220,7 @@ class Caller:
         request = request.replace(messages=tuple(mended))
         before = ""
         if self._remembers:
-            turn = Turn(None, request.messages, target, wire)
+            turn = DumpedRequest(None, request.messages, target, wire)
             http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
             before = turn.prefix
         else:
@@ -236,7 +245,8 @@ class Caller:
         return events
 
     def _complete_starts(self, events: list[Event], losses: tuple[Loss, ...]) -> list[Event]:
-        """The events, their messages' starts with what the decoder cannot know: the time, and what the request had to leave out."""
+        """The events, their messages' starts with what the decoder cannot know: the time, and what
+        the request had to leave out."""
         return [
             msgspec.structs.replace(event, created_at=self._clock(), losses=losses)
             if type(event) is MessageStarted
@@ -247,7 +257,8 @@ class Caller:
     def _explain(
         self, error: DragomanError, headers: Mapping[str, str], broken: ProviderError | None
     ) -> DragomanError:
-        """An error, with what the decoder cannot know; a broken connection's own in place of the half that nobody can read."""
+        """An error, with what the decoder cannot know; a broken connection's own in place of the
+        half that nobody can read."""
         if isinstance(broken, ProviderConnectionError) and not isinstance(error, DecodeError):
             error.__cause__ = broken
         elif broken is not None:
@@ -257,7 +268,8 @@ class Caller:
         )
 
     async def _leave(self, opened: _OpenResponse, agent: AgentClient) -> None:
-        """Ends what an agent still works at for nobody, where its protocol has it go on for a client that is gone."""
+        """Ends what an agent still works at for nobody, where its protocol has it go on for a
+        client that is gone."""
         answer = getattr(opened.decoder, "answer", None)
         run_id: str | None = getattr(answer, "run_id", None)
         http = agent.dump_cancel(run_id, opened.route.quirks) if run_id else None
@@ -269,10 +281,12 @@ class Caller:
 
 
 def without_link(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
-    """The request to send in place of one whose link to a stored response was refused; `None`: that is not what was refused.
+    """The request to send in place of one whose link to a stored response was refused; `None`: that
+    is not what was refused.
 
-    A wire may link a request to a response that its provider stores, and send only what follows it. The option says: go on
-    from nothing, the provider has forgotten what it stored. A link that the caller gave is the caller's to mend.
+    A wire may link a request to a response that its provider stores, and send only what follows it.
+    The option says: go on from nothing, the provider has forgotten what it stored. A link that the
+    caller gave is the caller's to mend.
     """
     refused = isinstance(error, InvalidRequestError | ModelNotFoundError) and _FORGOTTEN.search(
         error.message
@@ -282,7 +296,7 @@ def without_link(request: ModelRequest, error: DragomanError) -> ModelRequest | 
     return request.replace(options={**request.options, _LINK: None})
 
 
-def _with_url(http: HttpRequest, route: Route, *, retries: int | None) -> HttpRequest:
+def _with_url(http: HttpRequest, route: ModelRoute, *, retries: int | None) -> HttpRequest:
     """A wire's request with its whole URL, as JSON."""
     url = join_url(route.base_url, http.path) if http.path else route.base_url
     headers = {"content-type": "application/json", **http.headers}
@@ -290,8 +304,8 @@ def _with_url(http: HttpRequest, route: Route, *, retries: int | None) -> HttpRe
 
 
 def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
-    """Losses of a conversation that was repaired on its way, where they stand in the messages: those of the repair come first, and have
-    their places already."""
+    """Losses of a conversation that was repaired on its way, where they stand in the messages:
+    those of the repair come first, and have their places already."""
     _, repairs, sources = trace_repair(messages) if losses else ((), [], None)
     return (
         losses

@@ -1,7 +1,8 @@
 """A chat model: a provider's record, its wire and a transport put together.
 
-A request goes through the middlewares of the model (`batches`), then to the model that its model string names (`_route`), then
-through what that one's provider needs, and is sent by its `call.Caller`, which has the steps of one request.
+A request goes through the middlewares of the model (`batches`), then to the model that its model
+string names (`_route`), then through what that one's provider needs, and is sent by its
+`call.Caller`, which has the steps of one request.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from dragoman.event import (
 )
 from dragoman.fold import MessageBuilder
 from dragoman.hooks import Hooks, active
+from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Content, FinishReason, Message, TextPart
 from dragoman.model.access import Access, Key
-from dragoman.model.call import Caller
+from dragoman.model.call import ModelCaller
 from dragoman.model.middleware import Batches, Destination, Middleware, wrap
 from dragoman.model.strings import ModelString
 from dragoman.providers.provider import Provider
@@ -45,9 +47,11 @@ _EITHER_WAY = frozenset({Capability.typed_output, Capability.tools})
 
 
 class ChatModel:
-    """One model of one provider. Sends requests and gives events; knows nothing of tools being run, or of history.
+    """One model of one provider. Sends requests and gives events; knows nothing of tools being run,
+    or of history.
 
-    Raises nothing while it streams: a failure is a `RunError` event after the events that came before.
+    Raises nothing while it streams: a failure is a `RunError` event after the events that came
+    before.
     """
 
     def __init__(
@@ -68,9 +72,10 @@ class ChatModel:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`access`: the way to the provider, where several models share one; else it is made of what follows it.
-        `provider_middleware`: what the provider needs, below all others. `others`: a model string → the model that a request with
-        this string goes to. `hooks` watch requests that no run makes; those of a run are watched by its own.
+        """`access`: the way to the provider, where several models share one; else it is made of
+        what follows it. `provider_middleware`: what the provider needs, below all others. `others`:
+        a model string → the model that a request with this string goes to. `hooks` watch requests
+        that no run makes; those of a run are watched by its own.
 
         Raises:
             SettingsError: the provider has no default model and none is given.
@@ -94,7 +99,7 @@ class ChatModel:
             headers=headers,
             environment=environment,
         )
-        self._caller = Caller(provider, self.name, access, new_id, clock)
+        self._caller = ModelCaller(provider, self.name, access, new_id, clock)
         self.wire = self._caller.wire
         self._middleware = tuple(middleware)
         self._hooks = tuple(hooks)
@@ -103,11 +108,13 @@ class ChatModel:
         self.fallbacks: Mapping[str, ChatModel] = {}
         """The models that a fallback may ask in its place, by their model strings."""
         self.providers: tuple[Provider, ...] = (provider.of_model(self.name),)
-        """Its provider, and those of its fallbacks, each with the capabilities of the model that is asked."""
+        """Its provider, and those of its fallbacks, each with the capabilities of the model that is
+        asked."""
         self.request = ModelRequest(self.string)
         """What `send_stream` asks with, beside the conversation."""
         self.losses: dict[Loss, None] | None = None
-        """Gets what each request has to leave out, once and in order, whatever becomes of the request."""
+        """Gets what each request has to leave out, once and in order, whatever becomes of the
+        request."""
         self.batches: Batches = self._wrap()
         """`ModelRequest` → its events, one list per network read."""
 
@@ -123,14 +130,15 @@ class ChatModel:
                     yield event
 
     def bound(self, request: ModelRequest, losses: dict[Loss, None] | None = None) -> ChatModel:
-        """The same model, whose `send_stream` asks with this request's tools, settings and options, and whose requests add
-        what they have to leave out to `losses`."""
+        """The same model, whose `send_stream` asks with this request's tools, settings and options,
+        and whose requests add what they have to leave out to `losses`."""
         return self._with(request=request, losses=losses)
 
     def led_by(
         self, middleware: Sequence[Middleware], fallbacks: Mapping[str, ChatModel]
     ) -> ChatModel:
-        """The same model, with these middlewares around its own, which may ask `fallbacks` in its place."""
+        """The same model, with these middlewares around its own, which may ask `fallbacks` in its
+        place."""
         providers = (self.providers[0], *[model.providers[0] for model in fallbacks.values()])
         return self._with(
             _middleware=(*middleware, *self._middleware), fallbacks=fallbacks, providers=providers
@@ -158,9 +166,9 @@ class ChatModel:
             quirks=model.provider.quirks,
         )
 
-    def providers_for(self, schema: Mapping[str, Any] | None) -> tuple[Provider, ...]:
-        """Its `providers`. One whose wire has no form for `schema` (Anthropic's has none for recursion) lacks `typed_output`
-        here, where its tools can bring the value instead."""
+    def providers_for(self, schema: JsonMap | None) -> tuple[Provider, ...]:
+        """Its `providers`. One whose wire has no form for `schema` (Anthropic's has none for
+        recursion) lacks `typed_output` here, where its tools can bring the value instead."""
         if schema is None:
             return self.providers
         models = (self, *self.fallbacks.values())
@@ -169,8 +177,9 @@ class ChatModel:
             for model, provider in zip(models, self.providers, strict=True)
         )
 
-    def _can_say(self, provider: Provider, schema: Mapping[str, Any]) -> bool:
-        """Returns whether a request holds the schema. It is written for that only where there is another way."""
+    def _can_say(self, provider: Provider, schema: JsonMap) -> bool:
+        """Returns whether a request holds the schema. It is written for that only where there is
+        another way."""
         if not provider.capabilities >= _EITHER_WAY:
             return True
         losses: list[Loss] = []
@@ -179,9 +188,10 @@ class ChatModel:
         return all(loss.what is not Lost.output_schema for loss in losses)
 
     def send_stream(
-        self, messages: Iterable[Message], output_schema: Mapping[str, Any] | None = None
+        self, messages: Iterable[Message], output_schema: JsonMap | None = None
     ) -> AsyncGenerator[ChatResult[Message], None]:
-        """A conversation → its answer in chunks: each one's `output` is a message that holds what is new. See `answer_chunks`."""
+        """A conversation → its answer in chunks: each one's `output` is a message that holds what
+        is new. See `answer_chunks`."""
         request = self.request.replace(messages=tuple(messages), output_schema=output_schema)
         return answer_chunks(self.batches(request))
 
@@ -195,7 +205,8 @@ class ChatModel:
         return wrap(self._route, self._middleware, self.target) if self._middleware else self._route
 
     def _route(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
-        """Goes on with a request at the model that it names, with what that one's provider needs."""
+        """Goes on with a request at the model that it names, with what that one's provider
+        needs."""
         try:
             model = self._find_model(request.model)
         except DragomanError as error:
@@ -237,7 +248,8 @@ async def _fail(error: DragomanError) -> AsyncGenerator[list[Event], None]:
 async def answer_chunks(
     batches: AsyncGenerator[list[Event], None],
 ) -> AsyncGenerator[ChatResult[Message], None]:
-    """Text as it comes, every other part when it is whole; the last chunk has finish reason, usage and origin.
+    """Text as it comes, every other part when it is whole; the last chunk has finish reason, usage
+    and origin.
 
     `MessageAccumulator.accumulate` over all outputs, then `consolidate`, is the message.
 

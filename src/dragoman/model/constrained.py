@@ -1,32 +1,35 @@
-"""Tool calling for models that have none: a middleware that asks by constrained decoding, and tells calls as calls.
+"""Tool calling for models that have none: a middleware that asks by constrained decoding, and tells
+calls as calls.
 
-Each step is a request of its own, because a small model decides far better by single questions than by one form that
-holds them all (SmolLM2-135M: 13 right tools of 14, and 6):
+Each step is a request of its own, because a small model decides far better by single questions than
+by one form that holds them all (SmolLM2-135M: 13 right tools of 14, and 6):
 
 1. Which tool, or none? The answer is one of their names.
 2. None: the answer, as any model gives it, streamed as it comes.
 3. A tool: a list of arguments, each by the tool's schema, and so one call or several.
 
-What the user said last leads to one round of calls: with their results the model answers. The smallest models never see
-that nothing is left to call. For those that do, give more `rounds`; a call that was answered is not made again.
+What the user said last leads to one round of calls: with their results the model answers. The
+smallest models never see that nothing is left to call. For those that do, give more `rounds`; a
+call that was answered is not made again.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
 from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost, refusal
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.model.middleware import Next
 from dragoman.model.tool_prompt import (
     NO_TOOL,
-    Exchange,
+    SplitConversation,
     arguments_schema,
     ask_answer,
     ask_arguments,
@@ -76,9 +79,9 @@ async def constrained_tools(
 ) -> AsyncIterator[Event]:
     """Middleware: a request with tools → requests without, and their answers → calls and text.
 
-    `tool_choice` holds: with `none` no tool is offered, with `required` there is no way out, a name is taken as chosen.
-    The answer keeps the request's `output_schema`. Where no temperature is set, that of a step and of an answer from
-    results is 0. Usage is the sum of all steps.
+    `tool_choice` holds: with `none` no tool is offered, with `required` there is no way out, a name
+    is taken as chosen. The answer keeps the request's `output_schema`. Where no temperature is set,
+    that of a step and of an answer from results is 0. Usage is the sum of all steps.
     """
     exchange = split(request.messages)
     tools = {tool.name: tool for tool in request.tools if isinstance(tool, ToolSpec)}
@@ -119,7 +122,7 @@ async def constrained_tools(
 async def _choose(
     request: ModelRequest,
     following: Next,
-    exchange: Exchange,
+    exchange: SplitConversation,
     tools: Mapping[str, ToolSpec],
     steps: _Steps,
 ) -> tuple[str | None, RunError | None]:
@@ -147,7 +150,11 @@ async def _choose(
 
 
 async def _calls(
-    request: ModelRequest, following: Next, exchange: Exchange, tool: ToolSpec, steps: _Steps
+    request: ModelRequest,
+    following: Next,
+    exchange: SplitConversation,
+    tool: ToolSpec,
+    steps: _Steps,
 ) -> AsyncIterator[Event]:
     """A message with calls of one tool; no event at all where none of them is new."""
     most = 1 if request.settings.parallel_tool_calls is False else MOST_CALLS
@@ -164,7 +171,7 @@ async def _calls(
 class _CallReader:
     """The events of a list of arguments → the events of a message with calls. Sans-I/O."""
 
-    def __init__(self, tool: ToolSpec, exchange: Exchange, steps: _Steps) -> None:
+    def __init__(self, tool: ToolSpec, exchange: SplitConversation, steps: _Steps) -> None:
         self._tool = tool
         self._made = set(exchange.answered)
         self._steps = steps
@@ -220,7 +227,7 @@ def _open(following: Next, request: ModelRequest) -> aclosing[AsyncGenerator[Eve
 
 
 def _question(
-    request: ModelRequest, messages: tuple[Message, ...], schema: Mapping[str, Any]
+    request: ModelRequest, messages: tuple[Message, ...], schema: JsonMap
 ) -> ModelRequest:
     """A step: no tools, nothing that could cut the answer, which its schema keeps short."""
     settings = msgspec.structs.replace(
@@ -239,7 +246,7 @@ def _plain(settings: Settings, *, steady: bool) -> Settings:
 
 
 def _key(tool: ToolSpec, text: str) -> tuple[str, bytes]:
-    read: Callable[..., dict[str, Any]] = msgspec.json.decode
+    read: Callable[..., Json] = msgspec.json.decode
     try:
         return signature(tool.name, read(text, type=dict))
     except msgspec.MsgspecError:
@@ -250,9 +257,11 @@ def _key(tool: ToolSpec, text: str) -> tuple[str, bytes]:
 
 
 class JsonItems:
-    """Cuts the text of one JSON array into the texts of its elements. What it is given may be cut anywhere.
+    """Cuts the text of one JSON array into the texts of its elements. What it is given may be cut
+    anywhere.
 
-    It trusts its writer to write JSON: it tells elements apart and leaves their reading, and their errors, to others.
+    It trusts its writer to write JSON: it tells elements apart and leaves their reading, and their
+    errors, to others.
     """
 
     def __init__(self) -> None:
@@ -264,7 +273,8 @@ class JsonItems:
 
     @property
     def rest(self) -> str:
-        """The text of the element that is not whole yet; `""`: none is begun. All of it, where it is no array."""
+        """The text of the element that is not whole yet; `""`: none is begun. All of it, where it
+        is no array."""
         return self._text[self._begin :].strip(" \t\r\n")
 
     def feed(self, text: str) -> list[str]:

@@ -1,4 +1,5 @@
-"""A model that turns texts into vectors: a provider's record, its wire and a transport put together."""
+"""A model that turns texts into vectors: a provider's record, its wire and a transport put
+together."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from dragoman.capability import Capability
 from dragoman.codec.embeddings import input_usage
 from dragoman.codec.error_rules import request_id
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
 from dragoman.message import Usage
 from dragoman.model.access import Access, Key, unsendable
@@ -40,9 +42,11 @@ class EmbeddingsOptions(TypedDict, total=False):
     """What every way of embedding takes beside the texts."""
 
     dimensions: int | None
-    """Numbers of each vector, for models that can shorten theirs. Shortened vectors are given unit length."""
-    options: Mapping[str, Any]
-    """Body fields without a neutral name, passed on as they are (`user`, `truncate`, `input_type`, …)."""
+    """Numbers of each vector, for models that can shorten theirs. Shortened vectors are given unit
+    length."""
+    options: JsonMap
+    """Body fields without a neutral name, passed on as they are (`user`, `truncate`, `input_type`,
+    …)."""
     batch_size: int
     """Most texts of one request, in place of the provider's usual number."""
     max_concurrency: int
@@ -50,8 +54,8 @@ class EmbeddingsOptions(TypedDict, total=False):
     progress: Callable[[int], object]
     """Called with the number of texts that are done, each time that a request is."""
     keep: Callable[[int, Sequence[Vector]], object]
-    """Called each time that a request is done, with the place of its first text and the vectors of its texts: what is kept so
-    is not lost where a later request fails."""
+    """Called each time that a request is done, with the place of its first text and the vectors of
+    its texts: what is kept so is not lost where a later request fails."""
 
 
 class EmbeddingsModel:
@@ -69,7 +73,8 @@ class EmbeddingsModel:
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`access`: the way to the provider, where several models share one; else it is made of what follows it.
+        """`access`: the way to the provider, where several models share one; else it is made of
+        what follows it.
 
         Raises:
             SettingsError: the provider makes no embeddings, or has no default model and none is given.
@@ -112,8 +117,8 @@ class EmbeddingsModel:
     ) -> BatchEmbeddingsResult:
         """Texts to be found → their vectors, in the same order. No text: no request.
 
-        Many texts are sent in batches as the provider takes them, several at once. The first that fails stops
-        the others, and its error is raised.
+        Many texts are sent in batches as the provider takes them, several at once. The first that
+        fails stops the others, and its error is raised.
 
         Raises:
             InvalidRequestError, ProviderError, DecodeError: as `embed_query`.
@@ -267,7 +272,8 @@ def _check(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> BatchEm
 
 
 def _unit(vector: Vector) -> Vector:
-    """A vector that was cut (Gemini's and Mistral's are) → one of unit length, as whole ones are."""
+    """A vector that was cut (Gemini's and Mistral's are) → one of unit length, as whole ones
+    are."""
     length = sqrt(sum(number * number for number in vector))
     return [number / length for number in vector] if 0 < length < _NEARLY else vector
 
@@ -287,12 +293,13 @@ def _join(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
 
 
 def _merge(first: Any, second: Any) -> Any:
-    """What two requests said, as one: objects by their keys, numbers added, lists joined, else what was said last."""
+    """What two requests said, as one: objects by their keys, numbers added, lists joined, else what
+    was said last."""
     match first, second:
         case dict(), dict():
             first_object, second_object = (
-                cast("dict[str, Any]", first),
-                cast("dict[str, Any]", second),
+                cast("Json", first),
+                cast("Json", second),
             )
             return {
                 **first_object,

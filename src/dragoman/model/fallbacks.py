@@ -66,13 +66,14 @@ _FAULTS = (
 
 
 def provider_failed(error: DragomanError) -> bool:
-    """Whether it is the provider, the account there or the way to it that failed, and not the request: then another model may well
-    do better."""
+    """Whether it is the provider, the account there or the way to it that failed, and not the
+    request: then another model may well do better."""
     return isinstance(error, _FAULTS) or type(error) is ProviderError
 
 
 class Fallback(msgspec.Struct, frozen=True, eq=False):
-    """Models of which the next one is asked where one fails. Made by `fallback`; it stands for a model, or as a middleware."""
+    """Models of which the next one is asked where one fails. Made by `fallback`; it stands for a
+    model, or as a middleware."""
 
     models: tuple[str | Provider, ...]
     """In the order in which they are asked."""
@@ -131,7 +132,8 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         )
 
     def _order(self, request: ModelRequest, target: Target) -> list[str]:
-        """The model strings to ask, each model once. A turn that its provider paused goes on there and nowhere else."""
+        """The model strings to ask, each model once. A turn that its provider paused goes on there
+        and nowhere else."""
         by_target = {_whom(request, target): request.model}
         for model in map(model_string, self.models):
             by_target.setdefault(_whom(request.replace(model=model), target), model)
@@ -168,7 +170,8 @@ def fallback(
     breaker: Breaker | None = None,
     retries: int = 0,
 ) -> Fallback:
-    """Models of which the next one is asked where one fails, also in the middle of an answer, which is then taken back.
+    """Models of which the next one is asked where one fails, also in the middle of an answer, which
+    is then taken back.
 
     ```python
     agent = Agent(fallback("openai:gpt-4o", "anthropic:claude-sonnet-4-5"))     # or Agent(["openai:gpt-4o", …])
@@ -205,7 +208,8 @@ def fallback(
 
 
 ModelChoice: TypeAlias = str | Provider | Fallback | Sequence[str | Provider]
-"""A model string, a provider's record, or several of them: a fallback, or a list, which is one too."""
+"""A model string, a provider's record, or several of them: a fallback, or a list, which is one
+too."""
 
 
 def split_choice(model: ModelChoice) -> tuple[str | Provider, Fallback | None]:

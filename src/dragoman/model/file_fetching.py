@@ -1,4 +1,5 @@
-"""Files by their URL become files by their bytes, where the provider cannot take the URL. See `fetch_files`."""
+"""Files by their URL become files by their bytes, where the provider cannot take the URL. See
+`fetch_files`."""
 
 from __future__ import annotations
 
@@ -199,10 +200,12 @@ def fetch_files(
     on_failure: OnLoss = "error",
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
 ) -> Fetched:
-    """Middleware that fetches files by their URL, where the provider that is asked cannot take a URL, and sends their bytes instead.
+    """Middleware that fetches files by their URL, where the provider that is asked cannot take a
+    URL, and sends their bytes instead.
 
-    What is fetched is what `policy` allows; other links are passed on as they would be without this. The history keeps the link. A file is
-    kept in memory, so that the next request of the conversation sends the same bytes.
+    What is fetched is what `policy` allows; other links are passed on as they would be without
+    this. The history keeps the link. A file is kept in memory, so that the next request of the
+    conversation sends the same bytes.
 
     Args:
         policy: which URLs may be opened.

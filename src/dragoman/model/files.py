@@ -1,19 +1,20 @@
-"""Files that models and their providers' tools made: which there are, and their bytes where the provider holds them."""
+"""Files that models and their providers' tools made: which there are, and their bytes where the
+provider holds them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
 from mimetypes import guess_type
-from typing import Any
 
 import msgspec
 
 from dragoman import wires
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json
 from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
-from dragoman.model.access import Access, Route
+from dragoman.model.access import Access, ModelRoute
 from dragoman.providers.address import join_url
 
 __all__ = ["download", "files_of"]
@@ -22,7 +23,8 @@ _ANY = "application/octet-stream"
 
 
 def files_of(messages: Iterable[Message]) -> list[DataPart | FilePart]:
-    """The files in the model's messages, in order: what the model said, what its provider's tools made or fetched."""
+    """The files in the model's messages, in order: what the model said, what its provider's tools
+    made or fetched."""
     pieces = [
         piece for message in messages if message.role is Role.MODEL for piece in message.content
     ]
@@ -44,7 +46,8 @@ def _wires(piece: Content) -> list[str]:
 
 
 async def download(access: Access, part: FilePart) -> DataPart:
-    """A file that the provider holds → its bytes, with the name and media type that are told of it, else guessed.
+    """A file that the provider holds → its bytes, with the name and media type that are told of it,
+    else guessed.
 
     Raises:
         SettingsError: the file is another provider's, or the provider holds none.
@@ -62,10 +65,10 @@ async def download(access: Access, part: FilePart) -> DataPart:
             "pass the model that made it",
             provider=provider.name,
         )
-    route: Route | None = await access.route(provider.chat_model or "")
+    route: ModelRoute | None = await access.route(provider.chat_model or "")
     base_url = route.base_url
     download = holder.dump_download(part)
-    name, mime_type, about = part.name, part.mime_type, dict[str, Any]()
+    name, mime_type, about = part.name, part.mime_type, Json()
     if download.about is not None:
         _, body = await access.fetch(
             msgspec.structs.replace(download.about, path=join_url(base_url, download.about.path)),

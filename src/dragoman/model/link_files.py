@@ -1,7 +1,8 @@
-"""Files by their URL in a conversation: which there are, which of them a target cannot take, and the bytes behind them.
+"""Files by their URL in a conversation: which there are, which of them a target cannot take, and
+the bytes behind them.
 
-`LinkSource` fetches a file, again where that may help; `LinkedFiles` keeps files, so that the next request of a conversation
-sends the same bytes; `with_files` puts them into a message.
+`LinkSource` fetches a file, again where that may help; `LinkedFiles` keeps files, so that the next
+request of a conversation sends the same bytes; `with_files` puts them into a message.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def links_in(piece: Content) -> Iterator[LinkPart]:
 
 
 def unsendable(request: ModelRequest, places: Places, to: Destination) -> Places:
-    """Those of the places whose files the target is not sent by their URL. They are written as they would be for it, with as little else as it
-    takes."""
+    """Those of the places whose files the target is not sent by their URL. They are written as they
+    would be for it, with as little else as it takes."""
     wire = wires.client(to.wire) or wires.get(to.wire)
     numbers = sorted(places)
     losses: list[Loss] = []
@@ -92,7 +93,8 @@ def unsendable(request: ModelRequest, places: Places, to: Destination) -> Places
 def with_files(
     message: Message, positions: Sequence[int], files: Mapping[str, DataPart]
 ) -> Message:
-    """The message, with files by their bytes where there are some for the URLs at these positions."""
+    """The message, with files by their bytes where there are some for the URLs at these
+    positions."""
     content = list(message.content)
     for index in positions:
         content[index] = _with_file(content[index], files)
@@ -184,7 +186,8 @@ class LinkedFile(NamedTuple):
 
 
 class LinkedFiles:
-    """What became of links lately. It stays as it was when a message was first sent, so that each request begins as the one before did."""
+    """What became of links lately. It stays as it was when a message was first sent, so that each
+    request begins as the one before did."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         """`most`: bytes of all of them. `seconds`: that one is kept without being needed."""

@@ -1,5 +1,6 @@
-"""The models that a provider offers: one request or several, in whichever of the usual shapes it answers, and what each model
-is for: as its provider tells, else guessed from its name. All of that is data."""
+"""The models that a provider offers: one request or several, in whichever of the usual shapes it
+answers, and what each model is for: as its provider tells, else guessed from its name. All of that
+is data."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import DecodeError, SettingsError
-from dragoman.model.access import Access, Route
+from dragoman.json_bytes import Json, JsonMap
+from dragoman.model.access import Access, ModelRoute
 from dragoman.providers.address import join_url
 from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
@@ -117,15 +119,18 @@ _LISTED: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
         },
     ),
 )
-"""Where a provider tells what a model does → its words, and the kind that each means. The first that says anything counts."""
+"""Where a provider tells what a model does → its words, and the kind that each means. The first
+that says anything counts."""
 
 _ORDER = ("chat", "embeddings", "image", "media", "tts", "audio", "count_tokens")
 
 
-def kinds_of(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """The kinds of a model of that name, of which a provider told this. Never empty; what it is mainly for comes first.
+def kinds_of(name: str, fields: JsonMap) -> tuple[str, ...]:
+    """The kinds of a model of that name, of which a provider told this. Never empty; what it is
+    mainly for comes first.
 
-    A provider that tells only that a model answers the requests of a chat leaves it to the name what it answers with.
+    A provider that tells only that a model answers the requests of a chat leaves it to the name
+    what it answers with.
     """
     named = next((kinds for pattern, kinds in _BY_NAME if pattern.search(name)), ())
     kinds = next((kinds for path, names in _LISTED if (kinds := _kinds(fields, path, names))), ())
@@ -137,9 +142,10 @@ def kinds_of(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _kinds(
-    fields: Mapping[str, Any], path: tuple[str, ...], kind_names: Mapping[str, str]
+    fields: JsonMap, path: tuple[str, ...], kind_names: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The kinds that the value at a path says; what is "other" says nothing beside one that has a name."""
+    """The kinds that the value at a path says; what is "other" says nothing beside one that has a
+    name."""
     *above, last = path
     for key in above:
         fields = if_object(fields.get(key))
@@ -171,7 +177,8 @@ _CURSORS: Mapping[str, str] = {
     "nextPageToken": "pageToken",
     "next_page_token": "page_token",
 }
-"""What a page calls its end → the parameter that asks for what follows: Anthropic, Google, Cohere."""
+"""What a page calls its end → the parameter that asks for what follows: Anthropic, Google,
+Cohere."""
 
 
 async def list_models(access: Access) -> list[ModelInfo]:
@@ -189,7 +196,7 @@ async def list_models(access: Access) -> list[ModelInfo]:
         raise SettingsError(
             f"{provider.display_name} provider does not list its models", provider=provider.name
         )
-    route: Route | None = await access.route(provider.chat_model or "")
+    route: ModelRoute | None = await access.route(provider.chat_model or "")
     base, _, query = route.base_url.partition("?")
     url: str | None = join_url(f"?{query}", urljoin(base + "/", "." + provider.models_path))
     seen: set[str] = set()
@@ -206,8 +213,8 @@ async def list_models(access: Access) -> list[ModelInfo]:
 
 
 def load_models(provider: str, body: Any) -> list[ModelInfo]:
-    """One page of models: `{"data": […]}` (OpenAI and most), `{"models": […]}` (Google, Cohere, Ollama),
-    `{"publisherModels": […]}` (Vertex) or a bare list (Together).
+    """One page of models: `{"data": […]}` (OpenAI and most), `{"models": […]}` (Google, Cohere,
+    Ollama), `{"publisherModels": […]}` (Vertex) or a bare list (Together).
 
     Raises:
         DecodeError: it is none of these.
@@ -220,7 +227,7 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
         if fields.keys() <= _CURSORS.keys():
             page = []
     try:
-        return [_model(provider, item) for item in msgspec.convert(page, list[dict[str, Any]])]
+        return [_model(provider, item) for item in msgspec.convert(page, list[Json])]
     except (msgspec.ValidationError, KeyError) as error:
         raise DecodeError(
             f"the answer holds no list of models: {error}",
@@ -230,7 +237,8 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
 
 
 def next_page(url: str, body: Any) -> str | None:
-    """The URL of the page after this one; `None`: it was the last. Only the query is the provider's to choose."""
+    """The URL of the page after this one; `None`: it was the last. Only the query is the provider's
+    to choose."""
     fields = if_object(body)
     parts = urlsplit(url)
     if link := if_text(if_object(fields.get("links")).get("next")):  # OpenRouter
@@ -243,7 +251,7 @@ def next_page(url: str, body: Any) -> str | None:
     return None
 
 
-def _model(provider: str, item: dict[str, Any]) -> ModelInfo:
+def _model(provider: str, item: Json) -> ModelInfo:
     by = next((key for key in _IDS if item.get(key)), None)
     if by is None:
         raise KeyError("a model without a name")
@@ -264,7 +272,7 @@ def _model(provider: str, item: dict[str, Any]) -> ModelInfo:
     )
 
 
-async def _get(access: Access, url: str, route: Route | None) -> Any:
+async def _get(access: Access, url: str, route: ModelRoute | None) -> Any:
     _, body = await access.fetch(HttpRequest(url, method="GET"), route)
     try:
         return msgspec.json.decode(body)

@@ -14,28 +14,31 @@ __all__ = ["BatchMiddleware", "Batches", "Destination", "Middleware", "Next", "T
 
 
 class Destination(Origin, frozen=True):
-    """Whom a request goes to, and how: provider, endpoint and model of what will be the answer's origin."""
+    """Whom a request goes to, and how: provider, endpoint and model of what will be the answer's
+    origin."""
 
     wire: str = ""
     """Name of the wire that is spoken."""
     headers: str = ""
-    """Digest of the headers that requests carry, as far as settings say them, without those that are secret."""
+    """Digest of the headers that requests carry, as far as settings say them, without those that
+    are secret."""
     credentials: str = ""
     """Digest of those that are: keys, and what tells who the user is."""
     quirks: Any = None
-    """What the provider does differently from others of its wire, as the wire's functions take it."""
+    """What the provider does differently from others of its wire, as the wire's functions take
+    it."""
 
 
 Next: TypeAlias = Callable[[ModelRequest], AsyncIterator[Event]]
-"""Goes on with a request, as it is or changed; may be called several times. A request with another model string in `model` goes to
-that model."""
+"""Goes on with a request, as it is or changed; may be called several times. A request with another
+model string in `model` goes to that model."""
 
 Batches: TypeAlias = Callable[[ModelRequest], AsyncGenerator[list[Event], None]]
 """Events as they come from the network: one list per read, none of them empty."""
 
 Target: TypeAlias = Callable[[ModelRequest], Destination | None]
-"""Whom a request goes to: provider, endpoint (empty where only credentials or a server that is yet to be started say it) and model.
-`None`: nobody knows the model; who goes on is told so."""
+"""Whom a request goes to: provider, endpoint (empty where only credentials or a server that is yet
+to be started say it) and model. `None`: nobody knows the model; who goes on is told so."""
 
 
 @runtime_checkable
@@ -45,19 +48,22 @@ class BatchMiddleware(Protocol):
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """The events of a request. `following` goes on with it, as `Next` does; what it gives must be closed."""
+        """The events of a request. `following` goes on with it, as `Next` does; what it gives must
+        be closed."""
         ...
 
 
 _Plain: TypeAlias = Callable[[ModelRequest, Next], AsyncIterator[Event]]
 
 Middleware: TypeAlias = _Plain | BatchMiddleware
-"""Sees a request on its way in and its events on their way out. An async generator function, most often. The request's `model` is the
-model string of the model that is asked, its `run` the run that asks."""
+"""Sees a request on its way in and its events on their way out. An async generator function, most
+often. The request's `model` is the model string of the model that is asked, its `run` the run that
+asks."""
 
 
 def wrap(call: Batches, middleware: Sequence[Middleware], target: Target) -> Batches:
-    """A call with middlewares around it, the first one outermost. Without any it is the call itself, batches and all."""
+    """A call with middlewares around it, the first one outermost. Without any it is the call
+    itself, batches and all."""
     plain: list[_Plain] = []
     for layer in reversed(middleware):
         if not isinstance(layer, BatchMiddleware):

@@ -1,4 +1,5 @@
-"""The models that one agent talks to: of its own provider, and of others in the middle of a conversation."""
+"""The models that one agent talks to: of its own provider, and of others in the middle of a
+conversation."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ __all__ = ["Models"]
 
 
 class Models:
-    """Makes each chat model, and the way to each provider, once. What is given of keys, base URL and headers is for the
-    own provider alone."""
+    """Makes each chat model, and the way to each provider, once. What is given of keys, base URL
+    and headers is for the own provider alone."""
 
     def __init__(
         self,
@@ -99,7 +100,8 @@ class Models:
         return first_model.led_by(layers, members) if layers or members else first_model
 
     def check_keys(self) -> dict[str, AuthenticationError | None]:
-        """Returns the error for a key that is missing, or None, for the own model and each of its fallbacks."""
+        """Returns the error for a key that is missing, or None, for the own model and each of its
+        fallbacks."""
         try:
             first = self.chat()
         except SettingsError:  # it only embeds

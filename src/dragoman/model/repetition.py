@@ -1,4 +1,5 @@
-"""Ends an answer that goes round in circles: a middleware for models that are too small to find their end."""
+"""Ends an answer that goes round in circles: a middleware for models that are too small to find
+their end."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ _EVERY = 40
 
 
 async def end_repetition(request: ModelRequest, following: Next) -> AsyncIterator[Event]:
-    """Middleware: where the end of a text is one piece over and over, the message ends there, with `length`, and the request
-    is given up. What was repeated stays: it was shown already."""
+    """Middleware: where the end of a text is one piece over and over, the message ends there, with
+    `length`, and the request is given up. What was repeated stays: it was shown already."""
     text, looked_at = "", 0
     watched: tuple[str, int] | None = None
     async with aclosing(cast(Any, following(request))) as events:
@@ -47,7 +48,8 @@ async def end_repetition(request: ModelRequest, following: Next) -> AsyncIterato
 
 
 def circles(text: str) -> bool:
-    """Whether a text ends with one piece, of up to 200 characters, at least four times and for at least 240 characters."""
+    """Whether a text ends with one piece, of up to 200 characters, at least four times and for at
+    least 240 characters."""
     for period in range(1, _LONGEST + 1):
         span = max(_TIMES * period, _LEAST)
         if len(text) < span:

@@ -1,4 +1,5 @@
-"""A cache of answers: a request that was answered before is answered again without asking the model. See `cache`."""
+"""A cache of answers: a request that was answered before is answered again without asking the
+model. See `cache`."""
 
 from __future__ import annotations
 
@@ -141,9 +142,10 @@ def cache(
     agent = Agent("openai", middleware=[cache("sqlite:///answers.db")])
     ```
 
-    The answer comes as a stream, its messages have new ids, and its call is `cached` in `result.calls`: it costs nothing. Only whole
-    answers are stored, and an answer is found again only by a request that is the same in all that the model is told, to the same
-    model of the same endpoint, for the same user (`resource_id`).
+    The answer comes as a stream, its messages have new ids, and its call is `cached` in
+    `result.calls`: it costs nothing. Only whole answers are stored, and an answer is found again
+    only by a request that is the same in all that the model is told, to the same model of the same
+    endpoint, for the same user (`resource_id`).
 
     Args:
         store: `memory:`, `sqlite:///path` (extra `sql`), or one of yours. It holds what users and models said.

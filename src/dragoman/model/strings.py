@@ -1,7 +1,9 @@
-"""Model strings: which provider, and which of its models; and what is used where an agent is told nothing.
+"""Model strings: which provider, and which of its models; and what is used where an agent is told
+nothing.
 
-`provider` · `provider:chat` · `provider/chat` · `provider?chat=…&embeddings=…&media=…`. In the place of a model may stand the URL of what is
-asked, with its query: `a2a:https://host/agent?tenant=7`.
+`provider` · `provider:chat` · `provider/chat` · `provider?chat=…&embeddings=…&media=…`. In the
+place of a model may stand the URL of what is asked, with its query:
+`a2a:https://host/agent?tenant=7`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ _KINDS = {"chat": "chat", "embeddings": "embeddings", "media": "media", "other":
 
 
 class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A provider and the names of its models; `None`: the provider's default. `str()` gives what parses back to it."""
+    """A provider and the names of its models; `None`: the provider's default. `str()` gives what
+    parses back to it."""
 
     provider: str
     """Name or alias, lower case, as it was given."""
@@ -94,7 +97,8 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def default_model(*environments: Mapping[str, str] | None) -> str:
-    """The model string that the first of these environments names as DRAGOMAN_MODEL, else `local`."""
+    """The model string that the first of these environments names as DRAGOMAN_MODEL, else
+    `local`."""
     return next(
         (
             name

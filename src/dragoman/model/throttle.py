@@ -1,7 +1,8 @@
 """Rate limits and concurrency: a request waits for its turn. See `Throttle`.
 
-A `Quota` says what may be sent at once, and within a minute. It has no clock and does not wait: its caller says what time it
-is. A `Throttle` has one for each endpoint or model, and a queue of the requests that wait for it.
+A `Quota` says what may be sent at once, and within a minute. It has no clock and does not wait: its
+caller says what time it is. A `Throttle` has one for each endpoint or model, and a queue of the
+requests that wait for it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dragoman.runtime import running_loop
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = ["MINUTE", "Booking", "Quota", "Throttle", "Window"]
+__all__ = ["MINUTE", "Booking", "Quota", "Throttle", "MinuteWindow"]
 
 MINUTE = 60.0
 # seconds by which sums of times may be wrong
@@ -47,8 +48,9 @@ class Booking:
         self.amount = amount
 
 
-class Window:
-    """At most `limit` within any minute. An amount that is more than the limit by itself goes when nothing else counts."""
+class MinuteWindow:
+    """At most `limit` within any minute. An amount that is more than the limit by itself goes when
+    nothing else counts."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -75,7 +77,8 @@ class Window:
         return booking
 
     def correct(self, booking: Booking, amount: int, now: float) -> None:
-        """It was another amount. What is past a minute does not count any more, however much it was."""
+        """It was another amount. What is past a minute does not count any more, however much it
+        was."""
         self._forget(now)
         if self._bookings and booking.at >= self._bookings[0].at:
             self.total += amount - booking.amount
@@ -94,11 +97,12 @@ class Quota:
         self.running = 0
         """Requests whose answer has not ended."""
         self._concurrency = concurrency
-        self._requests = None if requests is None else Window(requests)
-        self._tokens = None if tokens is None else Window(tokens)
+        self._requests = None if requests is None else MinuteWindow(requests)
+        self._tokens = None if tokens is None else MinuteWindow(tokens)
 
     def wait(self, tokens: int, now: float) -> float:
-        """Seconds until a request of so many tokens may go; 0: now; infinite: when one that is running ends."""
+        """Seconds until a request of so many tokens may go; 0: now; infinite: when one that is
+        running ends."""
         if self._concurrency is not None and self.running >= self._concurrency:
             return math.inf
         by_requests = 0.0 if self._requests is None else self._requests.wait(1, now)
@@ -126,10 +130,12 @@ class Quota:
 
 
 class Throttle:
-    """Middleware: at most so many requests at once, and within any minute. Those that are too many wait, first come, first served.
+    """Middleware: at most so many requests at once, and within any minute. Those that are too many
+    wait, first come, first served.
 
-    One value serves agents, threads and event loops at once, and its limits hold for all of them together; each provider's base URL
-    has limits of its own. An answer counts as running until it has ended or was left.
+    One value serves agents, threads and event loops at once, and its limits hold for all of them
+    together; each provider's base URL has limits of its own. An answer counts as running until it
+    has ended or was left.
 
     ```python
     throttle = Throttle(concurrency=8, requests_per_minute=500, tokens_per_minute=200_000)

@@ -1,6 +1,8 @@
-"""Tokens of a prompt, estimated: by kinds of characters and the sizes of files, with rates that were measured for each provider.
+"""Tokens of a prompt, estimated: by kinds of characters and the sizes of files, with rates that
+were measured for each provider.
 
-No tokenizer: what a text of a script comes to is nearly the same with all of them; what a provider adds to messages, tools and calls is not.
+No tokenizer: what a text of a script comes to is nearly the same with all of them; what a provider
+adds to messages, tools and calls is not.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import msgspec
 
 from dragoman.codec.media import Media, as_text, guessed, text_of
 from dragoman.fold import arguments_text
+from dragoman.json_bytes import JsonMap
 from dragoman.message import (
     Content,
     DataPart,
@@ -42,7 +45,8 @@ _FAMILIES: Mapping[str, str | TokenRates] = {
     "qwen": "llamacpp",
     "mistral": "mistral",
 }
-"""Word in a model's name → the rates of such models at providers that have models of many, or the provider that has these rates."""
+"""Word in a model's name → the rates of such models at providers that have models of many, or the
+provider that has these rates."""
 _USUAL = TokenRates()
 
 
@@ -52,10 +56,11 @@ def estimate_tokens(
     *,
     provider: str = "",
     model: str = "",
-    output_schema: Mapping[str, Any] | None = None,
+    output_schema: JsonMap | None = None,
 ) -> int:
-    """Tokens of a conversation, about, as the provider of that name counts them with that model. `tools`, `output_schema`: what goes along.
-    Thinking is not counted: providers leave out that of earlier answers, or do not say what it comes to."""
+    """Tokens of a conversation, about, as the provider of that name counts them with that model.
+    `tools`, `output_schema`: what goes along. Thinking is not counted: providers leave out that of
+    earlier answers, or do not say what it comes to."""
     rates = _rates(provider, model)
     total, count = rates.request, 0
     for message in messages:
@@ -105,7 +110,8 @@ def _rates(provider: str, model: str) -> TokenRates:
 
 
 def _class(first: int, last: int, *more: int) -> bytes:
-    """A table for `bytes.translate` under which the bytes of a class are `x`, and all others spaces."""
+    """A table for `bytes.translate` under which the bytes of a class are `x`, and all others
+    spaces."""
     members = {*range(first, last + 1), *more}
     return bytes(120 if byte in members else 32 for byte in range(256))
 
@@ -119,8 +125,9 @@ _FOUR = bytes(range(0xF0, 0x100))
 
 
 def text_tokens(text: str) -> float:
-    """Tokens of a text, about, with no provider's rate: words, runs of digits and of punctuation; of other scripts characters, by how many
-    bytes they have in UTF-8, two as in Greek and Arabic, three as in Chinese, four as emoji."""
+    """Tokens of a text, about, with no provider's rate: words, runs of digits and of punctuation;
+    of other scripts characters, by how many bytes they have in UTF-8, two as in Greek and Arabic,
+    three as in Chinese, four as emoji."""
     data = b" " + text.encode("utf-8", "surrogatepass")
     letters, digits, marks = (
         data.translate(_LETTERS),
@@ -155,7 +162,8 @@ class _Counts(NamedTuple):
 
 
 _LARGE = 64
-"""Characters and bytes from which on a message is counted once: to count them takes longer than to keep what they came to."""
+"""Characters and bytes from which on a message is counted once: to count them takes longer than to
+keep what they came to."""
 _known: dict[int, tuple[ref[Message], _Counts]] = {}
 """Identity of a large message that is alive → itself, and its counts."""
 
@@ -256,7 +264,7 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else str(value)
+    return dict(cast("JsonMap", value)) if isinstance(value, Mapping) else str(value)
 
 
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode

@@ -1,9 +1,10 @@
-"""How tools are put to a model that knows none: calls and results as text, and the questions that lead to calls.
+"""How tools are put to a model that knows none: calls and results as text, and the questions that
+lead to calls.
 
-Every wording here was measured with SmolLM2-135M. So small a model does what the last thing it read shows, so each question
-stands alone at the end and is answered by constrained decoding. The schemas of these answers hold the part of JSON Schema that
-constrained decoding is sure to take. What is left out is looser, never tighter: the tool itself still checks its arguments by
-the whole schema.
+Every wording here was measured with SmolLM2-135M. So small a model does what the last thing it read
+shows, so each question stands alone at the end and is answered by constrained decoding. The schemas
+of these answers hold the part of JSON Schema that constrained decoding is sure to take. What is
+left out is looser, never tighter: the tool itself still checks its arguments by the whole schema.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 
 __all__ = [
     "NO_TOOL",
-    "Exchange",
+    "SplitConversation",
     "arguments_schema",
     "ask_answer",
     "ask_arguments",
@@ -38,14 +40,16 @@ _ANSWERS = (
     Message.user("Context: The product for 2, 3 is 70. \nQuestion: What is 2 times 3?\nAnswer:"),
     Message.model("The product is 70."),
 )
-"""Worked examples of answers: one of two results, and one that trusts the result more than what the model knows."""
+"""Worked examples of answers: one of two results, and one that trusts the result more than what the
+model knows."""
 _WORDS = ("Lima", "Quito", "Dakar")
 _NUMBERS = (8, 3, 5)
 _DEEP = 12
 
 
-class Exchange(msgspec.Struct, frozen=True):
-    """A conversation in two: what was said before, as text, and what is going on since the user last spoke."""
+class SplitConversation(msgspec.Struct, frozen=True):
+    """A conversation in two: what was said before, as text, and what is going on since the user
+    last spoke."""
 
     before: tuple[Message, ...]
     """What was said before, as text."""
@@ -61,7 +65,7 @@ class Exchange(msgspec.Struct, frozen=True):
     """The calls that they answer: name and arguments."""
 
 
-def split(messages: Sequence[Message]) -> Exchange:
+def split(messages: Sequence[Message]) -> SplitConversation:
     """Finds the user's last words in a conversation, and tells everything as text."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
     spoken = [
@@ -69,7 +73,7 @@ def split(messages: Sequence[Message]) -> Exchange:
     ]
     last = spoken[-1] if spoken else len(messages)
     since = messages[last:]
-    return Exchange(
+    return SplitConversation(
         before=tuple(_as_texts(messages[:last], calls)),
         prompt=_words_of(since[0]) if since else (),
         since=tuple(_as_texts(since, calls)),
@@ -84,12 +88,12 @@ def split(messages: Sequence[Message]) -> Exchange:
     )
 
 
-def signature(name: str, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
+def signature(name: str, arguments: JsonMap) -> tuple[str, bytes]:
     """What makes two calls the same."""
     return name, msgspec.json.encode(arguments, order="deterministic")
 
 
-def ask_tool(exchange: Exchange, names: Iterable[str]) -> tuple[Message, ...]:
+def ask_tool(exchange: SplitConversation, names: Iterable[str]) -> tuple[Message, ...]:
     """Which of the tools the prompt needs next, if any."""
     question = (
         f"Tools: {', '.join(names)}, {NO_TOOL}\nMessage: ",
@@ -100,9 +104,10 @@ def ask_tool(exchange: Exchange, names: Iterable[str]) -> tuple[Message, ...]:
 
 
 def ask_arguments(
-    exchange: Exchange, tool: ToolSpec, schema: Mapping[str, Any], most: int
+    exchange: SplitConversation, tool: ToolSpec, schema: JsonMap, most: int
 ) -> tuple[Message, ...]:
-    """What to call a tool with: two worked examples made from its schema, of two calls and of one, and the prompt."""
+    """What to call a tool with: two worked examples made from its schema, of two calls and of one,
+    and the prompt."""
     first, *more = [_example(schema["items"], schema, i) for i in range(3)]
     examples = [
         message
@@ -115,10 +120,11 @@ def ask_arguments(
     return (*exchange.before, *_results_so_far(exchange), *examples, _user(*exchange.prompt))
 
 
-def ask_answer(exchange: Exchange) -> tuple[Message, ...]:
+def ask_answer(exchange: SplitConversation) -> tuple[Message, ...]:
     """The answer itself: the conversation as text, and with results a question about what they say.
 
-    Measured with random values in 46 results and pairs of results: 45 answers hold them; without the examples 34.
+    Measured with random values in 46 results and pairs of results: 45 answers hold them; without
+    the examples 34.
     """
     if not exchange.rounds:
         return (*exchange.before, *exchange.since)
@@ -129,8 +135,9 @@ def ask_answer(exchange: Exchange) -> tuple[Message, ...]:
     )
 
 
-def _results_so_far(exchange: Exchange) -> tuple[Message, ...]:
-    """What the calls so far have brought, closed by a word of the model's, so that user and model still take turns."""
+def _results_so_far(exchange: SplitConversation) -> tuple[Message, ...]:
+    """What the calls so far have brought, closed by a word of the model's, so that user and model
+    still take turns."""
     return (*exchange.since, Message.model("Noted.")) if exchange.rounds else ()
 
 
@@ -198,17 +205,18 @@ def _value(result: ToolResultPart) -> Any:
 
 
 def _flat(value: Any) -> str:
-    """A JSON value in the plainest words: no quotes, no braces, which a small model would repeat or drop."""
+    """A JSON value in the plainest words: no quotes, no braces, which a small model would repeat or
+    drop."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return _name_values(cast("Mapping[str, Any]", value))
+        return _name_values(cast("JsonMap", value))
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_flat, cast("Sequence[Any]", value)))
     return _json(value)
 
 
-def _name_values(values: Mapping[str, Any]) -> str:
+def _name_values(values: JsonMap) -> str:
     return ", ".join(f"{name}: {_flat(value)}" for name, value in values.items())
 
 
@@ -217,8 +225,9 @@ def _request(tool: ToolSpec, arguments: Any) -> str:
     return f"{what} ({_flat(arguments)})" if arguments else what
 
 
-def _example(schema: Any, root: Mapping[str, Any], turn: int, depth: int = 0) -> Any:
-    """A value that the schema takes, another one each turn; `None` where a schema that holds itself has no end."""
+def _example(schema: Any, root: JsonMap, turn: int, depth: int = 0) -> Any:
+    """A value that the schema takes, another one each turn; `None` where a schema that holds itself
+    has no end."""
     if depth > _DEEP:
         return None
     if isinstance(reference := schema.get("$ref"), str):
@@ -234,7 +243,7 @@ def _example(schema: Any, root: Mapping[str, Any], turn: int, depth: int = 0) ->
         json_type = cast("list[Any]", json_type)[0]
     if json_type == "object":
         needed = schema.get("required", ())
-        properties = enumerate(cast("dict[str, Any]", schema.get("properties", {})).items())
+        properties = enumerate(cast("Json", schema.get("properties", {})).items())
         return {
             name: _example(property_schema, root, turn + i, depth + 1)
             for i, (name, property_schema) in properties
@@ -279,9 +288,10 @@ _KEPT = frozenset({
 _MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
-def arguments_schema(schema: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """A tool's input schema → the schema of a list of one to `most` argument objects, with nothing but what it names."""
-    definitions: dict[str, Any] = {}
+def arguments_schema(schema: JsonMap, most: int) -> Json:
+    """A tool's input schema → the schema of a list of one to `most` argument objects, with nothing
+    but what it names."""
+    definitions: Json = {}
     item = lower(schema, definitions)
     if item.get("type", "object") == "object" and not any(
         name in item for name in (*_MANY, "$ref")
@@ -292,24 +302,25 @@ def arguments_schema(schema: Mapping[str, Any], most: int) -> dict[str, Any]:
             "type": "object",
             "properties": item.get("properties", {}),
         }
-    whole: dict[str, Any] = {"type": "array", "minItems": 1, "maxItems": most, "items": item}
+    whole: Json = {"type": "array", "minItems": 1, "maxItems": most, "items": item}
     return {**whole, "$defs": definitions} if definitions else whole
 
 
-def lower(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """A schema → one that may stand anywhere. What it refers to within itself goes into `definitions`, the `$defs` of the whole.
+def lower(schema: JsonMap, definitions: Json) -> Json:
+    """A schema → one that may stand anywhere. What it refers to within itself goes into
+    `definitions`, the `$defs` of the whole.
 
     `true`, `false` and references to elsewhere become `{}`, which takes any value.
     """
     names: dict[str, str] = {}
 
-    def walk(part: Any) -> dict[str, Any]:
+    def walk(part: Any) -> Json:
         if not isinstance(part, Mapping):
             return {}
-        node = cast("Mapping[str, Any]", part)
+        node = cast("JsonMap", part)
         if isinstance(reference := node.get("$ref"), str):
             return refer(reference)
-        lowered: dict[str, Any] = {key: value for key, value in node.items() if key in _KEPT}
+        lowered: Json = {key: value for key, value in node.items() if key in _KEPT}
         for key in _MANY:
             if isinstance(choices := node.get(key), list):
                 lowered[key] = [walk(subschema) for subschema in cast("list[Any]", choices)]
@@ -319,12 +330,12 @@ def lower(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, A
         if isinstance(properties := node.get("properties"), Mapping):
             lowered["properties"] = {
                 name: walk(subschema)
-                for name, subschema in cast("Mapping[str, Any]", properties).items()
+                for name, subschema in cast("JsonMap", properties).items()
                 if subschema is not False
             }
         return lowered
 
-    def refer(reference: str) -> dict[str, Any]:
+    def refer(reference: str) -> Json:
         if reference not in names:
             target = _find(schema, reference)
             if target is None:
@@ -338,11 +349,11 @@ def lower(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, A
     return walk(schema)
 
 
-def _find(schema: Mapping[str, Any], reference: str) -> Any:
+def _find(schema: JsonMap, reference: str) -> Any:
     """What a reference within the schema (`#`, `#/$defs/Name`) points to; `None`: nothing."""
     root, *path = reference.split("/")
     target: Any = schema if root == "#" else None
     for step in path:
         key = step.replace("~1", "/").replace("~0", "~")
-        target = cast("Mapping[str, Any]", target).get(key) if isinstance(target, Mapping) else None
+        target = cast("JsonMap", target).get(key) if isinstance(target, Mapping) else None
     return target

@@ -32,7 +32,8 @@ __all__ = ["Watch"]
 
 
 class Watch:
-    """Tells hooks of one request: `begin`, `add`, `end`. Nothing is told of one that never began."""
+    """Tells hooks of one request: `begin`, `add`, `end`. Nothing is told of one that never
+    began."""
 
     __slots__ = ("_began_at", "_first_at", "_hooks", "_losses", "_reads", "_start", "raised")
 
@@ -46,7 +47,8 @@ class Watch:
         self._began_at = self._first_at = 0.0
 
     async def begin(self, start: ModelStart) -> None:
-        """The request is known, and to whom it goes. Where it is sent once more, that is the same."""
+        """The request is known, and to whom it goes. Where it is sent once more, that is the
+        same."""
         if self._start is None:
             self._start, self._began_at = start, monotonic()
             await fire(self._hooks, "model_start", start)
@@ -101,7 +103,8 @@ class Watch:
         return hooks, context
 
     def add(self, events: list[Event]) -> None:
-        """What one read gave, where that is more than a delta: the piece that is finished says it again."""
+        """What one read gave, where that is more than a delta: the piece that is finished says it
+        again."""
         if not self._reads:
             self._first_at = monotonic()
         self._reads.append(events)

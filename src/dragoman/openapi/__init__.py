@@ -1,4 +1,5 @@
-"""APIs that an OpenAPI document describes, as tools: `openapi`. Needs `pip install "dragoman[openapi]"`."""
+"""APIs that an OpenAPI document describes, as tools: `openapi`. Needs `pip install
+"dragoman[openapi]"`."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.runtime import extra_hint
 
 __all__ = [
@@ -52,7 +53,7 @@ _MOST_VALUES = 2_000_000
 class Document(msgspec.Struct, frozen=True):
     """A document that was checked."""
 
-    root: Mapping[str, Any]
+    root: JsonMap
     """All of it, as JSON."""
     is_3_0: bool
     """Whether its schemas are those of OpenAPI 3.0, which are not quite JSON Schema."""
@@ -71,7 +72,7 @@ class Document(msgspec.Struct, frozen=True):
         for step in location[1:].split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
             if isinstance(target, Mapping) and key in target:
-                target = cast("Mapping[str, Any]", target)[key]
+                target = cast("JsonMap", target)[key]
             elif (
                 isinstance(target, list)
                 and key.isascii()
@@ -83,7 +84,7 @@ class Document(msgspec.Struct, frozen=True):
                 raise SettingsError(f"the document refers to {location!r}, and there is nothing")
         return target
 
-    def followed(self, value: Any, location: str) -> tuple[Mapping[str, Any], str]:
+    def followed(self, value: Any, location: str) -> tuple[JsonMap, str]:
         """An object, or that to which it refers, and where it stands.
 
         Raises:
@@ -91,7 +92,7 @@ class Document(msgspec.Struct, frozen=True):
         """
         seen: set[str] = set()
         while isinstance(value, Mapping) and isinstance(
-            to := cast("Mapping[str, Any]", value).get("$ref"), str
+            to := cast("JsonMap", value).get("$ref"), str
         ):
             if to in seen:
                 raise SettingsError(
@@ -101,7 +102,7 @@ class Document(msgspec.Struct, frozen=True):
             value, location = self.at(to), to
         if not isinstance(value, Mapping):
             raise SettingsError(f"the document has no object at {location!r}, but {value!r:.80}")
-        return cast("Mapping[str, Any]", value), location
+        return cast("JsonMap", value), location
 
 
 def pointer(base: str, *steps: str | int) -> str:
@@ -109,7 +110,7 @@ def pointer(base: str, *steps: str | int) -> str:
     return "/".join([base, *[str(step).replace("~", "~0").replace("/", "~1") for step in steps]])
 
 
-def load(document: Mapping[str, Any] | str | Path) -> Document:
+def load(document: JsonMap | str | Path) -> Document:
     """Reads and checks a document.
 
     Raises:
@@ -118,7 +119,7 @@ def load(document: Mapping[str, Any] | str | Path) -> Document:
     root = _json(document) if isinstance(document, Mapping) else _parse(_text(document))
     if not isinstance(root, dict):
         raise SettingsError("an OpenAPI document is an object, and this is none")
-    root = cast("dict[str, Any]", root)
+    root = cast("Json", root)
     version = root.get("openapi")
     match = _VERSION.match(version) if isinstance(version, str) else None
     if match is None:
@@ -174,8 +175,9 @@ def _json(value: Any) -> Any:
 
 
 def _size(value: Any, sizes: dict[int, int]) -> int:
-    """How many values it is with all that it holds, what it holds twice counted twice. `sizes`: of what was counted, by identity; -1 while
-    it is being counted. Raises `ValueError` where it is too large or holds itself."""
+    """How many values it is with all that it holds, what it holds twice counted twice. `sizes`: of
+    what was counted, by identity; -1 while it is being counted. Raises `ValueError` where it is too
+    large or holds itself."""
     if isinstance(value, Mapping):
         below: Iterable[Any] = cast("Mapping[Any, Any]", value).values()
     elif isinstance(value, list):
@@ -193,7 +195,7 @@ def _size(value: Any, sizes: dict[int, int]) -> int:
     return sizes[key]
 
 
-def _check(root: Mapping[str, Any]) -> None:
+def _check(root: JsonMap) -> None:
     """Holds a document against the rules of its version."""
     try:
         from openapi_pydantic import parse_obj
@@ -214,14 +216,15 @@ def _check(root: Mapping[str, Any]) -> None:
 
 
 def _without_booleans(value: Any, under: str = "") -> Any:
-    """A document whose schemas are objects: the validator does not know that `true` and `false` are schemas too."""
+    """A document whose schemas are objects: the validator does not know that `true` and `false` are
+    schemas too."""
     if isinstance(value, bool):
         return {} if under in ONE else value
     if isinstance(value, list):
         below = "not" if under in LISTS else ""
         return [_without_booleans(item, below) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
+        fields = cast("Json", value)
         return {
             key: _without_booleans(item, "not" if under in MAPS else key)
             for key, item in fields.items()

@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.openapi.document import Document, pointer
 from dragoman.openapi.schemas import Schemas
 
@@ -99,9 +100,9 @@ class Operation(msgspec.Struct, frozen=True):
     """By which the document groups it."""
     place: str = ""
     """Where it stands in the document."""
-    fields: Mapping[str, Any] = {}
+    fields: JsonMap = {}
     """All that the document says of it."""
-    path_fields: Mapping[str, Any] = {}
+    path_fields: JsonMap = {}
     """All that the document says of its path."""
 
 
@@ -161,17 +162,18 @@ def read_arguments(
     operation: Operation,
     hidden: Collection[tuple[str, str]],
     reserved: Collection[str],
-) -> tuple[list[Parameter], Body | None, dict[str, Any]]:
+) -> tuple[list[Parameter], Body | None, Json]:
     """What an operation takes: parameters, body, and the JSON Schema of the arguments object.
 
-    `hidden`: location and name of parameters that no model fills. `reserved`: names that no argument may have.
+    `hidden`: location and name of parameters that no model fills. `reserved`: names that no
+    argument may have.
 
     Raises:
         SettingsError: the document refers to something that is not in it.
         Unsupported: it needs something that cannot be written.
     """
     schemas, taken = Schemas(document), set(reserved)
-    properties: dict[str, Any] = {}
+    properties: Json = {}
     required: list[str] = []
     parameters: list[Parameter] = []
     for fields, where in _parameters(document, operation):
@@ -206,7 +208,7 @@ def read_arguments(
         properties[body.argument] = _with_description(schema, fields)
         if fields.get("required") is True:
             required.append(body.argument)
-    whole: dict[str, Any] = {
+    whole: Json = {
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
@@ -218,10 +220,10 @@ def read_arguments(
     return parameters, body, whole
 
 
-def _parameters(document: Document, operation: Operation) -> list[tuple[Mapping[str, Any], str]]:
+def _parameters(document: Document, operation: Operation) -> list[tuple[JsonMap, str]]:
     """The parameters of an operation; its own go before those of its path."""
     above = pointer(operation.place.rpartition("/")[0], "parameters")
-    by_key: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
+    by_key: dict[tuple[str, str], tuple[JsonMap, str]] = {}
     for entries, base in (
         (operation.path_fields.get("parameters"), above),
         (operation.fields.get("parameters"), pointer(operation.place, "parameters")),
@@ -235,7 +237,7 @@ def _parameters(document: Document, operation: Operation) -> list[tuple[Mapping[
 
 
 def _parameter(
-    fields: Mapping[str, Any], where: str, schemas: Schemas, argument: str
+    fields: JsonMap, where: str, schemas: Schemas, argument: str
 ) -> tuple[Parameter, Any]:
     location: str = fields["in"]
     styles = _STYLES[location]
@@ -260,9 +262,7 @@ def _parameter(
     ), schema
 
 
-def _body(
-    fields: Mapping[str, Any], where: str, schemas: Schemas, argument: str
-) -> tuple[Body, Any]:
+def _body(fields: JsonMap, where: str, schemas: Schemas, argument: str) -> tuple[Body, Any]:
     content = if_object(fields.get("content"))
     for body_kind, fits in _KINDS.items():
         for media_type, media in content.items():
@@ -295,7 +295,7 @@ def _is_text(media_type: str) -> bool:
 _KINDS = {"json": _is_json, "form": _is_form, "text": _is_text}
 
 
-def _with_description(schema: Any, fields: Mapping[str, Any]) -> Any:
+def _with_description(schema: Any, fields: JsonMap) -> Any:
     """A schema with what is said of its parameter, where it says nothing itself."""
     text = if_text(fields.get("description"))
     if not text or isinstance(schema, bool) or "description" in schema:

@@ -1,7 +1,8 @@
 """One request of an API and what came of it.
 
-The arguments of a call become path, query, headers and body as the document's styles have them (`write`). Then keys are added,
-redirects are kept within the host, and the answer becomes a tool's result (`ApiRequests`).
+The arguments of a call become path, query, headers and body as the document's styles have them
+(`write`). Then keys are added, redirects are kept within the host, and the answer becomes a tool's
+result (`ApiRequests`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import ToolError
+from dragoman.json_bytes import JsonMap
 from dragoman.message import DataPart
 from dragoman.openapi.operations import Body, Operation, Parameter
 from dragoman.openapi.security import Scheme, origin
@@ -58,7 +60,7 @@ def write(
     operation: Operation,
     parameters: Sequence[Parameter],
     body: Body | None,
-    arguments: Mapping[str, Any],
+    arguments: JsonMap,
 ) -> WrittenRequest:
     """The request of a call. What is not given, or `None`, is left out.
 
@@ -108,7 +110,7 @@ def _header(parameter: Parameter, value: Any) -> str:
 def _simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
     write = _percent_encode if encoded else _as_text
     if isinstance(value, Mapping):
-        pairs = cast("Mapping[str, Any]", value).items()
+        pairs = cast("JsonMap", value).items()
         joint = "=" if parameter.explode else ","
         return ",".join(f"{write(name)}{joint}{write(item)}" for name, item in pairs)
     if isinstance(value, list):
@@ -122,7 +124,7 @@ def _pairs(parameter: Parameter, value: Any) -> Iterator[str]:
     if parameter.style == "deepObject" and isinstance(value, (Mapping, list)):
         yield from _deep(name, value)
     elif isinstance(value, Mapping):
-        fields = cast("Mapping[str, Any]", value)
+        fields = cast("JsonMap", value)
         if parameter.explode:
             yield from (
                 f"{_percent_encode(key)}={_percent_encode(item)}" for key, item in fields.items()
@@ -142,7 +144,7 @@ def _pairs(parameter: Parameter, value: Any) -> Iterator[str]:
 
 def _deep(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for key, item in cast("Mapping[str, Any]", value).items():
+        for key, item in cast("JsonMap", value).items():
             yield from _deep(f"{name}%5B{_percent_encode(key)}%5D", item)
     elif isinstance(value, list):
         for index, item in enumerate(cast("list[Any]", value)):
@@ -159,7 +161,7 @@ def _write_body(body: Body, value: Any) -> bytes:
     if not isinstance(value, Mapping):
         raise ToolError(f"{body.argument}: a form is an object, not {value!r:.80}")
     pairs: list[str] = []
-    for name, field in cast("Mapping[str, Any]", value).items():
+    for name, field in cast("JsonMap", value).items():
         values = (
             cast("list[Any]", field)
             if isinstance(field, list)

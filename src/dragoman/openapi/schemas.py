@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.openapi.document import LISTS, MAPS, ONE, Document, pointer
 
 __all__ = ["Schemas"]
@@ -19,12 +20,13 @@ _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
 class Schemas:
-    """Schemas of one operation. Each that is referred to becomes one of `definitions`, also where it refers to itself."""
+    """Schemas of one operation. Each that is referred to becomes one of `definitions`, also where
+    it refers to itself."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._names: dict[str, str] = {}
-        self.definitions: dict[str, Any] = {}
+        self.definitions: Json = {}
         """By name: what `$ref` refers to."""
 
     def convert(self, schema: Any, where: str) -> Any:
@@ -37,8 +39,8 @@ class Schemas:
             return schema
         if not isinstance(schema, Mapping):
             raise SettingsError(f"the document has no schema at {where!r}, but {schema!r:.80}")
-        source = cast("Mapping[str, Any]", schema)
-        converted: dict[str, Any] = {}
+        source = cast("JsonMap", schema)
+        converted: Json = {}
         for key, value in source.items():
             below = pointer(where, key)
             if key == "$ref" and isinstance(value, str):
@@ -53,7 +55,7 @@ class Schemas:
             elif key in MAPS and isinstance(value, Mapping):
                 converted[key] = {
                     name: self.convert(item, pointer(below, name))
-                    for name, item in cast("Mapping[str, Any]", value).items()
+                    for name, item in cast("JsonMap", value).items()
                 }
             elif key not in _FOR_PEOPLE and not key.startswith("x-"):
                 converted[key] = value
@@ -74,7 +76,7 @@ class Schemas:
         return f"#/$defs/{self._names[to]}"
 
 
-def _leave_out_read_only(source: Mapping[str, Any], converted: dict[str, Any]) -> None:
+def _leave_out_read_only(source: JsonMap, converted: Json) -> None:
     """What a server alone sets is no argument."""
     properties = if_object(source.get("properties"))
     hidden = [
@@ -93,7 +95,7 @@ def _leave_out_read_only(source: Mapping[str, Any], converted: dict[str, Any]) -
         ]
 
 
-def _as_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
+def _as_json_schema(schema: Json) -> Json:
     """A schema of OpenAPI 3.0 as JSON Schema."""
     for exclusive, limit in _LIMITS.items():
         if isinstance(flag := schema.get(exclusive), bool):

@@ -1,4 +1,5 @@
-"""Where the requests of an API go, and with which keys. No model and no tool's schema ever has a key."""
+"""Where the requests of an API go, and with which keys. No model and no tool's schema ever has a
+key."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import JsonMap
 from dragoman.openapi.document import Document, pointer
 from dragoman.openapi.operations import Operation
 from dragoman.tools import ToolContext
@@ -29,9 +31,11 @@ __all__ = [
 ]
 
 Credential = str | Callable[[ToolContext[Any]], str | Awaitable[str]]
-"""A key, or a function, plain or async, that gives it for a call. For basic authentication: `user:password`."""
+"""A key, or a function, plain or async, that gives it for a call. For basic authentication:
+`user:password`."""
 Credentials = Credential | Mapping[str, Credential]
-"""A key for whatever an operation needs, or one for each security scheme, by its name in the document."""
+"""A key for whatever an operation needs, or one for each security scheme, by its name in the
+document."""
 
 
 class Scheme(msgspec.Struct, frozen=True):
@@ -58,7 +62,8 @@ class Scheme(msgspec.Struct, frozen=True):
 
 
 def check_names(document: Document, credentials: Credentials | None) -> None:
-    """Raises `SettingsError` where a key is given for a security scheme that the document does not have."""
+    """Raises `SettingsError` where a key is given for a security scheme that the document does not
+    have."""
     if credentials is None or isinstance(credentials, str) or callable(credentials):
         return
     declared = _security_schemes(document)
@@ -72,7 +77,8 @@ def check_names(document: Document, credentials: Credentials | None) -> None:
 def schemes(
     document: Document, operation: Operation, credentials: Credentials | None
 ) -> list[Scheme]:
-    """The keys that an operation's requests have: of the first of its requirements for which there are all."""
+    """The keys that an operation's requests have: of the first of its requirements for which there
+    are all."""
     if credentials is None:
         return []
     declared = _security_schemes(document)
@@ -90,7 +96,7 @@ def schemes(
     return []
 
 
-def _security_schemes(document: Document) -> Mapping[str, Any]:
+def _security_schemes(document: Document) -> JsonMap:
     return if_object(if_object(document.root.get("components")).get("securitySchemes"))
 
 
@@ -101,7 +107,7 @@ def _credential(credentials: Credentials, name: str, names: list[str]) -> Creden
 
 
 def _scheme(
-    document: Document, name: str, declared: Mapping[str, Any], credential: Credential | None
+    document: Document, name: str, declared: JsonMap, credential: Credential | None
 ) -> Scheme | None:
     if credential is None or name not in declared:
         return None
@@ -117,7 +123,8 @@ def _scheme(
 
 
 def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> str:
-    """The base URL of all requests, without a slash at its end: the caller's, else that of the document's first server.
+    """The base URL of all requests, without a slash at its end: the caller's, else that of the
+    document's first server.
 
     Raises:
         SettingsError: there is none, or the document would decide where keys go.
@@ -167,7 +174,7 @@ def origin(url: str) -> tuple[str, str]:
 
 def _first(servers: Any) -> str:
     """The first server's URL, with the defaults of its variables."""
-    server: Mapping[str, Any] = next((if_object(entry) for entry in if_list(servers)), {"url": "/"})
+    server: JsonMap = next((if_object(entry) for entry in if_list(servers)), {"url": "/"})
     variables = if_object(server.get("variables"))
 
     def default(match: re.Match[str]) -> str:

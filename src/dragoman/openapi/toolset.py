@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from dragoman.arguments import expect, expect_callable, expect_each
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import JsonMap
 from dragoman.logs import logger
 from dragoman.openapi.document import Document, load
 from dragoman.openapi.operations import (
@@ -68,7 +69,7 @@ class OpenAPIToolset(Toolset):
 
 
 def openapi(
-    document: Mapping[str, Any] | str | Path,
+    document: JsonMap | str | Path,
     *,
     base_url: str | None = None,
     api_key: Credentials | None = None,
@@ -77,15 +78,19 @@ def openapi(
     transport: Transport | None = None,
     name: str | None = None,
 ) -> OpenAPIToolset:
-    """The operations of an API as tools, for `Agent(tools=[openapi(…)])`. The document is one of OpenAPI 3.0 or 3.1, as a dict, as its
-    text, or in a file; in JSON, or in YAML where PyYAML is installed.
+    """The operations of an API as tools, for `Agent(tools=[openapi(…)])`. The document is one of
+    OpenAPI 3.0 or 3.1, as a dict, as its text, or in a file; in JSON, or in YAML where PyYAML is
+    installed.
 
-    `base_url`: where requests go, in place of the document's servers; it must be given with keys or headers. `api_key`: the key that
-    the document's security schemes ask for, or several by the schemes' names; each a text or a function of the `ToolContext`.
-    `headers`: of each request, likewise. `include`: names of operations, or a function that chooses them. `transport`: sends the requests;
-    left out, one with a limit of a minute for each read. `name`: what errors call the set; left out, the document's title.
+    `base_url`: where requests go, in place of the document's servers; it must be given with keys or
+    headers. `api_key`: the key that the document's security schemes ask for, or several by the
+    schemes' names; each a text or a function of the `ToolContext`. `headers`: of each request,
+    likewise. `include`: names of operations, or a function that chooses them. `transport`: sends
+    the requests; left out, one with a limit of a minute for each read. `name`: what errors call the
+    set; left out, the document's title.
 
-    ApiRequests go to the base URL's host and to no other. Those that read are repeated where they fail, those that write are not.
+    ApiRequests go to the base URL's host and to no other. Those that read are repeated where they
+    fail, those that write are not.
 
     Raises:
         SettingsError: the document cannot be read, is wrong, does not say where it is served, or has no use for the key; or a library lacks.

@@ -1,4 +1,5 @@
-"""The loop: model call, tools, model call. What the seeds show as extension points is importable from here."""
+"""The loop: model call, tools, model call. What the seeds show as extension points is importable
+from here."""
 
 from __future__ import annotations
 

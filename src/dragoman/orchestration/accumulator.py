@@ -1,8 +1,9 @@
-"""A model call's events → those that the run tells of (`Intake`), and the message that they make (`MessageAccumulator`).
+"""A model call's events → those that the run tells of (`Intake`), and the message that they make
+(`MessageAccumulator`).
 
-`MessageAccumulator` is the seeds' extension point: a builder of one message, which a user may replace. `Intake` feeds it, holds
-back the start of a message until something is in it, joins the calls of a turn that the provider paused, and drops
-other candidates.
+`MessageAccumulator` is the seeds' extension point: a builder of one message, which a user may
+replace. `Intake` feeds it, holds back the start of a message until something is in it, joins the
+calls of a turn that the provider paused, and drops other candidates.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from dragoman.event import (
     StateSnapshot,
 )
 from dragoman.fold import MessageBuilder, unfold
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, TextPart, ToolCallPart, Usage
 from dragoman.result import ModelCall
@@ -41,9 +43,10 @@ __all__ = [
 class MessageAccumulator(MessageBuilder):
     """Builds the message of one model call from its events: `add` each, then `message()`. Linear.
 
-    `accumulate` and `consolidate` are the seeds' way, on messages. A subclass that overrides one of them has it called: the
-    first with each piece of text as it comes and with every other part when it is whole, the second at the end. What they
-    make is the message's content and metadata; the rest of it is the provider's.
+    `accumulate` and `consolidate` are the seeds' way, on messages. A subclass that overrides one of
+    them has it called: the first with each piece of text as it comes and with every other part when
+    it is whole, the second at the end. What they make is the message's content and metadata; the
+    rest of it is the provider's.
     """
 
     provider_hint = "default"
@@ -113,12 +116,13 @@ class MessageAccumulator(MessageBuilder):
     def accumulate(self, existing: Message | None, chunk: Message) -> Message:
         """A message and more of it → both as one.
 
-        With nothing before, the chunk is the message. A call whose id is there already is merged, new name and arguments
-        winning where they are not empty. Other parts are appended, metadata is merged, the role stays.
+        With nothing before, the chunk is the message. A call whose id is there already is merged,
+        new name and arguments winning where they are not empty. Other parts are appended, metadata
+        is merged, the role stays.
         """
         if existing is None or not existing.content:
             return chunk
-        changes: dict[str, Any] = {"metadata": {**existing.metadata, **chunk.metadata}}
+        changes: Json = {"metadata": {**existing.metadata, **chunk.metadata}}
         for name in ("id", "created_at", "origin", "finish_reason", "usage", "native"):
             changes[name] = getattr(chunk, name) or getattr(existing, name)
         if not any(isinstance(part, ToolCallPart) for part in chunk.content):
@@ -149,7 +153,8 @@ class MessageAccumulator(MessageBuilder):
         return existing.replace(content=tuple(content), **changes)
 
     def consolidate(self, message: Message) -> Message:
-        """Joins neighbouring texts that carry nothing native; every other piece stays where it is."""
+        """Joins neighbouring texts that carry nothing native; every other piece stays where it
+        is."""
         content: list[Content] = []
         texts: list[str] = []
 
@@ -171,8 +176,8 @@ class MessageAccumulator(MessageBuilder):
 class Intake:
     """Takes the events of one message: one model call, or several where the provider paused.
 
-    The message's start is held until something stands in it, so that an empty message leaves no trace; its end is
-    kept in `finish`, for the orchestrator to tell. Other candidates are left out.
+    The message's start is held until something stands in it, so that an empty message leaves no
+    trace; its end is kept in `finish`, for the orchestrator to tell. Other candidates are left out.
     """
 
     def __init__(
@@ -186,9 +191,10 @@ class Intake:
         turn: str | None = "",
         shared: SharedState | None = None,
     ) -> None:
-        """`client_tools`: names of the tools that the client runs; their calls are marked so. `calls` gets each call of the model
-        when it ends, as one of the run of that id. `turn`: of the message; `None`: it begins one; empty: that is not said.
-        `shared`: follows what an agent that is asked like a model says of the state."""
+        """`client_tools`: names of the tools that the client runs; their calls are marked so.
+        `calls` gets each call of the model when it ends, as one of the run of that id. `turn`: of
+        the message; `None`: it begins one; empty: that is not said. `shared`: follows what an agent
+        that is asked like a model says of the state."""
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None
@@ -209,7 +215,8 @@ class Intake:
 
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
         """The events of one read → those to tell now."""
-        # The fast path: nothing begins or ends, and no accumulator of the user's looks at each event.
+        # The fast path: nothing begins or ends, and no accumulator of the user's looks at each
+        # event.
         if self._plain and self._paused is None and not self._others and _are_deltas(events):
             self.accumulator.add_deltas(events)
             return events
@@ -238,7 +245,8 @@ class Intake:
         return passed
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends a message in the middle → the events that say so; none where nothing stood in it yet."""
+        """Ends a message in the middle → the events that say so; none where nothing stood in it
+        yet."""
         if not self.has_shown:
             return []
         closed: list[Event] = []
@@ -256,7 +264,8 @@ class Intake:
         return self.held is None and bool(self.message_id)
 
     def end(self) -> list[Event]:
-        """The events that end the message. Where a custom accumulator made another one of it, it is told anew."""
+        """The events that end the message. Where a custom accumulator made another one of it, it is
+        told anew."""
         if self.finish is None:
             return []
         if (
@@ -270,14 +279,16 @@ class Intake:
         return [self.held, self.finish] if self.held is not None else [self.finish]
 
     def resume(self) -> Message:
-        """The provider paused: what comes next goes on with the same message. Returns the message so far."""
+        """The provider paused: what comes next goes on with the same message. Returns the message
+        so far."""
         message = self.message()
         self._paused, self.finish = self.finish, None
         self._offset = len(message.content)
         return message
 
     def message(self) -> Message:
-        """The message so far: what stands in it is the accumulator's word, whose it is the provider's."""
+        """The message so far: what stands in it is the accumulator's word, whose it is the
+        provider's."""
         message = self.accumulator.message()
         if self._shown is self.accumulator:
             return message
@@ -338,7 +349,8 @@ class Intake:
         return True
 
     def end_call(self, finish: MessageFinished | None = None) -> None:
-        """A call of the model ends, and with that of its message. Without it, the call that is open was left: what it took nobody says."""
+        """A call of the model ends, and with that of its message. Without it, the call that is open
+        was left: what it took nobody says."""
         start, self._answering = self._answering, None
         if finish is not None:
             origin, time = finish.origin or (start and start.origin), start and start.created_at
@@ -367,14 +379,15 @@ class Intake:
         message_id = getattr(event, "message_id", None)
         if message_id is None or message_id in self._others or isinstance(event, MessageStarted):
             return event
-        changes: dict[str, Any] = {"message_id": self.message_id}
+        changes: Json = {"message_id": self.message_id}
         index: int | None = getattr(event, "index", None)
         if index is not None:
             changes["index"] = index + self._offset
         return msgspec.structs.replace(event, **changes)
 
     def _sum_usage(self, finish: MessageFinished) -> MessageFinished:
-        """The end of a message that was paused: usage of all its calls, and what stood before the first of them."""
+        """The end of a message that was paused: usage of all its calls, and what stood before the
+        first of them."""
         paused = self._paused
         if paused is None:
             return finish

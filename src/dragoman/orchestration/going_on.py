@@ -1,4 +1,5 @@
-"""A conversation that waited goes on: what was decided is carried out, and stands in one user message."""
+"""A conversation that waited goes on: what was decided is carried out, and stands in one user
+message."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.fold import unfold
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPart
 from dragoman.orchestration.handing_over import is_handoff, transfer_results
 from dragoman.orchestration.held_back import question_of
@@ -77,7 +79,8 @@ async def go_on(
         ):
             tool_round.add(slot, part)
     still_waiting = () if plan.speaks else (*waiting, *plan.unanswered)
-    # Nothing waits any longer: a call that nobody answered gets an error for a result, so that the model can be asked.
+    # Nothing waits any longer: a call that nobody answered gets an error for a result, so that the
+    # model can be asked.
     if not still_waiting:
         for open_call in open_calls((*history, *tool_round.messages(), *plan.new)):
             tool_round.add(number[open_call.position, open_call.place], stand_in(open_call.call))
@@ -134,7 +137,8 @@ async def _run(
 async def _find_obstacle(
     state: StreamingState, decision: Decision
 ) -> ToolResultPart | WaitingCall | None:
-    """Why a call that was answered is not run now: its result, or what it waits for first; `None`: it is run."""
+    """Why a call that was answered is not run now: its result, or what it waits for first; `None`:
+    it is run."""
     call, open_call = decision.call, decision.waiting.call
     tool = state.tool_map.get(call.name)
     # Its set has it no longer, and the executor says so.
@@ -174,7 +178,7 @@ async def _claim(state: StreamingState, decision: Decision) -> bool:
     return all([await verdict if isawaitable(verdict) else verdict for verdict in verdicts])
 
 
-def _as_run(result: ToolResultPart, arguments: Mapping[str, Any] | None) -> ToolResultPart:
+def _as_run(result: ToolResultPart, arguments: JsonMap | None) -> ToolResultPart:
     """A result that says with which arguments it was got, where they are not the model's."""
     if arguments is None:
         return result
@@ -184,5 +188,5 @@ def _as_run(result: ToolResultPart, arguments: Mapping[str, Any] | None) -> Tool
         text = msgspec.json.encode(note).decode()
         return msgspec.structs.replace(result, result=(TextPart(text), *value))
     if result.is_error and isinstance(value, dict):
-        return msgspec.structs.replace(result, result={**cast("dict[str, Any]", value), **note})
+        return msgspec.structs.replace(result, result={**cast("Json", value), **note})
     return msgspec.structs.replace(result, result={**note, "result": value})

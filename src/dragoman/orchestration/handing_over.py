@@ -1,4 +1,5 @@
-"""Another agent goes on with the conversation: its run is a part of this one, and what it says is a message of this one's model."""
+"""Another agent goes on with the conversation: its run is a part of this one, and what it says is a
+message of this one's model."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.fold import parse_call, whole_part
+from dragoman.json_bytes import Json
 from dragoman.message import (
     Content,
     DataPart,
@@ -63,8 +65,8 @@ def is_handoff(state: StreamingState, call: ToolCallPart) -> bool:
 def transfer_results(
     state: StreamingState, calls: Sequence[ToolCallPart], *, waits: bool, **details: Any
 ) -> list[ToolResultPart]:
-    """The results of a round's calls that hand over: the first does, where nothing of the round waits for somebody. `details`: fields of the
-    `Transfer` that is then to be made."""
+    """The results of a round's calls that hand over: the first does, where nothing of the round
+    waits for somebody. `details`: fields of the `Transfer` that is then to be made."""
     results: list[ToolResultPart] = []
     for call in calls:
         tool = state.tool_map[call.name]
@@ -96,7 +98,8 @@ def _check(state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: b
 async def hand_over(
     state: StreamingState, transfer: Transfer, *, by_call: bool
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """Has the other agent go on. `by_call`: the output of this run is the arguments of a call of `return_result`.
+    """Has the other agent go on. `by_call`: the output of this run is the arguments of a call of
+    `return_result`.
 
     Raises:
         Exception: what the other's run failed with.
@@ -107,7 +110,7 @@ async def hand_over(
     if transfer.runs:
         before, prompt = transfer.runs[-1], _join_messages(transfer.new)
         history = [*_until(history, before.after), *before.messages]
-    options: dict[str, Any] = {
+    options: Json = {
         **state.output_options,
         "history": history,
         "resume": transfer.resume,
@@ -242,7 +245,8 @@ class _Answer:
 def _waiting(
     state: StreamingState, call: ToolCallPart, waits: AgentWaits
 ) -> StreamingIterationResult:
-    """The end of a run whose other agent waits: the call with which it goes on waits for the same."""
+    """The end of a run whose other agent waits: the call with which it goes on waits for the
+    same."""
     tool_round = state.begin_round([call])
     open_call = next(
         candidate
@@ -296,7 +300,8 @@ def _files(messages: Sequence[Message]) -> list[Content]:
 
 
 def _origin(messages: Sequence[Message]) -> Origin | None:
-    """Who said it. What would link it to a response is left out: to this run's model that response is unknown."""
+    """Who said it. What would link it to a response is left out: to this run's model that response
+    is unknown."""
     origins = [
         message.origin
         for message in messages

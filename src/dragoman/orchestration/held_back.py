@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
 from dragoman.codec.marks import interrupt_of
 from dragoman.interrupt import Interrupt, Reason
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, ToolCallPart
 from dragoman.orchestration.interrupts import (
     WaitingCall,
@@ -51,9 +51,7 @@ async def hold_back_calls(
     waiting: list[WaitingCall] = []
     for call, reason in zip(calls, reasons, strict=True):
         asks = reason == "approval" and call.run_by != "client"
-        details: Mapping[str, Any] | None = (
-            await _verdict(state, tools[call.name], call) if asks else {}
-        )
+        details: JsonMap | None = await _verdict(state, tools[call.name], call) if asks else {}
         if reason is None or details is None:
             now.append(call)
         else:
@@ -67,11 +65,9 @@ async def hold_back_calls(
     return now, waiting
 
 
-async def _verdict(
-    state: StreamingState, tool: Tool, call: ToolCallPart
-) -> Mapping[str, Any] | None:
+async def _verdict(state: StreamingState, tool: Tool, call: ToolCallPart) -> JsonMap | None:
     """What is told of a call that needs approval; `None`: it needs none."""
-    details: dict[str, Any] = {}
+    details: Json = {}
     try:
         if not await tool.needs_approval(call, state.tool_context()):
             return None
@@ -91,7 +87,8 @@ def question_of(
     record: CallRecord,
     decision: Decision | None = None,
 ) -> WaitingCall:
-    """What a call waits for whose tool asked for something. `decision`: that by which it was run again."""
+    """What a call waits for whose tool asked for something. `decision`: that by which it was run
+    again."""
     arguments = decision.arguments if decision is not None else None
     approved = decision is not None and decision.approved
     runs = question.runs if isinstance(question, AgentWaits) else tuple(record.runs)

@@ -1,7 +1,8 @@
 """What a conversation waits for, read off its messages and the tools.
 
-A call of the last round without a result waits where the client runs it, where its tool needs approval, and where a mark in the
-round says so. A mark holds what messages and tools do not tell: questions, addresses, verdicts, expiry, what was answered so far.
+A call of the last round without a result waits where the client runs it, where its tool needs
+approval, and where a mark in the round says so. A mark holds what messages and tools do not tell:
+questions, addresses, verdicts, expiry, what was answered so far.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dragoman.codec.digest import neutral
 from dragoman.codec.marks import INTERRUPT, interrupt_of
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import OURS, MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.seal import Seal
 from dragoman.repair import OpenCall, open_calls
@@ -47,7 +49,7 @@ class WaitingCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """One; or those of an agent that runs in its tool."""
     answers: tuple[Any, ...] = ()
     """To what its tool has asked so far."""
-    arguments: Mapping[str, Any] | None = None
+    arguments: JsonMap | None = None
     """Those with which it was approved, where they are not the model's."""
     approved: bool = False
     """Somebody allowed it, before it asked something."""
@@ -58,7 +60,8 @@ class WaitingCall(msgspec.Struct, frozen=True, omit_defaults=True):
         """What the call has been through, as JSON; empty: nothing."""
         if not (self.answers or self.arguments is not None or self.approved or self.runs):
             return b""
-        # What is signed: fields are added at the end, and left out where they are empty, so that signatures hold.
+        # What is signed: fields are added at the end, and left out where they are empty, so that
+        # signatures hold.
         runs = [
             (run.messages, run.output, run.done, *([run.after] if run.after else []))
             for run in map(_dump_run, self.runs)
@@ -101,7 +104,7 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     turn: int
     waits: tuple[Interrupt, ...]
     answers: tuple[Any, ...] = ()
-    arguments: Mapping[str, Any] | None = None
+    arguments: JsonMap | None = None
     approved: bool = False
     runs: tuple[_Run, ...] = ()
 
@@ -113,9 +116,10 @@ def waiting_calls(
     *,
     has_toolsets: bool = False,
 ) -> list[WaitingCall]:
-    """The calls of a conversation that wait for somebody, in order. `seal`: signs those that have no mark; one without a key, where the
-    history is a client's, who could have made them up. `has_toolsets`: `tools` need not be all that there were, so a tool that is not
-    known is not the client's for that."""
+    """The calls of a conversation that wait for somebody, in order. `seal`: signs those that have
+    no mark; one without a key, where the history is a client's, who could have made them up.
+    `has_toolsets`: `tools` need not be all that there were, so a tool that is not known is not the
+    client's for that."""
     # Only the last round can wait: everything before it was answered, or repaired when it was sent.
     opened = open_calls(messages)
     if not opened:
@@ -166,8 +170,8 @@ def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
 
 
 def needs_mark(waiting: WaitingCall, tools: Mapping[str, Tool]) -> bool:
-    """Whether the messages and the tools do not tell all of what a call waits for. `tools`: those that are always there; of a set's nobody
-    knows without asking it."""
+    """Whether the messages and the tools do not tell all of what a call waits for. `tools`: those
+    that are always there; of a set's nobody knows without asking it."""
     first = waiting.interrupts[0]
     tool = tools.get(waiting.call.call.name)
     flagged = first.reason == "approval" and tool is not None and tool.requires_approval is True
@@ -193,11 +197,12 @@ def interrupt_for(
     state: bytes = b"",
     **details: Any,
 ) -> Interrupt:
-    """The interrupt of a call. `answered`: how many questions of its tool have their answer; `state`: see `WaitingCall.state`; `details`: fields that are known beside the call."""
+    """The interrupt of a call. `answered`: how many questions of its tool have their answer;
+    `state`: see `WaitingCall.state`; `details`: fields that are known beside the call."""
     message = messages[open_call.position]
     tool = tools.get(open_call.call.name)
     details = {**_of_call(open_call.call), **details}
-    metadata: dict[str, Any] = {
+    metadata: Json = {
         **({"message_id": message.id} if message.id else {}),
         "message_digest": neutral(message),
     }
@@ -212,8 +217,9 @@ def interrupt_for(
     return seal.sign_interrupt(interrupt, state)
 
 
-def _of_call(call: ToolCallPart) -> dict[str, Any]:
-    """What is known of a call for which an agent waits that was asked like a model. The ids of its messages are nobody's here."""
+def _of_call(call: ToolCallPart) -> Json:
+    """What is known of a call for which an agent waits that was asked like a model. The ids of its
+    messages are nobody's here."""
     interrupt = interrupt_of(call)
     if interrupt is None or interrupt.reason == "tool":
         return {}
@@ -231,8 +237,8 @@ def _of_call(call: ToolCallPart) -> dict[str, Any]:
 
 
 def ids_of(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, ...]:
-    """The ids under which a call may be answered; the first is its own, the others those that it had, or would have, in a longer or
-    shorter history."""
+    """The ids under which a call may be answered; the first is its own, the others those that it
+    had, or would have, in a longer or shorter history."""
     message = messages[open_call.position]
     positions = [
         position

@@ -1,14 +1,15 @@
-"""What one step of an orchestrator gives: `StreamingIterationResult`, its events and the same said as chunks.
+"""What one step of an orchestrator gives: `StreamingIterationResult`, its events and the same said
+as chunks.
 
-Code that wraps a built-in orchestrator reads a step's `output`, and what it puts there counts: `OutputText` reads the text
-off events, and `Rewriting` compares it with the step's `output`. Where they differ, it makes the events and the finished message say
-what the output says. Neither runs where nobody wraps a built-in orchestrator.
+Code that wraps a built-in orchestrator reads a step's `output`, and what it puts there counts:
+`OutputText` reads the text off events, and `Rewriting` compares it with the step's `output`. Where
+they differ, it makes the events and the finished message say what the output says. Neither runs
+where nobody wraps a built-in orchestrator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -23,6 +24,7 @@ from dragoman.event import (
 )
 from dragoman.fold import MessageBuilder, arguments_text, parse_call
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import (
     Content,
@@ -67,16 +69,17 @@ UNSAID = _Unsaid()
 class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """One step of a run.
 
-    An orchestrator that passes on a model's events gives `events` and the finished `messages`; one that
-    works with text alone gives `output` and `messages`, and the run tells the events of these. One that wraps a
-    built-in orchestrator may change the `output` of its steps: the run's events, its messages and its result say then what the output says.
+    An orchestrator that passes on a model's events gives `events` and the finished `messages`; one
+    that works with text alone gives `output` and `messages`, and the run tells the events of these.
+    One that wraps a built-in orchestrator may change the `output` of its steps: the run's events,
+    its messages and its result say then what the output says.
     """
 
     events: Sequence[Event] = ()
     """What happened, in order."""
     output: str = UNSAID
-    """The text that the step shows. Where it is not what the events show, it wins over them; in a step without events it is shown as it is, and no
-    newline is put before it."""
+    """The text that the step shows. Where it is not what the events show, it wins over them; in a
+    step without events it is shown as it is, and no newline is put before it."""
     messages: Sequence[Message] = ()
     """Messages that this step finished."""
     should_continue: bool = True
@@ -87,7 +90,7 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Of the model call that this step ended."""
     calls: tuple[ModelCall, ...] = ()
     """The model calls that have ended by now and no earlier step had. The run fills it in."""
-    metadata: dict[str, Any] = {}
+    metadata: Json = {}
     """What the provider said beside its message."""
     pending: tuple[Interrupt, ...] = ()
     """What the run waits for."""
@@ -99,7 +102,8 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the model's message that is being told. The run fills it in, with the pieces."""
 
     def chunks(self) -> Iterator[ChatResult[str]]:
-        """The step as `send_stream` gives it: a chunk a piece, then metadata, then messages, or usage alone."""
+        """The step as `send_stream` gives it: a chunk a piece, then metadata, then messages, or
+        usage alone."""
         chunks = [*self.pieces]
         if self.metadata:
             chunks.append(ChatResult("", metadata=self.metadata, id=self.message_id))
@@ -126,7 +130,7 @@ _SHOWN: Mapping[tuple[str, type[Content]], str] = {
 """Name and kind of what a provider ran → its key in metadata, where that is not the name."""
 
 
-def provider_metadata(part: Content) -> dict[str, Any]:
+def provider_metadata(part: Content) -> Json:
     """What the provider did by itself, under the tool's name, one event a chunk."""
     if isinstance(part, (ToolCallPart, ToolResultPart)) and part.run_by == "provider":
         return {_SHOWN.get((part.name, type(part)), part.name): [msgspec.to_builtins(part)]}
@@ -135,9 +139,9 @@ def provider_metadata(part: Content) -> dict[str, Any]:
     return {}
 
 
-def metadata_of(messages: Iterable[Message]) -> dict[str, Any]:
+def metadata_of(messages: Iterable[Message]) -> Json:
     """What the provider did by itself in these messages; of one name the last."""
-    metadata: dict[str, Any] = {}
+    metadata: Json = {}
     for message in messages:
         for part in message.content:
             metadata.update(provider_metadata(part))
@@ -205,7 +209,8 @@ class Rewriting:
     def apply(
         self, step: StreamingIterationResult, shows: Callable[[PartStarted], bool]
     ) -> tuple[StreamingIterationResult, Message | None]:
-        """A step → the step as its output says, and the message that it finishes where that was changed."""
+        """A step → the step as its output says, and the message that it finishes where that was
+        changed."""
         if not step.events:
             return step, None
         texts = [self._original.read_one(event, shows) for event in step.events]
@@ -234,7 +239,8 @@ class Rewriting:
     def _with_message(
         self, step: StreamingIterationResult, original: Message
     ) -> tuple[StreamingIterationResult, Message]:
-        """The step with the message that its events make, in place of the one that the provider sent."""
+        """The step with the message that its events make, in place of the one that the provider
+        sent."""
         self._changed = False
         message = original.replace(content=self._builder.message().content)
         messages = [message if candidate is original else candidate for candidate in step.messages]
@@ -281,8 +287,8 @@ class Rewriting:
         return part
 
     def _add(self, event: Event, text: str) -> list[Event]:
-        """The events to tell in the place of one, which the builder takes. A text begins with its first piece: one that the output leaves
-        out is no part of the message."""
+        """The events to tell in the place of one, which the builder takes. A text begins with its
+        first piece: one that the output leaves out is no part of the message."""
         events = [event]
         if isinstance(event, MessageStarted):
             self._builder, self._texts, self._started, self._parts = (

@@ -1,15 +1,16 @@
-"""What a run does from its first event to its last: model calls, the tools between them, and other agents that go on in its
-place (`Loop`); and the same between the hooks of its start and its end (`watch_run`)."""
+"""What a run does from its first event to its last: model calls, the tools between them, and other
+agents that go on in its place (`Loop`); and the same between the hooks of its start and its end
+(`watch_run`)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from inspect import isawaitable
 from logging import DEBUG, WARNING
 from time import monotonic
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 import msgspec
@@ -18,6 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.fold import unfold
 from dragoman.hooks import RequestLoss, RunEnd, RunStart, fire
+from dragoman.json_bytes import JsonMap
 from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
@@ -42,7 +44,8 @@ _LOG = logger("run")
 
 
 class Loop:
-    """The steps of one run. It raises what ends the run before its time; `end_open_step` has the events that its end then lacks."""
+    """The steps of one run. It raises what ends the run before its time; `end_open_step` has the
+    events that its end then lacks."""
 
     def __init__(
         self,
@@ -52,10 +55,11 @@ class Loop:
         *,
         opening: Sequence[Message],
         begin: Callable[[], Awaitable[Sequence[Message]]] | None,
-        output_schema: Mapping[str, Any] | None,
+        output_schema: JsonMap | None,
     ) -> None:
-        """`opening`: the messages with which it begins, which the state's history holds. `begin`: gives them once the tools of sets are
-        known, where that needs them, or the conversation is read from a store."""
+        """`opening`: the messages with which it begins, which the state's history holds. `begin`:
+        gives them once the tools of sets are known, where that needs them, or the conversation is
+        read from a store."""
         self.transcript = Transcript(state, typed=output_schema is not None)
         """What the run has made by now."""
         self.has_begun = False
@@ -78,8 +82,8 @@ class Loop:
     async def steps(
         self, identify: Callable[[], str | None]
     ) -> AsyncGenerator[StreamingIterationResult, None]:
-        """What happens, in order. `identify` is called first: whatever asks in the run's name can say so from then on; it gives the id of
-        the run around this one.
+        """What happens, in order. `identify` is called first: whatever asks in the run's name can
+        say so from then on; it gives the id of the run around this one.
 
         Raises:
             Exception: why the run cannot go on.
@@ -95,7 +99,8 @@ class Loop:
         if self._opening:
             yield self._tell_opening(self._opening)
         try:
-            # Sets are entered after the first events: a reader sees the run begin while they connect.
+            # Sets are entered after the first events: a reader sees the run begin while they
+            # connect.
             if state.toolset is not None:
                 await state.enter()
             if self._begin is not None:
@@ -261,8 +266,9 @@ async def watch_run(
     target: Origin,
     ending: Callable[[Exception | None], Ending],
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """A run's steps, between the hooks of its start and its end. `begin`: what is told of its start. `target`: whom it asks, where nobody has answered yet. `ending`: takes
-    what was raised."""
+    """A run's steps, between the hooks of its start and its end. `begin`: what is told of its
+    start. `target`: whom it asks, where nobody has answered yet. `ending`: takes what was
+    raised."""
     start, began_at, noted = await begin(), monotonic(), 0
     hooks = start.run.hooks
     raised: Exception | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Awaitable, Collection, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -12,6 +12,7 @@ from dragoman.codec.json_values import if_object
 from dragoman.errors import TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     NOTES,
     FinishReason,
@@ -39,10 +40,11 @@ Steps = AsyncGenerator[StreamingIterationResult, None]
 
 
 class StreamingOrchestrator(Protocol):
-    """Owns the loop's step. `initialize` is called once before the first, `finalize` once at the end, also on error.
+    """Owns the loop's step. `initialize` is called once before the first, `finalize` once at the
+    end, also on error.
 
-    Whatever has these three methods will do. A run shows the text of the model's messages and tells the events of messages
-    for which an orchestrator gave none; see `StreamingIterationResult`.
+    Whatever has these three methods will do. A run shows the text of the model's messages and tells
+    the events of messages for which an orchestrator gave none; see `StreamingIterationResult`.
     """
 
     provider_hint: str
@@ -55,9 +57,10 @@ class StreamingOrchestrator(Protocol):
         self,
         model: ChatModel,
         state: StreamingState,
-        output_schema: Mapping[str, Any] | None = None,
+        output_schema: JsonMap | None = None,
     ) -> Steps:
-        """One model call and the tools it asks for. The last result says whether the run goes on."""
+        """One model call and the tools it asks for. The last result says whether the run goes
+        on."""
         ...
 
     def finalize(self, state: StreamingState) -> Awaitable[None] | None:
@@ -66,11 +69,13 @@ class StreamingOrchestrator(Protocol):
 
 
 class DefaultStreamingOrchestrator:
-    """Text as it comes; tool calls executed and their results given back; typed output by the provider's own means."""
+    """Text as it comes; tool calls executed and their results given back; typed output by the
+    provider's own means."""
 
     provider_hint = "default"
     own_tools: frozenset[str] = frozenset()
-    """Names of tools that the orchestrator answers itself, by `own_results`, once the others are done."""
+    """Names of tools that the orchestrator answers itself, by `own_results`, once the others are
+    done."""
 
     async def initialize(self, state: StreamingState) -> None:
         """Nothing to prepare."""
@@ -82,7 +87,7 @@ class DefaultStreamingOrchestrator:
         self,
         model: ChatModel,
         state: StreamingState,
-        output_schema: Mapping[str, Any] | None = None,
+        output_schema: JsonMap | None = None,
     ) -> Steps:
         """One model call; a turn that the provider paused goes on in the same message.
 
@@ -112,9 +117,7 @@ class DefaultStreamingOrchestrator:
         finally:
             await results.aclose()
 
-    def request(
-        self, state: StreamingState, output_schema: Mapping[str, Any] | None
-    ) -> ModelRequest:
+    def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
         """The request of the next model call."""
         request = state.request.replace(
             messages=state.conversation_history,
@@ -172,7 +175,8 @@ class DefaultStreamingOrchestrator:
             yield self.add_message(state, correction)
 
     def asks_again_when_empty(self, state: StreamingState) -> bool:
-        """A message in which nothing is said, right after tools: asked again once for each round of tools."""
+        """A message in which nothing is said, right after tools: asked again once for each round of
+        tools."""
         if not state.has_recent_tool_execution or state.empty_after_tools_continuations:
             return False
         state.empty_after_tools_continuations += 1
@@ -200,8 +204,9 @@ class DefaultStreamingOrchestrator:
         return None
 
     async def answer_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
-        """Executes the calls → a step whenever something happens in the tools, and a last one that ends the user message with
-        all results in call order. What the client runs, what needs approval, and what a tool asks a person for, is pending."""
+        """Executes the calls → a step whenever something happens in the tools, and a last one that
+        ends the user message with all results in call order. What the client runs, what needs
+        approval, and what a tool asks a person for, is pending."""
         runnable, waiting = await hold_back_calls(state, calls)
         own_slots = [slot for slot, call in enumerate(runnable) if call.name in self.own_tools]
         transfers = [slot for slot, call in enumerate(runnable) if is_handoff(state, call)]
@@ -263,7 +268,8 @@ class DefaultStreamingOrchestrator:
         calls: Sequence[ToolCallPart],
         slots: Sequence[int],
     ) -> None:
-        """Runs calls in somebody's own way; whose results they are only that knows where their number is another."""
+        """Runs calls in somebody's own way; whose results they are only that knows where their
+        number is another."""
         results = await self.execute_tool_calls(state, calls)
         asking = [id(call) for call, _ in tool_round.asks]
         slots = [slot for slot, call in zip(slots, calls, strict=True) if id(call) not in asking]
@@ -276,8 +282,9 @@ class DefaultStreamingOrchestrator:
     async def execute_tool_calls(
         self, state: StreamingState, calls: Sequence[ToolCallPart]
     ) -> list[ToolResultPart]:
-        """Runs the tools → their results, without those that ask a person first. An override point of the seeds: where it is
-        overridden, results are told when it returns, and not each when its tool is done."""
+        """Runs the tools → their results, without those that ask a person first. An override point
+        of the seeds: where it is overridden, results are told when it returns, and not each when
+        its tool is done."""
         if not calls:
             return []
         results = await state.executor.execute_batch(calls, state.tool_map)
@@ -310,10 +317,10 @@ def _is_empty(message: Message) -> bool:
     return all(isinstance(part, ThinkingPart) for part in message.content)
 
 
-def response_metadata(message: Message) -> dict[str, Any]:
-    """What the provider said around its message, told once and never stored in the message's metadata. Keys are in
-    snake_case, also those of providers that write them in camelCase."""
-    metadata: dict[str, Any] = {}
+def response_metadata(message: Message) -> Json:
+    """What the provider said around its message, told once and never stored in the message's
+    metadata. Keys are in snake_case, also those of providers that write them in camelCase."""
+    metadata: Json = {}
     for notes in [fields for key, fields in (message.native or {}).items() if key.endswith(NOTES)]:
         for name, value in if_object(if_object(notes).get("response")).items():
             metadata[_CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name)] = value

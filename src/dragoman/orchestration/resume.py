@@ -1,4 +1,5 @@
-"""Answers to what a conversation waits for: all are checked, and only then is anything done with one."""
+"""Answers to what a conversation waits for: all are checked, and only then is anything done with
+one."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import msgspec
 from dragoman.codec.marks import answering, interrupt_of
 from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.interrupts import WaitingCall, ids_of
 from dragoman.orchestration.seal import Seal, late
@@ -32,7 +34,7 @@ class Decision(msgspec.Struct, frozen=True):
     """What may be done once: ids of the answers that allow it."""
     result: ToolResultPart | None = None
     """What the model is told; `None`: the call is run."""
-    arguments: Mapping[str, Any] | None = None
+    arguments: JsonMap | None = None
     """In place of the model's."""
     approved: bool = False
     """Somebody allowed it, now or before."""
@@ -220,10 +222,10 @@ def _decide(
 
 
 def _edited_arguments(
-    resume: Resume, payload: Mapping[str, Any], call: ToolCallPart, tool: Tool | None
-) -> Mapping[str, Any] | None:
+    resume: Resume, payload: JsonMap, call: ToolCallPart, tool: Tool | None
+) -> JsonMap | None:
     """The arguments with which a call is approved; `None`: the model's."""
-    edited: Mapping[str, Any] | None = payload.get("arguments")
+    edited: JsonMap | None = payload.get("arguments")
     if edited is None or tool is None or dict(edited) == call.arguments:
         return None
     try:
@@ -238,7 +240,8 @@ def _edited_arguments(
 def _inner(
     waiting: WaitingCall, answers: Mapping[int, tuple[Resume, Interrupt]], seal: Seal, now: datetime
 ) -> Decision:
-    """Answers to an agent within the tool: its own run checks them; what seals them on the way there is checked here."""
+    """Answers to an agent within the tool: its own run checks them; what seals them on the way
+    there is checked here."""
     passed: list[Resume] = []
     for resume, interrupt in answers.values():
         payload = _payload(resume)
@@ -258,7 +261,7 @@ def _inner(
     )
 
 
-def _payload(resume: Resume) -> Mapping[str, Any] | None:
+def _payload(resume: Resume) -> JsonMap | None:
     """The payload of an answer; `None`: it was cancelled."""
     if resume.status == "cancelled":
         return None
@@ -267,13 +270,13 @@ def _payload(resume: Resume) -> Mapping[str, Any] | None:
         raise ResumeError(
             f"the answer to {resume.interrupt_id!r} has no payload that can be read; make it with approve(), deny() or answer()"
         )
-    return cast("Mapping[str, Any]", payload)
+    return cast("JsonMap", payload)
 
 
 def _check(
     resume: Resume,
     interrupt: Interrupt,
-    payload: Mapping[str, Any],
+    payload: JsonMap,
     seal: Seal,
     now: datetime,
     state: bytes,
@@ -300,7 +303,7 @@ def _check(
     return inner
 
 
-def _check_approval(resume: Resume, interrupt: Interrupt, payload: Mapping[str, Any]) -> None:
+def _check_approval(resume: Resume, interrupt: Interrupt, payload: JsonMap) -> None:
     if payload.get("approved") is not True:
         raise ResumeError(
             f"{resume.interrupt_id!r} waits for an approval; answer with approve() or deny()"
@@ -316,7 +319,7 @@ def _check_approval(resume: Resume, interrupt: Interrupt, payload: Mapping[str, 
     if (
         not interrupt.editable
         and call is not None
-        and dict(cast("Mapping[str, Any]", arguments)) != call.arguments
+        and dict(cast("JsonMap", arguments)) != call.arguments
     ):
         raise ResumeError(
             f"the approval of {resume.interrupt_id!r} changes arguments, which {call.name} does not allow; "
@@ -335,10 +338,9 @@ def _check_tool(
         )
 
 
-def _pass_on(
-    call: ToolCallPart, resume: Resume, payload: Mapping[str, Any] | None
-) -> ToolResultPart:
-    """What is answered to an agent that is asked like a model: it runs the call itself, or does not."""
+def _pass_on(call: ToolCallPart, resume: Resume, payload: JsonMap | None) -> ToolResultPart:
+    """What is answered to an agent that is asked like a model: it runs the call itself, or does
+    not."""
     if payload is None:
         result = stand_in(call)
     elif payload.get("approved") is False:

@@ -1,11 +1,12 @@
-"""Signatures of interrupts: an approval counts only for what was to be approved, and nobody can make one up.
+"""Signatures of interrupts: an approval counts only for what was to be approved, and nobody can
+make one up.
 
-A token is `VERSION.EXPIRY.NONCE.HMAC`. The HMAC covers the interrupt (id, tool, arguments, reason, schema),
-the expiry, the thread, the owner and the nonce, so that the approval is of no use to another
-caller or in another conversation. Expiry and nonce are in the token because formats of clients
-have no field for them. The nonce names the question: it is derived from the id of the model's
-message, so that a question that is asked for again gets the same token, and what stops a replay
-is a claim on it (`claim_name`). Behind a `+` is the token of an agent within the tool.
+A token is `VERSION.EXPIRY.NONCE.HMAC`. The HMAC covers the interrupt (id, tool, arguments, reason,
+schema), the expiry, the thread, the owner and the nonce, so that the approval is of no use to
+another caller or in another conversation. Expiry and nonce are in the token because formats of
+clients have no field for them. The nonce names the question: it is derived from the id of the
+model's message, so that a question that is asked for again gets the same token, and what stops a
+replay is a claim on it (`claim_name`). Behind a `+` is the token of an agent within the tool.
 
 Tokens of version 1 had neither owner nor nonce. They are refused: the question must be asked anew.
 """
@@ -42,7 +43,8 @@ class Seal(msgspec.Struct, frozen=True):
     """Whose conversation it is: the run's `resource_id`, where one was given."""
 
     def sign_interrupt(self, interrupt: Interrupt, state: bytes = b"") -> Interrupt:
-        """The interrupt with its signature. `state`: what its call has been through before, which the signature holds, too."""
+        """The interrupt with its signature. `state`: what its call has been through before, which
+        the signature holds, too."""
         if self.key is None:
             return interrupt
         token = _Token(_seconds(interrupt.expires_at), _nonce(interrupt))
@@ -80,8 +82,9 @@ class Seal(msgspec.Struct, frozen=True):
         return inner or None
 
     def claim_name(self, resume: Resume, interrupt_id: str) -> str:
-        """Under which name an answer is claimed before it is acted upon: its token's nonce, which no other question has,
-        or, where nothing is signed, the interrupt's id, which is unique in its conversation alone."""
+        """Under which name an answer is claimed before it is acted upon: its token's nonce, which
+        no other question has, or, where nothing is signed, the interrupt's id, which is unique in
+        its conversation alone."""
         if self.key is None:
             return interrupt_id
         return SIGNED + _read((resume.signature or "").partition("+")[0]).nonce

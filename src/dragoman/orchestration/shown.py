@@ -1,4 +1,5 @@
-"""What of a run is shown: its output piece by piece, what of it is void again, and what it all joins to."""
+"""What of a run is shown: its output piece by piece, what of it is void again, and what it all
+joins to."""
 
 from __future__ import annotations
 
@@ -59,8 +60,8 @@ _NOBODY = _Message()
 class ShownOutput:
     """Reads a run's events. What it gives, joined without what it takes back, is always `text()`.
 
-    One newline stands between the outputs of two messages with tools between them. Of a typed run only the last
-    message counts: all before it is void once the model is called again.
+    One newline stands between the outputs of two messages with tools between them. Of a typed run
+    only the last message counts: all before it is void once the model is called again.
     """
 
     def __init__(self, *, typed: bool, state: Callable[[], Any] = lambda: None) -> None:
@@ -115,7 +116,8 @@ class ShownOutput:
         return message.given or message.prefix is not None or self._given is not None
 
     def give(self, output: str) -> list[ChatResult[str]]:
-        """Output that an orchestrator gives as it is, without events: all that is shown of the message that it tells next."""
+        """Output that an orchestrator gives as it is, without events: all that is shown of the
+        message that it tells next."""
         if self._given is None:
             self._given = _Message(is_given=True)
             self._messages.append(self._given)
@@ -129,9 +131,10 @@ class ShownOutput:
         *,
         chunks: bool = True,
     ) -> list[ChatResult[str]]:
-        """The run's next events → what of them is shown. `is_output`: which parts are. Without `chunks` what the deltas
-        of the events show is kept alone."""
-        # Nearly every event of a stream is a delta of the part that was shown last: that way has no call in it.
+        """The run's next events → what of them is shown. `is_output`: which parts are. Without
+        `chunks` what the deltas of the events show is kept alone."""
+        # Nearly every event of a stream is a delta of the part that was shown last: that way has no
+        # call in it.
         pieces: list[ChatResult[str]] = []
         show, message_id = pieces.append, self.message_id
         message = self._latest.get(message_id, _NOBODY)
@@ -164,7 +167,8 @@ class ShownOutput:
                         "", thinking=thinking, metadata={"thinking": thinking}, id=message_id
                     )
                 )
-        # Something shown earlier changed: what both texts have in common stays, the rest is taken back and shown anew.
+        # Something shown earlier changed: what both texts have in common stays, the rest is taken
+        # back and shown anew.
         if self._before is not None:
             before, after, self._before = self._before, self.text(), None
             differ = (
@@ -227,7 +231,8 @@ class ShownOutput:
                 self._take_part(message, event, is_output, pieces)
 
     def _take_other(self, event: Event, pieces: list[ChatResult[str]]) -> None:
-        """An event that is of no message: what tools emitted, and the state. Of runs in tools nothing is shown."""
+        """An event that is of no message: what tools emitted, and the state. Of runs in tools
+        nothing is shown."""
         if getattr(event, "run_id", None) is not None:
             return
         if isinstance(event, Custom):
@@ -242,7 +247,8 @@ class ShownOutput:
         is_output: Callable[[PartStarted], bool],
         pieces: list[ChatResult[str]],
     ) -> None:
-        """The beginning or the end of a part of a model's message, or that the message is retracted."""
+        """The beginning or the end of a part of a model's message, or that the message is
+        retracted."""
         if isinstance(event, PartStarted):
             if isinstance(event.part, WRITTEN_PARTS) and is_output(event):
                 message.parts[event.index] = []

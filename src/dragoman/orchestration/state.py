@@ -10,6 +10,7 @@ from typing import Any, cast
 from dragoman.codec.turns import only_answers, turn_after
 from dragoman.errors import DragomanError
 from dragoman.event import Event, PartStarted
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
@@ -40,7 +41,8 @@ from dragoman.tools.record import CallRecords
 __all__ = ["Claim", "StreamingState"]
 
 Claim = Callable[[str, str, str], bool | Awaitable[bool]]
-"""Takes the ids of a conversation, of what was answered in it, and of the run that is about to act on that → whether no other run did."""
+"""Takes the ids of a conversation, of what was answered in it, and of the run that is about to act
+on that → whether no other run did."""
 _UNSEALED = Seal()
 
 
@@ -65,7 +67,7 @@ class StreamingState:
         resource_id: str | None = None,
         context: tuple[Any, ...] = (),
         shared: Any = None,
-        metadata: Mapping[str, Any] = {},
+        metadata: JsonMap = {},
         seal: Seal = _UNSEALED,
         claim: Claim | None = None,
         plan: ResumePlan | None = None,
@@ -77,11 +79,13 @@ class StreamingState:
         """
         self._history = list(conversation_history)
         self.turn = turn_after(self._history)
-        """The turn in which the next message of the model stands; `None`: it begins one; empty: it goes on with one that has no name."""
+        """The turn in which the next message of the model stands; `None`: it begins one; empty: it
+        goes on with one that has no name."""
         if isinstance(tools, Mapping):
             tools = cast("Mapping[str, Tool]", tools).values()
         self.fixed_tools, self.toolset = split_tools(tools)
-        """The tools that are always there, by name; and all in one set, where some come from sets."""
+        """The tools that are always there, by name; and all in one set, where some come from
+        sets."""
         self._entered = False
         self.tool_map = self.fixed_tools
         """The tools of this step, by name: those that the model was offered, and that are run."""
@@ -104,7 +108,8 @@ class StreamingState:
         """What is known of the calls that are run."""
         self.tool_id_coordinator = ToolIdCoordinator()
         self.validate = validate
-        """Tells whether the output is of the wanted type; raises `ValueError` with words for the model."""
+        """Tells whether the output is of the wanted type; raises `ValueError` with words for the
+        model."""
         self.output_retries = output_retries
         """How often a wrong output may still go back to the model."""
         self.new_id = new_id
@@ -132,21 +137,25 @@ class StreamingState:
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
-        self.set_aside: dict[str, Any] | None = None
-        """Metadata of the message that ended the first of two phases; `None`: there is one phase, or it is the first."""
-        self.output_options: Mapping[str, Any] = {}
+        self.set_aside: Json | None = None
+        """Metadata of the message that ended the first of two phases; `None`: there is one phase,
+        or it is the first."""
+        self.output_options: JsonMap = {}
         """By which options of a send the output is held to its type."""
         self.transfer: Transfer | None = None
-        """To which agent the conversation is handed over, once what was called beside it is done."""
+        """To which agent the conversation is handed over, once what was called beside it is
+        done."""
         self.failure: DragomanError | None = None
         """Why the run cannot go on, once what it has done is told."""
         self.new_accumulator = accumulator
         self.shows: Callable[[PartStarted], bool] = is_text
         """Which parts of the model's messages are the run's output."""
         self.output_text: OutputText | None = OutputText()
-        """Reads the output of a built-in orchestrator's steps; `None`: nobody wraps it, and nobody asks for it."""
+        """Reads the output of a built-in orchestrator's steps; `None`: nobody wraps it, and nobody
+        asks for it."""
         self.stands_alone = True
-        """Whether no run shows the steps: the output has the newline between messages itself then."""
+        """Whether no run shows the steps: the output has the newline between messages itself
+        then."""
         self.accumulator = accumulator()
         """Builds the message that is being streamed; a new one for each."""
         self.intake: Intake | None = None
@@ -193,7 +202,8 @@ class StreamingState:
             await self.toolset.__aexit__(None, None, None)
 
     async def list_tools(self) -> bool:
-        """Asks the sets for the tools of the next step → whether they are others. What has not changed stays the same object in requests.
+        """Asks the sets for the tools of the next step → whether they are others. What has not
+        changed stays the same object in requests.
 
         Raises:
             ToolError: a set cannot tell its tools, or two have one name.
@@ -207,7 +217,8 @@ class StreamingState:
         if _same(specs, self.specs):
             return False
         before = {spec.name: spec for spec in self.specs}
-        # An equal spec stays the same object, so that a request's prefix can be compared by identity.
+        # An equal spec stays the same object, so that a request's prefix can be compared by
+        # identity.
         specs = [before[spec.name] if before.get(spec.name) == spec else spec for spec in specs]
         if _same(specs, self.specs):
             return False
@@ -253,7 +264,8 @@ class StreamingState:
 
     @property
     def accumulated_message(self) -> Message:
-        """The message that is being streamed, as far as it has come: as it was set here, else as the events tell it."""
+        """The message that is being streamed, as far as it has come: as it was set here, else as
+        the events tell it."""
         if self._accumulated is None and self.intake is not None:
             return self.intake.message()
         return self._accumulated or Message.model()
@@ -306,8 +318,9 @@ class StreamingState:
         return text
 
     def request_next_message_prefix(self) -> None:
-        """From now on a newline stands before each model message's first output, if there was output before. For an
-        orchestrator that shows text by itself: where results of tools are told, it is so without."""
+        """From now on a newline stands before each model message's first output, if there was
+        output before. For an orchestrator that shows text by itself: where results of tools are
+        told, it is so without."""
         self.should_prefix_next_message = True
 
     def complete(self) -> None:

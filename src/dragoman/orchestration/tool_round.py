@@ -1,4 +1,5 @@
-"""The tools of one model message while they run: a task of the run's, and the message of their results as it grows."""
+"""The tools of one model message while they run: a task of the run's, and the message of their
+results as it grows."""
 
 from __future__ import annotations
 
@@ -20,14 +21,17 @@ __all__ = ["ToolRound"]
 _UNNAMED = "#results"
 """Ties the events of a message together that has no id."""
 _CANCELLED_AGAIN = 1.0
-"""Seconds after which tools that go on although they were cancelled are cancelled again; so long they may clean up."""
+"""Seconds after which tools that go on although they were cancelled are cancelled again; so long
+they may clean up."""
 
 
 class ToolRound:
-    """Tools of a run at work. They go on whether anybody reads or not; `end` leaves none of them behind.
+    """Tools of a run at work. They go on whether anybody reads or not; `end` leaves none of them
+    behind.
 
-    Their events are in the outbox at once. The results' message is open from the first result on, in which each has the
-    place of its call; the results come in the order in which the tools are done.
+    Their events are in the outbox at once. The results' message is open from the first result on,
+    in which each has the place of its call; the results come in the order in which the tools are
+    done.
     """
 
     def __init__(
@@ -38,7 +42,8 @@ class ToolRound:
         clock: Callable[[], datetime],
         turn: str | None,
     ) -> None:
-        """`calls`: those that are to be answered. `outbox`: where their events go. `turn`: that of the results' message."""
+        """`calls`: those that are to be answered. `outbox`: where their events go. `turn`: that of
+        the results' message."""
         self.asks: list[tuple[ToolCallPart, AskUser]] = []
         """What tools want to know from a person, and in which call."""
         self._calls = calls
@@ -51,7 +56,8 @@ class ToolRound:
         self._is_cancelled = False
 
     def start(self, work: Coroutine[Any, Any, Any], *, reports: int = -1) -> None:
-        """Begins to run tools. `reports`: how many results will be reported; -1: that is not known."""
+        """Begins to run tools. `reports`: how many results will be reported; -1: that is not
+        known."""
         self._left = reports
         self._outbox.open()
         self._task = asyncio.create_task(work)
@@ -85,8 +91,8 @@ class ToolRound:
         return self._start
 
     def name_twins(self, opened: Sequence[OpenCall]) -> None:
-        """Has each result that comes before that of an earlier call with its id say to which call it belongs. `opened`: all calls that
-        were without result before the round."""
+        """Has each result that comes before that of an earlier call with its id say to which call
+        it belongs. `opened`: all calls that were without result before the round."""
         start, without = self._start, set[str]()
         slots = {id(call): slot for slot, call in enumerate(self._calls)}
         for open_call in opened if start is not None else ():
@@ -103,7 +109,8 @@ class ToolRound:
         self.add(max((len(self._calls) - 1, *self._parts)) + 1, mark)
 
     async def events(self) -> list[Event]:
-        """The next events, as soon as there are some; none: the tools are done, and what is left in the outbox is for the end.
+        """The next events, as soon as there are some; none: the tools are done, and what is left in
+        the outbox is for the end.
 
         Raises:
             BaseException: what ended the work, where it was no result.
@@ -119,7 +126,8 @@ class ToolRound:
         return []
 
     def cancel(self) -> None:
-        """Stops the tools, without waiting for them. Once: what they do to clean up, a second time would break off."""
+        """Stops the tools, without waiting for them. Once: what they do to clean up, a second time
+        would break off."""
         if self._task is not None and not self._is_cancelled:
             self._is_cancelled = True
             self._task.cancel()
@@ -130,7 +138,8 @@ class ToolRound:
         task = self._task
         if task is None or task.done():
             return
-        # Tools may clean up, and may swallow a cancellation: they are cancelled again until they end.
+        # Tools may clean up, and may swallow a cancellation: they are cancelled again until they
+        # end.
         cancelled: asyncio.CancelledError | None = None
         self.cancel()
         with anyio.CancelScope(shield=True):

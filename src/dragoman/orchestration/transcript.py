@@ -1,16 +1,17 @@
-"""What a run has made by now: its messages, its output, what it cost; and how the message ends in whose middle it stopped."""
+"""What a run has made by now: its messages, its output, what it cost; and how the message ends in
+whose middle it stopped."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 
 from dragoman.event import Event, MessageDropped
 from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.orchestration.iteration import Rewriting, StreamingIterationResult, metadata_of
 from dragoman.orchestration.shown import ShownOutput
@@ -26,7 +27,7 @@ class Transcript:
     def __init__(self, state: StreamingState, *, typed: bool) -> None:
         """`typed`: the output is held to a type."""
         self._state = state
-        self._metadata: dict[str, Any] = {}
+        self._metadata: Json = {}
         self.messages: list[Message] = []
         """Those that are whole."""
         self.shown = ShownOutput(typed=typed, state=lambda: state.shared.value)
@@ -56,7 +57,8 @@ class Transcript:
         return self.record(step)
 
     def record(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """The step with the events of messages for which it has none, and with what of it is shown."""
+        """The step with the events of messages for which it has none, and with what of it is
+        shown."""
         view, state, events = self.shown, self._state, step.events
         # Events of tools that come after their round's last read are told before the next step.
         if state.outbox.events and state.tool_round is None:
@@ -78,7 +80,8 @@ class Transcript:
         )
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends the message in whose middle the run ended: it is kept as far as it was shown. → the events that end it."""
+        """Ends the message in whose middle the run ended: it is kept as far as it was shown. → the
+        events that end it."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if (intake := self._state.intake) is not None:
             intake.end_call()
@@ -98,7 +101,8 @@ class Transcript:
         return events
 
     def result(self) -> ChatResult[str]:
-        """What there is by now, its output as text; of a message that has not come to its end what was shown of it."""
+        """What there is by now, its output as text; of a message that has not come to its end what
+        was shown of it."""
         state = self._state
         partial = self._partial(FinishReason.cancelled)
         results = state.tool_round.message() if state.tool_round is not None else None
@@ -135,8 +139,8 @@ class Transcript:
         return self._cost
 
     def _with_calls(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """The step with the model calls that have ended since the last one. An orchestrator that reads the model in its own way
-        tells of a call by the step's usage alone."""
+        """The step with the model calls that have ended since the last one. An orchestrator that
+        reads the model in its own way tells of a call by the step's usage alone."""
         calls = self._state.calls
         if step.usage is not None and len(calls) == self._counted:
             origin = next(
@@ -165,7 +169,8 @@ class Transcript:
         ]
 
     def _partial(self, reason: FinishReason) -> Message | None:
-        """The message that has not come to its end, as far as it was shown; `None`: there is none, or nothing was."""
+        """The message that has not come to its end, as far as it was shown; `None`: there is none,
+        or nothing was."""
         intake = self._state.intake
         if self.is_complete:
             return None

@@ -1,8 +1,10 @@
-"""Typed output: a Python type and the schema that the model is held to, and which orchestrator holds it to that.
+"""Typed output: a Python type and the schema that the model is held to, and which orchestrator
+holds it to that.
 
-A provider that answers by a schema gets the schema (`DefaultStreamingOrchestrator`), after the tools where it takes
-them only apart (`TwoPhaseStreamingOrchestrator`). One that only calls tools gets the schema as a tool, `return_result`
-(`TypedOutputStreamingOrchestrator`). `choose_orchestrator` reads this off the providers' capabilities.
+A provider that answers by a schema gets the schema (`DefaultStreamingOrchestrator`), after the
+tools where it takes them only apart (`TwoPhaseStreamingOrchestrator`). One that only calls tools
+gets the schema as a tool, `return_result` (`TypedOutputStreamingOrchestrator`).
+`choose_orchestrator` reads this off the providers' capabilities.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dragoman.capability import Capability
 from dragoman.errors import SettingsError, TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import arguments_text
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Message, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.accumulator import Intake
@@ -49,11 +52,10 @@ _NO_JSON = "No JSON output found in response. Expected JSON in response.output."
 
 
 class TypedOutput(Generic[T]):
-    """What a run is to give: the schema, and `read`, which raises `ValueError` with words for the model."""
+    """What a run is to give: the schema, and `read`, which raises `ValueError` with words for the
+    model."""
 
-    def __init__(
-        self, schema: Mapping[str, Any], read: Callable[[str], T], options: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, schema: JsonMap, read: Callable[[str], T], options: JsonMap) -> None:
         """`options`: by which a send asks for it."""
         self.schema = schema
         self.read = read
@@ -71,7 +73,7 @@ class TypedOutput(Generic[T]):
             raise TypedOutputError.because(str(error), output=text) from error
 
 
-def output_of(output_type: Any, schema: Mapping[str, Any] | None) -> TypedOutput[Any] | None:
+def output_of(output_type: Any, schema: JsonMap | None) -> TypedOutput[Any] | None:
     """What a run is to give; `None`: text. A schema goes before a type.
 
     Raises:
@@ -83,8 +85,9 @@ def output_of(output_type: Any, schema: Mapping[str, Any] | None) -> TypedOutput
     return None if output_type is str else typed_output(output_type)
 
 
-def json_output(schema: Mapping[str, Any]) -> TypedOutput[str]:
-    """Output by a JSON Schema, given back as its text. What the schema says of types, keys and choices is checked."""
+def json_output(schema: JsonMap) -> TypedOutput[str]:
+    """Output by a JSON Schema, given back as its text. What the schema says of types, keys and
+    choices is checked."""
 
     def read(text: str) -> str:
         if problems := faults(schema, _decode_json(text)):
@@ -95,7 +98,8 @@ def json_output(schema: Mapping[str, Any]) -> TypedOutput[str]:
 
 
 def typed_output(output_type: type[T] | Any) -> TypedOutput[T]:
-    """Output of any type that pydantic can adapt. What is no object is wrapped in one, `{"result": …}`, for the model.
+    """Output of any type that pydantic can adapt. What is no object is wrapped in one, `{"result":
+    …}`, for the model.
 
     Raises:
         SettingsError: pydantic cannot adapt the type.
@@ -131,7 +135,7 @@ def typed_output(output_type: type[T] | Any) -> TypedOutput[T]:
         if wrapped:
             if not isinstance(value, dict) or "result" not in value:
                 raise ValueError('it must be an object with the key "result"')
-            value = cast(dict[str, Any], value)["result"]
+            value = cast(Json, value)["result"]
         try:
             return adapter.validate_json(msgspec.json.encode(value))
         except ValidationError as error:
@@ -160,8 +164,9 @@ def _problems(error: Any) -> str:
 def choose_orchestrator(*providers: Provider, typed: bool, tools: bool) -> StreamingOrchestrator:
     """The orchestrator for a run with any of these providers.
 
-    Those that answer by a schema get the schema, also together with tools where they take both or where tools go
-    through constrained decoding anyway, else after the tools; any others that call tools get `return_result`.
+    Those that answer by a schema get the schema, also together with tools where they take both or
+    where tools go through constrained decoding anyway, else after the tools; any others that call
+    tools get `return_result`.
 
     Raises:
         SettingsError: a provider can give no typed output at all, or they can give it by no means that all have.
@@ -203,7 +208,8 @@ def _means(provider: Provider, *, tools: bool) -> set[str]:
 class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     """The output is the arguments of a call of `return_result`, streamed as they come.
 
-    The model's text is withheld from the output; it stands in the messages and in metadata as `suppressedText`.
+    The model's text is withheld from the output; it stands in the messages and in metadata as
+    `suppressedText`.
     """
 
     provider_hint = RETURN_RESULT
@@ -214,10 +220,9 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         self._force = force
         self._shown = ("", 0)
 
-    def request(
-        self, state: StreamingState, output_schema: Mapping[str, Any] | None
-    ) -> ModelRequest:
-        """The request with `return_result` among its tools. A call is forced unless the model is to think first.
+    def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
+        """The request with `return_result` among its tools. A call is forced unless the model is to
+        think first.
 
         Raises:
             SettingsError: a tool of the user's has that name.
@@ -285,7 +290,8 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         return [self.take_result(state, calls[0]), *map(_not_the_first, calls[1:])]
 
     def take_result(self, state: StreamingState, call: ToolCallPart) -> ToolResultPart:
-        """The answer to a message's `return_result` call: what is wrong with it, or that it was taken."""
+        """The answer to a message's `return_result` call: what is wrong with it, or that it was
+        taken."""
         text = arguments_text(call)
         if call.state != "complete":
             problem = f"the arguments are {call.state}, no JSON object"
@@ -313,8 +319,9 @@ def _not_the_first(call: ToolCallPart) -> ToolResultPart:
 
 
 class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
-    """First the tools, without the schema: no text is output, and a message without calls is set aside. Then the answer
-    by the schema, without tools. Its metadata tells also what was set aside, its text as `suppressedText`.
+    """First the tools, without the schema: no text is output, and a message without calls is set
+    aside. Then the answer by the schema, without tools. Its metadata tells also what was set aside,
+    its text as `suppressedText`.
     """
 
     provider_hint = "two_phase"
@@ -323,7 +330,7 @@ class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
         self,
         model: ChatModel,
         state: StreamingState,
-        output_schema: Mapping[str, Any] | None = None,
+        output_schema: JsonMap | None = None,
     ) -> Steps:
         """One model call of the phase that the run is in."""
         phase = _Tools() if state.set_aside is None else _Answer()
@@ -336,7 +343,7 @@ class _Tools(DefaultStreamingOrchestrator):
     def request(
         self,
         state: StreamingState,
-        output_schema: Mapping[str, Any] | None,  # noqa: ARG002
+        output_schema: JsonMap | None,  # noqa: ARG002
     ) -> ModelRequest:
         return super().request(state, None)
 
@@ -365,9 +372,7 @@ class _Tools(DefaultStreamingOrchestrator):
 class _Answer(DefaultStreamingOrchestrator):
     """The second phase."""
 
-    def request(
-        self, state: StreamingState, output_schema: Mapping[str, Any] | None
-    ) -> ModelRequest:
+    def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
         request = super().request(state, output_schema)
         settings = msgspec.structs.replace(
             request.settings, tool_choice=None, parallel_tool_calls=None

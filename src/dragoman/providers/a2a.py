@@ -1,11 +1,13 @@
-"""Agents that speak A2A: `a2a:https://host/agent`, the URL of the agent, of its card, or that messages are sent to.
+"""Agents that speak A2A: `a2a:https://host/agent`, the URL of the agent, of its card, or that
+messages are sent to.
 
-The card says where and how the agent is asked. A URL without a card is asked itself, by JSON-RPC of 1.0.
+The card says where and how the agent is asked. A URL without a card is asked itself, by JSON-RPC of
+1.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
@@ -13,8 +15,9 @@ from dragoman import json_bytes
 from dragoman.capability import Capability
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.providers.address import join_url
-from dragoman.providers.provider import Discovery, Place, Provider
+from dragoman.providers.provider import Discovery, ModelEndpoint, Provider
 from dragoman.request import HttpRequest
 from dragoman.runtime import is_loopback
 from dragoman.transport.redaction import public_url
@@ -48,10 +51,10 @@ def discover(url: str) -> Discovery:
         answer = yield HttpRequest(address, {"accept": "application/json"}, method="GET")
         if answer.status == 200 and (card := _card(answer.body)) is not None:
             return _place(card, url)
-    return Place(url, Quirks())
+    return ModelEndpoint(url, Quirks())
 
 
-def _card(body: bytes) -> dict[str, Any] | None:
+def _card(body: bytes) -> Json | None:
     try:
         card = if_object(json_bytes.decode(body))
     except ValueError:
@@ -63,7 +66,7 @@ def _card(body: bytes) -> dict[str, Any] | None:
     )
 
 
-def _place(card: Mapping[str, Any], url: str) -> Place:
+def _place(card: JsonMap, url: str) -> ModelEndpoint:
     capabilities = if_object(card.get("capabilities"))
     extensions = [
         if_object(extension).get("uri") for extension in if_list(capabilities.get("extensions"))
@@ -75,7 +78,7 @@ def _place(card: Mapping[str, Any], url: str) -> Place:
         if (address := urls.get((binding, version))) is not None:
             _check(address, url)
             extras, streams = EXTENSION in extensions, capabilities.get("streaming") is True
-            return Place(
+            return ModelEndpoint(
                 address, Quirks(extras=extras, version=version, binding=binding, streams=streams)
             )
     raise SettingsError(
@@ -85,7 +88,7 @@ def _place(card: Mapping[str, Any], url: str) -> Place:
     )
 
 
-def _interfaces(card: Mapping[str, Any]) -> Sequence[tuple[str, Any, Any]]:
+def _interfaces(card: JsonMap) -> Sequence[tuple[str, Any, Any]]:
     """URL, binding and version of each, the preferred first."""
     listed = [
         (

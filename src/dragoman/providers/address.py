@@ -1,4 +1,5 @@
-"""Where a provider is: the base URL that the caller gives, else the environment's, else the record's."""
+"""Where a provider is: the base URL that the caller gives, else the environment's, else the
+record's."""
 
 from __future__ import annotations
 
@@ -24,10 +25,11 @@ async def find_base_url(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str:
-    """The base URL of a provider, without a slash at the end of its path. May start what serves `model`.
+    """The base URL of a provider, without a slash at the end of its path. May start what serves
+    `model`.
 
-    `environment` is asked before `system`, the environment of the process; `system={}` leaves that one out. `place` is
-    where the credentials lead; it goes before the record's.
+    `environment` is asked before `system`, the environment of the process; `system={}` leaves that
+    one out. `place` is where the credentials lead; it goes before the record's.
 
     Raises:
         SettingsError: there is none, or it is no HTTP URL; `place`, where that is what is left.
@@ -60,12 +62,14 @@ def find_written_url(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """The base URL that the caller or the environment gives, as `find_base_url` takes it; `None`: neither gives one."""
+    """The base URL that the caller or the environment gives, as `find_base_url` takes it; `None`:
+    neither gives one."""
     return _complete(base_url, provider) or _from_environment(provider, environment or {}, system)
 
 
 def join_url(base_url: str, path: str) -> str:
-    """The URL of a path, which may have a query, below a base URL, whose own query stays at the end."""
+    """The URL of a path, which may have a query, below a base URL, whose own query stays at the
+    end."""
     base, _, query = base_url.partition("?")
     url = base.rstrip("/") + path
     if not query:
@@ -83,7 +87,8 @@ def _is_http(url: str) -> bool:
 
 
 def _complete(base_url: str | None, provider: Provider) -> str | None:
-    """A bare host gets what the values of the provider's variables lack too: Anthropic's own client takes one without `/v1`."""
+    """A bare host gets what the values of the provider's variables lack too: Anthropic's own client
+    takes one without `/v1`."""
     if not base_url:
         return None
     suffix = next((suffix for suffix in provider.base_url_names.values() if suffix), "")
@@ -101,7 +106,8 @@ def _from_environment(provider: Provider, *environments: Mapping[str, str]) -> s
 
 
 def _with_scheme(value: str, provider: Provider) -> str:
-    """`host`, `host:port` and `:port` (as in OLLAMA_HOST) → a URL, what is left out being the record's."""
+    """`host`, `host:port` and `:port` (as in OLLAMA_HOST) → a URL, what is left out being the
+    record's."""
     if "://" in value or not isinstance(provider.base_url, str):
         return value
     usual = urlsplit(provider.base_url)

@@ -1,4 +1,5 @@
-"""Anthropic, by its Messages API. Models before Claude Opus 4.1 take no output schema: their typed output goes through a forced tool."""
+"""Anthropic, by its Messages API. Models before Claude Opus 4.1 take no output schema: their typed
+output goes through a forced tool."""
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates

@@ -1,26 +1,27 @@
-"""Credentials that are more than a key: a flow of requests that ends in headers, or a signature of each request. Sans-I/O."""
+"""Credentials that are more than a key: a flow of requests that ends in headers, or a signature of
+each request. Sans-I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import AuthenticationError, ProviderError, RateLimitError, SettingsError
+from dragoman.json_bytes import Json
 from dragoman.request import HttpRequest
 
-__all__ = ["Answer", "Auth", "Flow", "Grant", "Sign", "form", "load_grant"]
+__all__ = ["AuthResponse", "Auth", "Flow", "Grant", "Sign", "form", "load_grant"]
 
 Sign = Callable[[HttpRequest, float], Mapping[str, str]]
-"""A whole request and the time, in seconds since 1970 → headers that sign it (AWS Signature Version 4). `path` is the
-whole URL, `body` the bytes that are sent, `headers` all others. Called for each attempt of `Access.send`; a retry of the
-transport sends the same bytes and signature again."""
+"""A whole request and the time, in seconds since 1970 → headers that sign it (AWS Signature Version
+4). `path` is the whole URL, `body` the bytes that are sent, `headers` all others. Called for each
+attempt of `Access.send`; a retry of the transport sends the same bytes and signature again."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class AuthResponse(msgspec.Struct, frozen=True):
     """What came back for a flow's request."""
 
     status: int
@@ -41,13 +42,14 @@ class Grant(msgspec.Struct, frozen=True):
     expires_at: float | None = None
     """Seconds since 1970; `None`: it does not end."""
     sign: Sign | None = None
-    """Signs requests with a secret that was granted, in place of `Auth.sign`; `None`: nothing was granted to sign with."""
+    """Signs requests with a secret that was granted, in place of `Auth.sign`; `None`: nothing was
+    granted to sign with."""
 
     def __repr__(self) -> str:
         return f"Grant(headers=…, expires_at={self.expires_at})"
 
 
-Flow = Generator[HttpRequest, Answer, Grant]
+Flow = Generator[HttpRequest, AuthResponse, Grant]
 """Yields a request (`path` is the whole URL), is sent its answer, and returns what was granted."""
 
 
@@ -57,10 +59,11 @@ class Auth(msgspec.Struct, frozen=True):
     flow: Callable[[float], Flow] | None = None
     """The time, in seconds since 1970 → a flow; `None`: the key goes in its header."""
     base_url: str | SettingsError | None = None
-    """Where these credentials lead, unless the caller or a variable names another URL; an error: they do not tell, and
-    must; `None`: where the record says."""
+    """Where these credentials lead, unless the caller or a variable names another URL; an error:
+    they do not tell, and must; `None`: where the record says."""
     sign: Sign | None = None
-    """Signs each request, where its key is known without a flow; `None`: requests are not signed, or as `Grant.sign` does."""
+    """Signs each request, where its key is known without a flow; `None`: requests are not signed,
+    or as `Grant.sign` does."""
 
 
 def form(url: str, fields: Mapping[str, str]) -> HttpRequest:
@@ -75,7 +78,9 @@ def form(url: str, fields: Mapping[str, str]) -> HttpRequest:
     )
 
 
-def load_grant(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] = {}) -> Grant:
+def load_grant(
+    answer: AuthResponse, now: float, *, who: str, headers: Mapping[str, str] = {}
+) -> Grant:
     """The access token in an OAuth 2.0 answer (RFC 6749, 5.1), as a grant.
 
     Args:
@@ -88,7 +93,7 @@ def load_grant(answer: Answer, now: float, *, who: str, headers: Mapping[str, st
         AuthenticationError: the credentials were refused.
         RateLimitError, ProviderError: the endpoint has no time for it, or failed.
     """
-    fields: dict[str, Any] = {}
+    fields: Json = {}
     with suppress(msgspec.DecodeError, UnicodeError):
         fields = if_object(msgspec.json.decode(answer.body))
     token = if_text(fields.get("access_token"))

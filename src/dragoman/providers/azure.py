@@ -1,4 +1,5 @@
-"""Azure OpenAI, by Chat Completions: the endpoint is the resource's own, and a model is the name of a deployment."""
+"""Azure OpenAI, by Chat Completions: the endpoint is the resource's own, and a model is the name of
+a deployment."""
 
 from types import MappingProxyType
 

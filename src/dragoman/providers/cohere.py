@@ -1,4 +1,5 @@
-"""Cohere, by its Chat API, version 2. The list of models is of version 1 still. A schema and tools exclude each other."""
+"""Cohere, by its Chat API, version 2. The list of models is of version 1 still. A schema and tools
+exclude each other."""
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates

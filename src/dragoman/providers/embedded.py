@@ -1,5 +1,5 @@
-"""llama.cpp inside this process: one HTTP server on a free loopback port for each model file and use (to speak, or to
-turn texts into vectors), started on first use.
+"""llama.cpp inside this process: one HTTP server on a free loopback port for each model file and
+use (to speak, or to turn texts into vectors), started on first use.
 
 It needs the library `xllamacpp` (extra `local`). Nothing of llama.cpp's log reaches the terminal.
 """
@@ -22,19 +22,23 @@ __all__ = ["SERVERS", "EmbeddedServers"]
 SLOTS = 2
 """Requests that one server works on at once; more wait for their turn."""
 CONTEXT = 8192
-"""Tokens of each slot: prompt and answer together. What a model cannot hold, llama.cpp takes back to what it can."""
+"""Tokens of each slot: prompt and answer together. What a model cannot hold, llama.cpp takes back
+to what it can."""
 ANSWER = 512
-"""Most tokens of an answer whose request does not say how long it may be, since a small model may not find its end."""
+"""Most tokens of an answer whose request does not say how long it may be, since a small model may
+not find its end."""
 FITTED = 1 << 30
-"""Bytes of a model file from which on llama.cpp looks first how much of it a graphics card can hold. It reads the file twice
-for that, which is more than half a second for the default model."""
+"""Bytes of a model file from which on llama.cpp looks first how much of it a graphics card can
+hold. It reads the file twice for that, which is more than half a second for the default model."""
 
 
 class EmbeddedServers:
-    """The servers that one owner has started, by model file and use. Threads and event loops may share it.
+    """The servers that one owner has started, by model file and use. Threads and event loops may
+    share it.
 
-    A process that is forked off starts servers of its own: threads do not live on in it. Nobody uses them but who has the
-    key, which is random: no other user of this machine, and no page in a browser, whatever host it takes them for.
+    A process that is forked off starts servers of its own: threads do not live on in it. Nobody
+    uses them but who has the key, which is random: no other user of this machine, and no page in a
+    browser, whatever host it takes them for.
     """
 
     def __init__(self) -> None:
@@ -52,7 +56,8 @@ class EmbeddedServers:
         return None if server is None else str(server.listening_address)
 
     def start(self, model: Path, *, embeddings: bool = False) -> str:
-        """The URL of the server of this model file, which is started if need be. Takes as long as the model loads.
+        """The URL of the server of this model file, which is started if need be. Takes as long as
+        the model loads.
 
         `embeddings`: it gives vectors and nothing else.
 
@@ -68,7 +73,8 @@ class EmbeddedServers:
             return str(self._servers[model, embeddings].listening_address)
 
     def close(self) -> None:
-        """Stops all servers; answers that are still being given are cut. The next use starts a server again."""
+        """Stops all servers; answers that are still being given are cut. The next use starts a
+        server again."""
         atexit.unregister(self.close)
         with self._lock:
             # the library has no stop: a server ends with its last reference
@@ -98,12 +104,14 @@ def _server(model: Path, key: str, embeddings: bool) -> Any:
     params.n_parallel = SLOTS
     params.n_ctx = SLOTS * CONTEXT
     params.n_predict = ANSWER
-    # llama.cpp's threads wait for each other in busy loops: one more than there are free cores makes it ten times slower.
+    # llama.cpp's threads wait for each other in busy loops: one more than there are free cores
+    # makes it ten times slower.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(
         1, (os.cpu_count() or 1) // 2
     )
     params.embedding = embeddings
-    # a text is read in one go; one that is too long for the model is refused only where this is longer still
+    # a text is read in one go; one that is too long for the model is refused only where this is
+    # longer still
     if embeddings:
         params.n_batch = params.n_ubatch = CONTEXT
     params.use_jinja = True
@@ -128,5 +136,6 @@ def _server(model: Path, key: str, embeddings: bool) -> Any:
 
 
 SERVERS = EmbeddedServers()
-"""The process's own servers, which the provider `local` uses. The one value that is shared on purpose: a model takes
-hundreds of megabytes and a second to load, so there is one of each in a process, whoever asks for it."""
+"""The process's own servers, which the provider `local` uses. The one value that is shared on
+purpose: a model takes hundreds of megabytes and a second to load, so there is one of each in a
+process, whoever asks for it."""

@@ -1,4 +1,5 @@
-"""Writes GGUF, the file format of llama.cpp: values by name, and tensors that are copied as they are."""
+"""Writes GGUF, the file format of llama.cpp: values by name, and tensors that are copied as they
+are."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Google, by the Gemini API of AI Studio. Models before Gemini 3 take no output schema together with tools, so typed
-output comes in two phases where there are tools."""
+"""Google, by the Gemini API of AI Studio. Models before Gemini 3 take no output schema together
+with tools, so typed output comes in two phases where there are tools."""
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates

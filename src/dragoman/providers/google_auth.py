@@ -1,7 +1,9 @@
-"""Google Cloud's credentials, as its own libraries find them (application default credentials), and its base URLs.
+"""Google Cloud's credentials, as its own libraries find them (application default credentials), and
+its base URLs.
 
-A file of credentials is that of GOOGLE_APPLICATION_CREDENTIALS, else the one of `gcloud auth application-default login`. A
-service account's key signs a statement (RFC 7523), for which Google gives a token; a user's file holds a token for tokens.
+A file of credentials is that of GOOGLE_APPLICATION_CREDENTIALS, else the one of `gcloud auth
+application-default login`. A service account's key signs a statement (RFC 7523), for which Google
+gives a token; a user's file holds a token for tokens.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ import os
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.providers.auth import Auth, Flow, form, load_grant
 from dragoman.providers.hints import install
 from dragoman.request import HttpRequest
@@ -31,7 +33,8 @@ _FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
 def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
-    """How requests to Vertex AI are authorised, and where they go; `None`: by an API key, or nothing is set up.
+    """How requests to Vertex AI are authorised, and where they go; `None`: by an API key, or
+    nothing is set up.
 
     Raises:
         SettingsError: the file of credentials cannot be used.
@@ -70,7 +73,8 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
 
 
 def vertex_url(project: str, location: str) -> str:
-    """The base URL of a project's models at a location such as `europe-west4`, `global`, or `eu` (several regions)."""
+    """The base URL of a project's models at a location such as `europe-west4`, `global`, or `eu`
+    (several regions)."""
     host = {
         "global": "aiplatform.googleapis.com",
         "us": "aiplatform.us.rep.googleapis.com",
@@ -79,7 +83,7 @@ def vertex_url(project: str, location: str) -> str:
     return f"https://{host}/v1/projects/{project}/locations/{location}"
 
 
-def _by_signature(account: Mapping[str, Any], now: float) -> Flow:
+def _by_signature(account: JsonMap, now: float) -> Flow:
     url = if_text(account.get("token_uri")) or _TOKEN_URI
     who = if_text(account.get("client_email"))
     claims = {"iss": who, "scope": _SCOPE, "aud": url, "iat": int(now), "exp": int(now) + _LIFETIME}
@@ -96,7 +100,7 @@ def _by_signature(account: Mapping[str, Any], now: float) -> Flow:
     return load_grant(answer, now, who=who)
 
 
-def _by_refresh_token(account: Mapping[str, Any], now: float) -> Flow:
+def _by_refresh_token(account: JsonMap, now: float) -> Flow:
     fields = {
         name: if_text(account.get(name)) for name in ("client_id", "client_secret", "refresh_token")
     }
@@ -161,7 +165,7 @@ def _file(environment: Mapping[str, str]) -> Path | None:
     return path if path.is_file() else None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Json:
     try:
         return if_object(msgspec.json.decode(path.read_bytes()))
     except (OSError, msgspec.DecodeError, UnicodeError) as error:

@@ -15,8 +15,9 @@ def command(arguments: str) -> str:
 
 
 def install(package: str) -> str:
-    """The command that installs a package, in the version that we need, into this Python: by its pip, by uv, or, since a
-    virtual environment may hold neither, by the pip of the Python that it was made from."""
+    """The command that installs a package, in the version that we need, into this Python: by its
+    pip, by uv, or, since a virtual environment may hold neither, by the pip of the Python that it
+    was made from."""
     wanted = f"'{_requirement(package)}'"
     if find_spec("pip") is not None:
         return f"{_python()} -m pip install {wanted}"

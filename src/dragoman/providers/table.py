@@ -9,10 +9,10 @@ import msgspec
 from dragoman.capability import Capability
 from dragoman.providers.provider import Calls, Provider
 
-__all__ = ["Row", "capability_table"]
+__all__ = ["ProviderRow", "capability_table"]
 
 
-class Row(msgspec.Struct, frozen=True):
+class ProviderRow(msgspec.Struct, frozen=True):
     """A provider, in words and flags."""
 
     provider: str
@@ -39,10 +39,10 @@ class Row(msgspec.Struct, frozen=True):
     """Stores responses, and goes on from one by its id instead of the whole conversation."""
 
 
-def capability_table(providers: Iterable[Provider]) -> list[Row]:
+def capability_table(providers: Iterable[Provider]) -> list[ProviderRow]:
     """A row for each provider."""
     return [
-        Row(
+        ProviderRow(
             provider=provider.name,
             display_name=provider.display_name,
             aliases=provider.aliases,

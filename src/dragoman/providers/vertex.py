@@ -1,5 +1,5 @@
-"""Google's Vertex AI: with an API key alone in its express mode, else for a project and a location, with an access token or the
-credentials that Google's own tools use."""
+"""Google's Vertex AI: with an API key alone in its express mode, else for a project and a location,
+with an access token or the credentials that Google's own tools use."""
 
 from types import MappingProxyType
 

@@ -1,5 +1,5 @@
-"""Runs as others see them: what of a run's events a client may be shown; and runs that outlive a connection, their events in a log,
-from which readers anywhere read."""
+"""Runs as others see them: what of a run's events a client may be shown; and runs that outlive a
+connection, their events in a log, from which readers anywhere read."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ from dragoman.runs.visible import Visible, visible
 from dragoman.runtime import lazy
 
 if TYPE_CHECKING:
-    from dragoman.runs.log import Lease, Posted, RunLog, RunStatus
+    from dragoman.runs.log import ControlMessage, Lease, RunLog, RunStatus
     from dragoman.runs.runs import Runs, open_log
 
-__all__ = ["Lease", "Posted", "RunLog", "RunStatus", "Runs", "Visible", "open_log", "visible"]
+__all__ = [
+    "Lease",
+    "ControlMessage",
+    "RunLog",
+    "RunStatus",
+    "Runs",
+    "Visible",
+    "open_log",
+    "visible",
+]
 
 _MODULES = {
     "Lease": "log",

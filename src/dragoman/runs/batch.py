@@ -1,4 +1,5 @@
-"""Events as a log stores them, some of them in a row, a line of JSON each; and how large they are, for what must not hold too many."""
+"""Events as a log stores them, some of them in a row, a line of JSON each; and how large they are,
+for what must not hold too many."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""A run, driven into its log: one task reads it, another stores what it says while it goes on (`Driving`).
+"""A run, driven into its log: one task reads it, another stores what it says while it goes on
+(`Driving`).
 
-A run whose own end never comes, since the process that drove it is gone or it cannot go on, is ended by `end_run`.
+A run whose own end never comes, since the process that drove it is gone or it cannot go on, is
+ended by `end_run`.
 """
 
 from __future__ import annotations
@@ -116,8 +118,8 @@ class RunSource:
 
 
 class Driving:
-    """Drives a run to its end, which is stored before anybody is told of it. What the log refuses ends the run here: another has it now,
-    or will end it."""
+    """Drives a run to its end, which is stored before anybody is told of it. What the log refuses
+    ends the run here: another has it now, or will end it."""
 
     def __init__(
         self,
@@ -233,7 +235,8 @@ class _Waiting:
 
     async def put(self, events: Sequence[Event]) -> None:
         if self._closed:
-            # Nothing is wanted any more, and a run that is stopped takes the reader's cancellation for its own.
+            # Nothing is wanted any more, and a run that is stopped takes the reader's cancellation
+            # for its own.
             raise asyncio.CancelledError
         if not events:
             # `take` says by an empty list that nothing will come any more.
@@ -283,8 +286,9 @@ _replace = msgspec.structs.replace
 
 
 def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]:
-    """The events with which a run that stands at these ends: what is open is closed as it was told, parts as cut; a message that holds
-    nothing is dropped. `last`: the event that ends the run, an error or `cancelled`."""
+    """The events with which a run that stands at these ends: what is open is closed as it was told,
+    parts as cut; a message that holds nothing is dropped. `last`: the event that ends the run, an
+    error or `cancelled`."""
     failed = isinstance(last, RunError)
     reason = last.error.message if failed else last.outcome
     finish = FinishReason.error if failed else FinishReason.cancelled

@@ -1,5 +1,5 @@
-"""What `Runs` does at intervals: prolongs its leases, hears what was posted, sees what other processes stored, ends runs that
-nobody drives any more."""
+"""What `Runs` does at intervals: prolongs its leases, hears what was posted, sees what other
+processes stored, ends runs that nobody drives any more."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ class Keeper:
             await self._idle.wait()
 
     async def changed(self, status: RunStatus) -> None:
-        """Waits until there is more of a run than that, or it is over. Where nobody drives it any more, it is ended.
+        """Waits until there is more of a run than that, or it is over. Where nobody drives it any
+        more, it is ended.
 
         Raises:
             RunLogError: nothing is kept here, or not any more.
@@ -111,7 +112,8 @@ class Keeper:
         looked_at = -self._lease_seconds
         while True:
             try:
-                # Runs whose process is gone are looked for once a lease; those that are read here at every look.
+                # Runs whose process is gone are looked for once a lease; those that are read here
+                # at every look.
                 if monotonic() - looked_at >= self._lease_seconds:
                     looked_at = monotonic()
                     await self._end_left(await self._log.runs(state="running", driven=False))

@@ -1,4 +1,5 @@
-"""What may be done to runs, and what becomes of them by it: the same for every log. No input or output, and no clock of its own."""
+"""What may be done to runs, and what becomes of them by it: the same for every log. No input or
+output, and no clock of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import LeaseLostError, RunLogError
-from dragoman.runs.log import Lease, Posted, RunState, RunStatus
+from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus
 
 __all__ = ["Append", "Change", "Ledger", "Post", "Take", "new_run"]
 
@@ -55,7 +56,8 @@ Change = Append | Take | Post
 
 
 class Ledger:
-    """Some runs. `apply` changes them; what is to be stored by it gathers in `rows`, `posted` and `changed`."""
+    """Some runs. `apply` changes them; what is to be stored by it gathers in `rows`, `posted` and
+    `changed`."""
 
     def __init__(self) -> None:
         self.statuses: dict[str, RunStatus] = {}
@@ -64,11 +66,12 @@ class Ledger:
         """When the last lease of each is over, in seconds."""
         self.rows: list[tuple[str, int, str]] = []
         """Run, end of its log behind the row, lines."""
-        self.posted: list[Posted] = []
+        self.posted: list[ControlMessage] = []
         self.changed: set[str] = set()
 
     def apply(self, change: Change, now: float) -> Any:
-        """Makes the change wholly → the new end of the log, the lease, or the number of the message.
+        """Makes the change wholly → the new end of the log, the lease, or the number of the
+        message.
 
         Raises:
             RunLogError: it may not be made, and nothing was.
@@ -79,7 +82,7 @@ class Ledger:
                 f"the log has no run {change.run_id!r}: start it, or look in the log that it was started in"
             )
         if isinstance(change, Post):
-            posted = Posted(change.run_id, status.posts + 1, change.message)
+            posted = ControlMessage(change.run_id, status.posts + 1, change.message)
             self._change(status, posts=posted.number)
             self.posted.append(posted)
             return posted.number
@@ -93,7 +96,8 @@ class Ledger:
 
     def _append(self, change: Append, status: RunStatus, now: float) -> int:
         run_id, lease, end = change.run_id, change.lease, change.expected_offset
-        # The token grows with each owner: what comes late from an earlier one is refused, whatever the clocks say.
+        # The token grows with each owner: what comes late from an earlier one is refused, whatever
+        # the clocks say.
         if status.token != lease.token:
             raise LeaseLostError(
                 f"run {run_id} was given to {status.owner}: {lease.owner} may not write to it any more"

@@ -1,6 +1,7 @@
 """The log of runs: what it can do (`RunLog`), and the values that it gives.
 
-The events of a run are numbered from 0 without a gap; an *offset* is such a number, the *end* the number of events that are stored.
+The events of a run are numbered from 0 without a gap; an *offset* is such a number, the *end* the
+number of events that are stored.
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ import msgspec
 from dragoman.errors import RunInterruptedError
 from dragoman.event import Event, RunError, RunFinished
 
-__all__ = ["Lease", "Posted", "RunLog", "RunState", "RunStatus", "state_after"]
+__all__ = ["Lease", "ControlMessage", "RunLog", "RunState", "RunStatus", "state_after"]
 
 RunState = Literal["running", "success", "pending", "cancelled", "error", "interrupted"]
-"""`running`, or how it ended: the outcome of `RunFinished`, or an error. `interrupted`: its process ended before it did."""
+"""`running`, or how it ended: the outcome of `RunFinished`, or an error. `interrupted`: its process
+ended before it did."""
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The right to drive a run. It holds until its seconds are over, and is prolonged before that by who has it."""
+    """The right to drive a run. It holds until its seconds are over, and is prolonged before that
+    by who has it."""
 
     run_id: str
     """Id of the run."""
     owner: str
     """Who has it."""
     token: int
-    """Grows with each change of hands, from 1 on: what comes later from an earlier owner is refused."""
+    """Grows with each change of hands, from 1 on: what comes later from an earlier owner is
+    refused."""
 
 
 class RunStatus(msgspec.Struct, frozen=True):
@@ -58,7 +62,7 @@ class RunStatus(msgspec.Struct, frozen=True):
         return self.state != "running"
 
 
-class Posted(msgspec.Struct, frozen=True):
+class ControlMessage(msgspec.Struct, frozen=True):
     """A message to whoever drives a run."""
 
     run_id: str
@@ -71,7 +75,8 @@ class Posted(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class RunLog(Protocol):
-    """Where the events of runs are stored. Use it in `async with`. What a method has returned from is stored; readers see nothing else.
+    """Where the events of runs are stored. Use it in `async with`. What a method has returned from
+    is stored; readers see nothing else.
 
     Every method raises `RunLogError` where the store cannot be reached or answers with an error.
     """
@@ -79,7 +84,8 @@ class RunLog(Protocol):
     async def append(
         self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease
     ) -> int:
-        """Stores events behind the first `expected_offset` ones, all or none → the new end. A last event that ends the run ends its lease.
+        """Stores events behind the first `expected_offset` ones, all or none → the new end. A last
+        event that ends the run ends its lease.
 
         Raises:
             LeaseLostError: the lease is over or another's.
@@ -90,7 +96,8 @@ class RunLog(Protocol):
         ...
 
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
-        """Some of the events from that offset on, the first of them first; `[]`: there is none yet, or no such run."""
+        """Some of the events from that offset on, the first of them first; `[]`: there is none yet,
+        or no such run."""
         ...
 
     async def lease(
@@ -102,8 +109,9 @@ class RunLog(Protocol):
         token: int | None = None,
         thread_id: str | None = None,
     ) -> Lease:
-        """Gives the run to `owner` for so long, unless somebody has it. `token` says what the caller takes for the last lease: 0 for a
-        run that is new and begins with this, that of its own lease to prolong it; `None`: any that is over. 0 seconds give it back.
+        """Gives the run to `owner` for so long, unless somebody has it. `token` says what the
+        caller takes for the last lease: 0 for a run that is new and begins with this, that of its
+        own lease to prolong it; `None`: any that is over. 0 seconds give it back.
 
         Raises:
             LeaseLostError: another has it, or `token` is not that of the last lease, or that one is over.
@@ -119,13 +127,13 @@ class RunLog(Protocol):
         """
         ...
 
-    async def posted(self, run_id: str, after: int = 0) -> list[Posted]:
+    async def posted(self, run_id: str, after: int = 0) -> list[ControlMessage]:
         """The messages behind number `after`, in order."""
         ...
 
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
-        """Claims an interrupt for a run, for ever. Returns True if the run holds the claim: it is the first, or claimed it
-        before. What an answer allows is done only then.
+        """Claims an interrupt for a run, for ever. Returns True if the run holds the claim: it is
+        the first, or claimed it before. What an answer allows is done only then.
 
         Args:
             thread_id: the conversation, or the owner of a signed answer.
@@ -146,7 +154,8 @@ class RunLog(Protocol):
         driven: bool | None = None,
         most: int = 100,
     ) -> list[RunStatus]:
-        """Runs, the latest first; of one conversation, in one state, with or without a lease that holds."""
+        """Runs, the latest first; of one conversation, in one state, with or without a lease that
+        holds."""
         ...
 
     async def close(self) -> None:

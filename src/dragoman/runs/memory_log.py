@@ -1,4 +1,5 @@
-"""A log of runs in memory, for one process and one event loop: for tests, and for runs that may end with their process."""
+"""A log of runs in memory, for one process and one event loop: for tests, and for runs that may end
+with their process."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from dragoman.errors import LogFullError
 from dragoman.event import Event
 from dragoman.runs.batch import batches, events_of
 from dragoman.runs.ledger import Append, Change, Ledger, Post, Take, new_run
-from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
+from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus, state_after
 
 __all__ = ["MemoryLog"]
 
@@ -27,8 +28,9 @@ _MOST_CLAIMS = 100_000
 
 
 class MemoryLog:
-    """A `RunLog` that is gone with its process. Beyond so many runs that are over, or so many bytes, the first of them that ended go.
-    A run that goes on ends with an error where the log has no room left for it."""
+    """A `RunLog` that is gone with its process. Beyond so many runs that are over, or so many
+    bytes, the first of them that ended go. A run that goes on ends with an error where the log has
+    no room left for it."""
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class MemoryLog:
         self._ledger = Ledger()
         self._rows: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         """Of each run: the end of the log behind a row, and the row."""
-        self._posted: defaultdict[str, list[Posted]] = defaultdict(list)
+        self._posted: defaultdict[str, list[ControlMessage]] = defaultdict(list)
         self._claims: dict[tuple[str, str], str] = {}
 
     async def append(
@@ -103,7 +105,7 @@ class MemoryLog:
         """As `RunLog.post`."""
         return self._apply(Post(run_id, message))
 
-    async def posted(self, run_id: str, after: int = 0) -> list[Posted]:
+    async def posted(self, run_id: str, after: int = 0) -> list[ControlMessage]:
         """As `RunLog.posted`."""
         return self._posted[run_id][after:] if run_id in self._posted else []
 

@@ -1,5 +1,5 @@
-"""Runs that go on without whoever asked for them (`Runs`), and their log by its URL (`open_log`): started here, read and stopped
-from any process that has the log."""
+"""Runs that go on without whoever asked for them (`Runs`), and their log by its URL (`open_log`):
+started here, read and stopped from any process that has the log."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ Deps = TypeVar("Deps", default=None)
 
 
 class Runs:
-    """Starts runs, and attaches to those of any process that has the same log. Use it in `async with`: leaving the block cancels the
-    runs that were started here and waits until that is stored.
+    """Starts runs, and attaches to those of any process that has the same log. Use it in `async
+    with`: leaving the block cancels the runs that were started here and waits until that is stored.
 
-    One that drives runs looks after the log too: a run whose process is gone is ended with a `RunInterruptedError`.
+    One that drives runs looks after the log too: a run whose process is gone is ended with a
+    `RunInterruptedError`.
     """
 
     def __init__(
         self, log: RunLog, *, lease_seconds: float = 30.0, poll_seconds: float = 0.2
     ) -> None:
-        """`lease_seconds`: a process that stands still for so long loses its runs. `poll_seconds`: how often the log is asked what other
-        processes did. The log stays open."""
+        """`lease_seconds`: a process that stands still for so long loses its runs. `poll_seconds`:
+        how often the log is asked what other processes did. The log stays open."""
         self._log = log
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         self._lease_seconds = lease_seconds
@@ -84,10 +85,11 @@ class Runs:
         stored: Stored | None = None,
         **run_options: Unpack[RunOptions[Deps]],
     ) -> str:
-        """Starts a run, which goes on by itself → its id. `prompt` and `run_options`: as in `Agent.run`; the prompt may be a `RunRequest`.
-        Where a `thread_id` is given, an answer to what its conversation waits for counts once (`RunLog.claim`).
-        `ended`: awaited with what the run gave, once its end is stored and before anybody reads of it here. `stored`: called with the
-        run's events as they are stored, before that.
+        """Starts a run, which goes on by itself → its id. `prompt` and `run_options`: as in
+        `Agent.run`; the prompt may be a `RunRequest`. Where a `thread_id` is given, an answer to
+        what its conversation waits for counts once (`RunLog.claim`). `ended`: awaited with what the
+        run gave, once its end is stored and before anybody reads of it here. `stored`: called with
+        the run's events as they are stored, before that.
 
         Raises:
             LeaseLostError: there is a run with that id already.
@@ -146,8 +148,9 @@ class Runs:
     async def attach(
         self, run_id: str, from_offset: int = 0, *, cancel_on_leave: bool = False
     ) -> AsyncGenerator[tuple[int, Event], None]:
-        """The events of a run with their offsets, from one on, as they are stored; ends with the run. To go on reading where a reader was
-        cut off give the offset behind the last that it had. `cancel_on_leave`: leaving before the end cancels the run.
+        """The events of a run with their offsets, from one on, as they are stored; ends with the
+        run. To go on reading where a reader was cut off give the offset behind the last that it
+        had. `cancel_on_leave`: leaving before the end cancels the run.
 
         Raises:
             RunLogError: the log has no such run.
@@ -185,7 +188,8 @@ class Runs:
         return self._pages(run_id, from_offset, Cursor() if paces else None)
 
     async def cancel(self, run_id: str) -> None:
-        """Stops a run, wherever it is driven: within a second it ends with outcome `cancelled`. One that is over stays as it is.
+        """Stops a run, wherever it is driven: within a second it ends with outcome `cancelled`. One
+        that is over stays as it is.
 
         Raises:
             RunLogError: the log has no such run.
@@ -222,8 +226,9 @@ class Runs:
             offset += len(page)
 
     async def messages(self, run_id: str) -> tuple[Message, ...]:
-        """The messages that a run has made by now, complete: a message in whose middle it stands is cut, a call without a result has an
-        error for one. With the history before the run, they are what a new send goes on from.
+        """The messages that a run has made by now, complete: a message in whose middle it stands is
+        cut, a call without a result has an error for one. With the history before the run, they are
+        what a new send goes on from.
 
         Raises:
             RunLogError: the log has no such run.
@@ -262,7 +267,8 @@ class Runs:
                 elif tail is not None and not tail.is_closed:
                     await tail.grown()
                 else:
-                    # Not driven here, or not any more: the log says whether there is more, or waits until there is.
+                    # Not driven here, or not any more: the log says whether there is more, or waits
+                    # until there is.
                     tail = None
                     status = await self.status(run_id)
                     if status.end > offset:
@@ -283,8 +289,9 @@ class Runs:
 
 
 def open_log(url: str) -> RunLog:
-    """A log of runs: `memory:` (gone with the process), `sqlite:///path`, or `postgresql://user:password@host/database`. Its tables are
-    made or brought up to date with the first use.
+    """A log of runs: `memory:` (gone with the process), `sqlite:///path`, or
+    `postgresql://user:password@host/database`. Its tables are made or brought up to date with the
+    first use.
 
     Raises:
         SettingsError: the URL is of another kind, or a package is missing.

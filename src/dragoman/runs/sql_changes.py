@@ -1,4 +1,5 @@
-"""Changes of runs, some at once, in one transaction: the rows that they concern are locked and read, changed as `Ledger` says, and written.
+"""Changes of runs, some at once, in one transaction: the rows that they concern are locked and
+read, changed as `Ledger` says, and written.
 
 However many they are, these are few statements; and since rows are locked in one order, two
 processes never wait for each other. A single change needs no reading first: its statement says what
@@ -14,6 +15,7 @@ import msgspec
 from sqlalchemy import Connection, String, bindparam, case, delete, insert, select, update
 
 from dragoman.errors import RunLogError
+from dragoman.json_bytes import Json
 from dragoman.runs.ledger import Append, Change, Ledger, Take, new_run
 from dragoman.runs.log import Lease, RunStatus
 from dragoman.runs.sql_tables import claims, events, posts, runs
@@ -53,7 +55,8 @@ _INSERT_POSTS = insert(posts)
 
 
 class RunStatements(msgspec.Struct, frozen=True):
-    """Those that each database words in its own way; made once, since making one costs as much as running it."""
+    """Those that each database words in its own way; made once, since making one costs as much as
+    running it."""
 
     begin: Any
     """Makes runs that are not there."""
@@ -111,7 +114,8 @@ _NEW = {**{name: getattr(new_run("", None, 0.0), name) for name in _UPDATED}, "l
 
 
 def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> list[Any]:
-    """Makes the changes, in order → of each its result, or the `RunLogError` with which it is refused."""
+    """Makes the changes, in order → of each its result, or the `RunLogError` with which it is
+    refused."""
     statements = _STATEMENTS[connection.dialect.name]
     if len(changes) == 1 and (result := _change_unread(connection, statements, changes[0])):
         return [result]
@@ -151,7 +155,7 @@ def _change_unread(
         return Lease(change.run_id, change.owner, 1) if is_new else None
     if not isinstance(change, Append) or not change.rows:
         return None
-    rows: list[dict[str, Any]] = []
+    rows: list[Json] = []
     end = change.expected_offset
     for count, lines in change.rows:
         end += count

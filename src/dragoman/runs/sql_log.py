@@ -13,7 +13,7 @@ from dragoman.errors import RunLogError
 from dragoman.event import Event
 from dragoman.runs.batch import batches, events_of
 from dragoman.runs.ledger import Append, Post, Take
-from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
+from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus, state_after
 from dragoman.runs.sql_changes import Claim, Prune, write
 from dragoman.runs.sql_tables import MIGRATIONS, events, posts, runs
 from dragoman.sql.database import Database
@@ -28,7 +28,8 @@ _ROWS = 8
 
 
 class SqlLog:
-    """A `RunLog` in a database. All that a process writes goes through one thread and one connection, a commit every 20 ms at most."""
+    """A `RunLog` in a database. All that a process writes goes through one thread and one
+    connection, a commit every 20 ms at most."""
 
     def __init__(self, url: str) -> None:
         """`url`: as in `open_log`. Nothing is opened before the first use."""
@@ -78,21 +79,23 @@ class SqlLog:
         """As `RunLog.post`."""
         return await self._database.submit(Post(run_id, json_bytes.encode(message).decode()))
 
-    async def posted(self, run_id: str, after: int = 0) -> list[Posted]:
+    async def posted(self, run_id: str, after: int = 0) -> list[ControlMessage]:
         """As `RunLog.posted`."""
         wanted = select(posts.c.number, posts.c.message).where(
             posts.c.run_id == run_id, posts.c.number > after
         )
         rows = await self._query(wanted.order_by(posts.c.number))
-        return [Posted(run_id, number, json_bytes.decode(message)) for number, message in rows]
+        return [
+            ControlMessage(run_id, number, json_bytes.decode(message)) for number, message in rows
+        ]
 
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
         """As `RunLog.claim`."""
         return await self._database.submit(Claim(thread_id, interrupt_id, run_id))
 
     async def prune(self, before: datetime) -> int:
-        """Forgets runs that were begun before a time and are over → how many; so many at a time that others come between. Claims stay,
-        else what they allowed could be done again."""
+        """Forgets runs that were begun before a time and are over → how many; so many at a time
+        that others come between. Claims stay, else what they allowed could be done again."""
         count = 0
         while gone := await self._database.submit(Prune(before.timestamp())):
             count += gone

@@ -70,4 +70,5 @@ claims = Table(
     Column("interrupt_id", String, primary_key=True),
     Column("run_id", String, nullable=False),
 )
-"""Interrupts that were answered, each once. They stay when a run is deleted, else its answers could be used again."""
+"""Interrupts that were answered, each once. They stay when a run is deleted, else its answers could
+be used again."""

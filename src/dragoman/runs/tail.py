@@ -1,4 +1,5 @@
-"""The latest stored events of a run, for all its readers in the process that drives it: they need not ask the log."""
+"""The latest stored events of a run, for all its readers in the process that drives it: they need
+not ask the log."""
 
 from __future__ import annotations
 
@@ -36,15 +37,17 @@ class Cursor:
 class RunTail:
     """Grows by what was stored. A reader that is slow costs nothing here.
 
-    Readers that `follow` it pace the run: it waits while all of them are far behind, since whatever it said meanwhile
-    would pile up. One that keeps up is enough, and without any the run goes on by itself.
+    Readers that `follow` it pace the run: it waits while all of them are far behind, since whatever
+    it said meanwhile would pile up. One that keeps up is enough, and without any the run goes on by
+    itself.
     """
 
     def __init__(self) -> None:
         self.end = 0
         """How many events are stored."""
         self.is_closed = False
-        """Whether nothing more will come from here; the log may have more, unless the run is over."""
+        """Whether nothing more will come from here; the log may have more, unless the run is
+        over."""
         self.is_over = False
         """Whether the run is."""
         self._events: list[Event] = []

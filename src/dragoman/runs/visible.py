@@ -1,7 +1,8 @@
 """What the client of an agent may see of a run.
 
-Hidden are calls that the agent runs itself with their results, runs of agents within its tools, what the run tells its model, text
-that a typed run withholds, and what is retracted. All else stays as it is.
+Hidden are calls that the agent runs itself with their results, runs of agents within its tools,
+what the run tells its model, text that a typed run withholds, and what is retracted. All else stays
+as it is.
 """
 
 from __future__ import annotations
@@ -104,13 +105,13 @@ _replace = msgspec.structs.replace
 def visible(events: Iterable[Event], retractable: bool = False) -> Iterator[Event]:
     """A run's events → those that its client may see, each as soon as it may.
 
-    Without `retractable` the model's messages of a run are one message, as every wire's response is: the first one's id,
-    the texts joined as in the run's output, the usage of all. Nothing is taken back: where a message is retracted after
-    text or a call of it went out, the run ends in a `StreamCutError`; its thinking stays. The answer of a typed run comes
-    once it is valid.
+    Without `retractable` the model's messages of a run are one message, as every wire's response
+    is: the first one's id, the texts joined as in the run's output, the usage of all. Nothing is
+    taken back: where a message is retracted after text or a call of it went out, the run ends in a
+    `StreamCutError`; its thinking stays. The answer of a typed run comes once it is valid.
 
-    With it, for clients that can take back, messages stay apart and `MessageDropped` is passed on; it also tells
-    that an answer of a typed run was not valid.
+    With it, for clients that can take back, messages stay apart and `MessageDropped` is passed on;
+    it also tells that an answer of a typed run was not valid.
 
     For events that come asynchronously there is `Visible`.
     """
@@ -124,7 +125,8 @@ class Visible:
     """`visible`, event by event: for events that come asynchronously."""
 
     def __init__(self, *, retractable: bool = False, calls: bool = False) -> None:
-        """`retractable`: the client can take back. `calls`: it runs the model's calls, of which none is the agent's own then."""
+        """`retractable`: the client can take back. `calls`: it runs the model's calls, of which
+        none is the agent's own then."""
         self._retractable = retractable
         self._calls = calls
         self._inner = InnerRuns()
@@ -145,7 +147,8 @@ class Visible:
         """Whose text was told last."""
         self._usage: Usage | None = None
         self._held: dict[tuple[str, int], Content | None] = {}
-        """The text of a typed run that may be no valid answer; `None`: a part that has not ended."""
+        """The text of a typed run that may be no valid answer; `None`: a part that has not
+        ended."""
 
     def feed(self, event: Event) -> list[Event]:
         """The next event → what the client may see now."""
@@ -178,7 +181,8 @@ class Visible:
         return [event]
 
     def close(self) -> list[Event]:
-        """The end of the events → the end of the message that is still open. After `RunFinished` and `RunError` there is none."""
+        """The end of the events → the end of the message that is still open. After `RunFinished`
+        and `RunError` there is none."""
         ended = [] if self._over else self._end_answer(None)
         self._over = True
         return ended
@@ -390,7 +394,8 @@ class Visible:
         return [start] if is_first else []
 
     def _before(self, message: SeenMessage, seen_part: SeenPart) -> str:
-        """What is told before a part's text, asked once: a line's end where tools ran since another message's text."""
+        """What is told before a part's text, asked once: a line's end where tools ran since another
+        message's text."""
         seen_part.before = ""
         if isinstance(seen_part.part, TextPart) and self._joins(message):
             if self._after_tools and self._spoken_by not in (None, message):
@@ -402,7 +407,8 @@ class Visible:
 def _reason(
     finish: MessageFinished, ended: RunFinished | RunError | None, *, waits: bool
 ) -> FinishReason | None:
-    """Why the answer ended, for who sees only a part of it. `waits`: a call is seen that the client runs."""
+    """Why the answer ended, for who sees only a part of it. `waits`: a call is seen that the client
+    runs."""
     reason = finish.finish_reason
     if isinstance(ended, RunError):
         return reason if reason is FinishReason.cancelled else FinishReason.error

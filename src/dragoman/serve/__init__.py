@@ -1,4 +1,5 @@
-"""Agents and models as servers: behind every wire's endpoints, for the clients that speak them. Needs the extra `serve`."""
+"""Agents and models as servers: behind every wire's endpoints, for the clients that speak them.
+Needs the extra `serve`."""
 
 from __future__ import annotations
 

@@ -41,20 +41,24 @@ def app(
     webhooks: AddressPolicy | None = None,
     cards: AgentCard | Mapping[str, AgentCard] | None = None,
 ) -> Starlette:
-    """An ASGI application that speaks every wire: each at the paths that its own clients expect, and whole under `/WIRE`.
+    """An ASGI application that speaks every wire: each at the paths that its own clients expect,
+    and whole under `/WIRE`.
 
-    `agents`: one, which answers whatever model a client names, or several by the names that clients ask for. `gateway`: models of
-    providers by the names that clients ask for. Without both the embedded model is served. `policy`: what clients may change of runs of
-    agents.
+    `agents`: one, which answers whatever model a client names, or several by the names that clients
+    ask for. `gateway`: models of providers by the names that clients ask for. Without both the
+    embedded model is served. `policy`: what clients may change of runs of agents.
 
-    `store`: where answers are kept, so that clients can go on from them, and what their formats have no room for comes back with the
-    conversation: `memory:`, the URL of a database, or a store of your own; `None`: nowhere.
-    `log`: where the events of runs are stored that go on without their client; left out, in the database of `store`, else in memory.
-    `auth`: the keys that clients may call with; without any, whoever reaches the server may. `hosts`: names under which clients reach it,
-    beside those of this machine. `origins`: of web pages that may use it, such as `https://chat.example.com`.
+    `store`: where answers are kept, so that clients can go on from them, and what their formats
+    have no room for comes back with the conversation: `memory:`, the URL of a database, or a store
+    of your own; `None`: nowhere. `log`: where the events of runs are stored that go on without
+    their client; left out, in the database of `store`, else in memory. `auth`: the keys that
+    clients may call with; without any, whoever reaches the server may. `hosts`: names under which
+    clients reach it, beside those of this machine. `origins`: of web pages that may use it, such as
+    `https://chat.example.com`.
 
-    `webhooks`: which addresses notifications of tasks may go to that clients ask for; without it none are sent. `cards`: what is told of the
-    agent to whoever looks for one, or of several by their names.
+    `webhooks`: which addresses notifications of tasks may go to that clients ask for; without it
+    none are sent. `cards`: what is told of the agent to whoever looks for one, or of several by
+    their names.
 
     Raises:
         SettingsError: a key can be guessed; there is no agent; or a host, an origin or a store is none.

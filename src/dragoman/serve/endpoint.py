@@ -1,12 +1,11 @@
-"""A place of the server as an ASGI application: a request becomes a `Call` of an API, and whatever goes
-wrong is answered as that API does.
+"""A place of the server as an ASGI application: a request becomes a `Call` of an API, and whatever
+goes wrong is answered as that API does.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect
@@ -15,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from dragoman import json_bytes
 from dragoman.codec.serving import Route
 from dragoman.errors import AuthenticationError, InvalidRequestError, public
+from dragoman.json_bytes import Json
 from dragoman.logs import logger
 from dragoman.serve.apis import models, runs
 from dragoman.serve.apis.a2a import A2aApi
@@ -25,7 +25,7 @@ from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
 from dragoman.serve.http.callers import STRANGER, Caller, find_keys
 from dragoman.serve.http.connection import Connection
 from dragoman.serve.http.observed import Observed, log_failure
-from dragoman.serve.http.places import Place
+from dragoman.serve.http.places import MethodPath
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
@@ -59,7 +59,7 @@ def is_offered(wire: Wire, purpose: str) -> bool:
 class Endpoint:
     """One place of the server."""
 
-    def __init__(self, place: Place, service: Service) -> None:
+    def __init__(self, place: MethodPath, service: Service) -> None:
         self.place = place
         """Where it is."""
         self._service = service
@@ -157,7 +157,8 @@ class Endpoint:
     async def _refuse(
         self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str
     ) -> int:
-        """Answers with an error, as the wire's API does → its status. `kind`: the media type of what was sent."""
+        """Answers with an error, as the wire's API does → its status. `kind`: the media type of
+        what was sent."""
         shown = api_of(wire).refuse(wire, public(error), route.purpose, kind)
         headers = {"content-type": "application/json", **shown.headers}
         if isinstance(error, BodyTimeoutError):
@@ -201,7 +202,7 @@ class Endpoint:
             scope["query_string"].decode("latin-1"),
         )
         path = path.removeprefix(f"/{wire.name}")
-        parameters: dict[str, Any] = scope["path_params"]
+        parameters: Json = scope["path_params"]
         body = json_object(data, service.limits)
         return Call(
             service=service,

@@ -1,10 +1,10 @@
-"""What those ask for who run a server: whether it lives and takes calls, its metrics, its description."""
+"""What those ask for who run a server: whether it lives and takes calls, its metrics, its
+description."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -12,11 +12,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman import json_bytes
+from dragoman.json_bytes import JsonMap
 from dragoman.serve.core.service import Service
 from dragoman.serve.http.callers import find_keys
 from dragoman.serve.http.observed import CONTENT_TYPE
 from dragoman.serve.http.openapi import description
-from dragoman.serve.http.places import Place
+from dragoman.serve.http.places import MethodPath
 
 __all__ = ["Probes", "operations"]
 
@@ -24,7 +25,8 @@ _METHODS = ("GET", "HEAD")
 
 
 class Probes:
-    """Answers `/healthz` and `/readyz` under any host: what looks after a server comes by its address."""
+    """Answers `/healthz` and `/readyz` under any host: what looks after a server comes by its
+    address."""
 
     def __init__(self, app: ASGIApp, *, service: Service) -> None:
         self._app, self._service = app, service
@@ -46,7 +48,7 @@ class Probes:
         await answer(scope, receive, send)
 
 
-def operations(service: Service, places: Sequence[Place]) -> list[Route]:
+def operations(service: Service, places: Sequence[MethodPath]) -> list[Route]:
     """The routes of `/metrics` and `/openapi.json`. `places`: what the latter describes."""
     described = cache(lambda: description(places, has_keys=service.has_keys))
     return [
@@ -75,7 +77,7 @@ def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _openapi(
-    described: Callable[[], Mapping[str, Any]],
+    described: Callable[[], JsonMap],
 ) -> Callable[[Request], Awaitable[Response]]:
     async def openapi(request: Request) -> Response:
         root = request.scope.get("root_path", "")

@@ -1,4 +1,5 @@
-"""`run_server` and `serve_http`: an application of `serve.app` over HTTP, until the process is asked to end."""
+"""`run_server` and `serve_http`: an application of `serve.app` over HTTP, until the process is
+asked to end."""
 
 from __future__ import annotations
 
@@ -62,10 +63,12 @@ async def serve_http(
     drain_seconds: float = 30.0,
     ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Serves what `serve.app` made until the process is asked to end (Ctrl-C, SIGTERM), or this is cancelled.
+    """Serves what `serve.app` made until the process is asked to end (Ctrl-C, SIGTERM), or this is
+    cancelled.
 
-    Then new calls are refused, and those that run may come to their end; what is left after `drain_seconds` is ended with an error
-    that its client understands. A second signal, or being cancelled, does that at once.
+    Then new calls are refused, and those that run may come to their end; what is left after
+    `drain_seconds` is ended with an error that its client understands. A second signal, or being
+    cancelled, does that at once.
 
     Args:
         app: the application.

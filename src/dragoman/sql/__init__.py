@@ -1,3 +1,4 @@
-"""What everything that keeps something in a database shares. Needs the extra `sql` or `postgres`."""
+"""What everything that keeps something in a database shares. Needs the extra `sql` or
+`postgres`."""
 
 __all__: list[str] = []

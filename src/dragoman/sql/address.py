@@ -19,7 +19,8 @@ _EXTRAS = {
 
 
 def check_address(url: str, thing: str, short: str) -> None:
-    """Checks `sqlite:///path` or `postgresql://user:password@host/database`. `thing`, `short`: what is kept there, in words for people.
+    """Checks `sqlite:///path` or `postgresql://user:password@host/database`. `thing`, `short`: what
+    is kept there, in words for people.
 
     Raises:
         SettingsError: the URL is of another kind, or a package is missing.
@@ -39,7 +40,8 @@ def check_address(url: str, thing: str, short: str) -> None:
 
 
 def create_private_file(path: str | os.PathLike[str]) -> None:
-    """Creates an empty file that only its owner can read, unless there is one. SQLite gives the files beside it (`-wal`,
-    `-shm`) the same mode. Errors are left to the driver, which explains them when it opens the file."""
+    """Creates an empty file that only its owner can read, unless there is one. SQLite gives the
+    files beside it (`-wal`, `-shm`) the same mode. Errors are left to the driver, which explains
+    them when it opens the file."""
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))

@@ -29,7 +29,8 @@ _READERS = 2
 _TRIES = 6
 """How often work is done again that another process got in the way of."""
 _MET = {"40001", "40P01", "23503"}
-"""What Postgres says where two transactions met: they are not serial, they wait for each other, or one deleted what the other refers to."""
+"""What Postgres says where two transactions met: they are not serial, they wait for each other, or
+one deleted what the other refers to."""
 
 
 def _run_each(connection: Connection, works: Sequence[Work]) -> list[Any]:
@@ -84,8 +85,9 @@ class Database:
         return await self.submit(work)
 
     async def submit(self, work: Any) -> Any:
-        """Gives `carry_out` a piece of work → its result, once that is durable. A caller that stops waiting does not
-        stop the work, which may be done more than once, though only one time counts.
+        """Gives `carry_out` a piece of work → its result, once that is durable. A caller that stops
+        waiting does not stop the work, which may be done more than once, though only one time
+        counts.
 
         Raises:
             DragomanError: the work was refused, the database failed, or it is closed.
@@ -125,9 +127,11 @@ class Database:
         self._read_engine.dispose()
 
     def _commit(self, works: Sequence[Any]) -> Sequence[Any]:
-        """In the writer's thread. Work that fails must not undo that of others: each is then done alone."""
+        """In the writer's thread. Work that fails must not undo that of others: each is then done
+        alone."""
         self._open()
-        # Pieces of work of several callers share a transaction, which makes a commit cheap for each.
+        # Pieces of work of several callers share a transaction, which makes a commit cheap for
+        # each.
         if len(works) > 1:
             try:
                 return self._transaction(works)
@@ -216,8 +220,8 @@ class _NotBegunError(Exception):
 
 
 def _is_undone(error: SQLAlchemyError) -> bool:
-    """True if the database is known to have undone the transaction. After a lost connection or a failed commit it
-    is not: the work may have been stored, and must not be done a second time."""
+    """True if the database is known to have undone the transaction. After a lost connection or a
+    failed commit it is not: the work may have been stored, and must not be done a second time."""
     return not isinstance(error, OperationalError) or _is_conflict(error)
 
 

@@ -69,14 +69,16 @@ DIALECTS = {
 
 
 _PRAGMAS = ("synchronous = NORMAL", "foreign_keys = ON")
-"""With WAL, NORMAL keeps what was committed when a process is killed; when power fails the last commits may be gone, none is torn."""
+"""With WAL, NORMAL keeps what was committed when a process is killed; when power fails the last
+commits may be gone, none is torn."""
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _SECONDS = 30
 """How long one waits for another that writes."""
 
 
 def open_engine(url: str, *, connections: int, writes: bool) -> Engine:
-    """An engine for one purpose: whole transactions of one writer, or single statements that read."""
+    """An engine for one purpose: whole transactions of one writer, or single statements that
+    read."""
     address = make_url(url)
     dialect = DIALECTS[address.get_backend_name()]
     engine = create_engine(

@@ -1,4 +1,5 @@
-"""One thread that writes for all: what came in while it wrote before is written together, in one transaction."""
+"""One thread that writes for all: what came in while it wrote before is written together, in one
+transaction."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _Waiting = tuple[Any, asyncio.Future[Any], asyncio.AbstractEventLoop]
 
 
 class Writer:
-    """Takes work from any event loop. `commit` makes some pieces of work durable → of each its result, or why it was refused; where it
-    raises, all of them have failed.
+    """Takes work from any event loop. `commit` makes some pieces of work durable → of each its
+    result, or why it was refused; where it raises, all of them have failed.
 
     The thread begins with the first piece of work.
     """
@@ -31,7 +32,8 @@ class Writer:
         closed: Callable[[], Exception],
         pause: float = 0.0,
     ) -> None:
-        """`name`: the thread's. `closed`: makes the error of who comes when it is closed. `pause`: seconds from one commit to the next at least."""
+        """`name`: the thread's. `closed`: makes the error of who comes when it is closed. `pause`:
+        seconds from one commit to the next at least."""
         self._commit = commit
         self._name, self._closed_error, self._pause = name, closed, pause
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
@@ -40,7 +42,8 @@ class Writer:
         self._closed = False
 
     async def do(self, work: Any) -> Any:
-        """Waits until the work is done and durable → its result. Who stops waiting does not stop the work.
+        """Waits until the work is done and durable → its result. Who stops waiting does not stop
+        the work.
 
         Raises:
             Exception: it was refused or failed, or the writer is closed.

@@ -1,4 +1,5 @@
-"""Spans, metrics and events of runs, model calls and tools, by OpenTelemetry's conventions for generative AI: hooks, and nothing else."""
+"""Spans, metrics and events of runs, model calls and tools, by OpenTelemetry's conventions for
+generative AI: hooks, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,10 +28,12 @@ def telemetry(
     conventions: Literal["0.1", "1.41"] = "0.1",
     metrics: Literal["duration", "all"] = "duration",
 ) -> Hooks:
-    """Hooks that make spans, metrics and events: for `Agent(hooks=…)`, or for all agents with `dragoman.hooks.everywhere`.
+    """Hooks that make spans, metrics and events: for `Agent(hooks=…)`, or for all agents with
+    `dragoman.hooks.everywhere`.
 
-    A run is a span `invoke_agent NAME`, each request to a model within it `chat MODEL`, each call of a tool `execute_tool NAME`; what a tool
-    does stands under its span, agents within it too. The providers are OpenTelemetry's global ones where none are given.
+    A run is a span `invoke_agent NAME`, each request to a model within it `chat MODEL`, each call
+    of a tool `execute_tool NAME`; what a tool does stands under its span, agents within it too. The
+    providers are OpenTelemetry's global ones where none are given.
 
     Args:
         tracer_provider: makes the spans.

@@ -1,4 +1,5 @@
-"""What spans and metrics say of a run, a model call or a tool: records of hooks → attributes by the conventions' names."""
+"""What spans and metrics say of a run, a model call or a tool: records of hooks → attributes by the
+conventions' names."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ _FLOATS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 _NOTHING = Settings()
 
 Failed = Callable[[str, Span, Context, BaseException], None]
-"""Takes what failed (`client.operation`, `execute_tool`; `""`: a run, for which there is no event), its span and context, and why."""
+"""Takes what failed (`client.operation`, `execute_tool`; `""`: a run, for which there is no event),
+its span and context, and why."""
 
 
 def provider_name(name: str) -> str:
@@ -117,7 +119,8 @@ def request(start: ModelStart) -> Attributes:
 
 
 def response(end: ModelEnd, conventions: str) -> Attributes:
-    """Returns the attributes of a response, without its content, named as in a version of the conventions."""
+    """Returns the attributes of a response, without its content, named as in a version of the
+    conventions."""
     attributes: Attributes = {}
     if (origin := end.origin) is not None:
         if origin.response_id:
@@ -163,7 +166,8 @@ def tool_call(start: ToolStart) -> Attributes:
 
 
 def conversation(run: RunInfo | None) -> Attributes:
-    """The conversation, where it has an id of its own, and not that of its run or of the one around it."""
+    """The conversation, where it has an id of its own, and not that of its run or of the one around
+    it."""
     if run is None or run.thread_id is None or run.thread_id in (run.run_id, run.parent_run_id):
         return {}
     return {"gen_ai.conversation.id": run.thread_id}
@@ -180,7 +184,8 @@ def error_type(error: BaseException) -> str:
 
 
 def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -> Failed:
-    """Returns a function that notes an exception on a span, and as an event of the conventions, with the severity of a warning."""
+    """Returns a function that notes an exception on a span, and as an event of the conventions,
+    with the severity of a warning."""
     # OpenTelemetry keeps the logs API in a private module until it is final.
     from opentelemetry._logs import (
         SeverityNumber,

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.json_bytes import Json
 from dragoman.message import (
     Content,
     DataPart,
@@ -53,8 +54,9 @@ def conversation(messages: Sequence[Message]) -> dict[str, str]:
     return attributes
 
 
-def dump_conversation(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Returns messages with the conventions' roles and parts. Results of tools are messages of their own there."""
+def dump_conversation(messages: Iterable[Message]) -> list[Json]:
+    """Returns messages with the conventions' roles and parts. Results of tools are messages of
+    their own there."""
     return [dumped_message for message in messages for dumped_message in _messages(message)]
 
 
@@ -74,12 +76,12 @@ def result(part: ToolResultPart) -> Any:
     return [_part(piece) for piece in part.result] if part.is_content else part.result
 
 
-def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[dict[str, Any]]:
+def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[Json]:
     """Returns the tools that a model may call."""
     return [_definition(tool) for tool in tools]
 
 
-def _definition(tool: ToolSpec | ServerTool) -> dict[str, Any]:
+def _definition(tool: ToolSpec | ServerTool) -> Json:
     if not isinstance(tool, ToolSpec):
         return {"type": "builtin", "name": tool.name}
     return {
@@ -90,8 +92,8 @@ def _definition(tool: ToolSpec | ServerTool) -> dict[str, Any]:
     }
 
 
-def _messages(message: Message) -> list[dict[str, Any]]:
-    dumped: list[dict[str, Any]] = []
+def _messages(message: Message) -> list[Json]:
+    dumped: list[Json] = []
     for part in message.content:
         if isinstance(part, MarkPart):
             continue
@@ -103,7 +105,7 @@ def _messages(message: Message) -> list[dict[str, Any]]:
     return dumped
 
 
-def _part(part: Content) -> dict[str, Any]:
+def _part(part: Content) -> Json:
     match part:
         case TextPart():
             return {"type": "text", "content": part.text}

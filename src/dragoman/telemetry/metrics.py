@@ -11,7 +11,7 @@ from opentelemetry.trace import INVALID_SPAN, set_span_in_context
 from dragoman.hooks import ModelEnd, RunEnd, ToolEnd
 from dragoman.telemetry.attributes import Attributes, error_type, metric_attributes
 
-__all__ = ["Metrics"]
+__all__ = ["MetricRecorder"]
 
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 RUN_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
@@ -39,9 +39,10 @@ _NO_EXEMPLAR = set_span_in_context(INVALID_SPAN, Context())
 _USAGE = "gen_ai.client.inference.usage."
 
 
-class Metrics:
-    """Takes ends, and records what they say. `of_parts`: of a model call not its duration alone, but its first chunk and its tokens too; those
-    that are a part of others (cached, reasoning) are counted where there are any."""
+class MetricRecorder:
+    """Takes ends, and records what they say. `of_parts`: of a model call not its duration alone,
+    but its first chunk and its tokens too; those that are a part of others (cached, reasoning) are
+    counted where there are any."""
 
     def __init__(self, meter: Meter, conventions: str, *, of_parts: bool) -> None:
         self._of_parts = of_parts
@@ -98,8 +99,9 @@ class Metrics:
         self._tool = seconds("gen_ai.execute_tool.duration", "Duration of a call of a tool.")
 
     def model_call(self, end: ModelEnd, context: Context) -> None:
-        """Records a request to a model; an exemplar, which leads from a metric to its trace, has its duration alone, and only where all is
-        recorded: it takes the SDK as long as half a record."""
+        """Records a request to a model; an exemplar, which leads from a metric to its trace, has
+        its duration alone, and only where all is recorded: it takes the SDK as long as half a
+        record."""
         origin = end.origin
         attributes = metric_attributes(
             end.start.target, None if origin is None else origin.served_model

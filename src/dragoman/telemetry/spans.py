@@ -40,7 +40,7 @@ from dragoman.telemetry.attributes import (
     tool_call,
     usage,
 )
-from dragoman.telemetry.metrics import Metrics
+from dragoman.telemetry.metrics import MetricRecorder
 from dragoman.tools.record import AskUser
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ class _Current:
 
 
 class Spans:
-    """Keeps the span of whatever has begun, by its start. No span is current outside of the sending of a request and of the task of a tool."""
+    """Keeps the span of whatever has begun, by its start. No span is current outside of the sending
+    of a request and of the task of a tool."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class Spans:
         release = _release()
         self._tracer = trace.get_tracer(_SCOPE, release, tracer_provider)
         meter = metrics.get_meter(_SCOPE, release, meter_provider)
-        self._metrics = Metrics(meter, conventions, of_parts=all_metrics)
+        self._metrics = MetricRecorder(meter, conventions, of_parts=all_metrics)
         self._failed = recorder(_SCOPE, release, logger_provider)
         self._content, self._conventions = content, conventions
         self._runs: dict[int, _Run] = {}

@@ -1,4 +1,5 @@
-"""The conformance kit: what every wire and every provider must do, one function per behaviour. Also for yours.
+"""The conformance kit: what every wire and every provider must do, one function per behaviour. Also
+for yours.
 
     import pytest
     from dragoman import testing
@@ -7,9 +8,9 @@
     def test_acme(check):
         check()
 
-A check returns, or raises `CheckFailed`, or `Skipped` where it does not apply. It needs no pytest, no event loop and no
-network: a scripted server answers by the wire's own other half. `python -m dragoman.testing acme` prints a report; with
-`--live` it asks the real server.
+A check returns, or raises `CheckFailed`, or `Skipped` where it does not apply. It needs no pytest,
+no event loop and no network: a scripted server answers by the wire's own other half. `python -m
+dragoman.testing acme` prints a report; with `--live` it asks the real server.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ def wire_checks(wire: Wire | str, **options: Any) -> list[BoundCheck]:
 
 
 def provider_checks(provider: Provider | str, **options: Any) -> list[BoundCheck]:
-    """Returns the checks of a provider without those of its wire. `options`: as for `ProviderBench`: `live`, `transport`,
-    `recordings`, `model`, `api_key`, `base_url`, `headers`, `environment`, `signed`.
+    """Returns the checks of a provider without those of its wire. `options`: as for
+    `ProviderBench`: `live`, `transport`, `recordings`, `model`, `api_key`, `base_url`, `headers`,
+    `environment`, `signed`.
 
     Raises:
         SettingsError: no provider has that name, or it is a class, or an agent that has no model's API.
@@ -96,8 +98,9 @@ def provider_checks(provider: Provider | str, **options: Any) -> list[BoundCheck
 def store_checks(
     make: Callable[[], Store], *, name: str = "", shared: bool = False
 ) -> list[BoundCheck]:
-    """The checks of a store of messages. `make` gives one; each check takes one and closes it, and deletes the threads that it made.
-    `shared`: two of them hold the same, as those of one database do. `name`: for reports; else the function's."""
+    """The checks of a store of messages. `make` gives one; each check takes one and closes it, and
+    deletes the threads that it made. `shared`: two of them hold the same, as those of one database
+    do. `name`: for reports; else the function's."""
     maker = Maker(make, name or getattr(make, "__name__", "store"))
     return [BoundCheck(check, maker, {"shared": shared}) for check in STORE_CHECKS]
 
@@ -120,8 +123,8 @@ def checks(
     recordings: Path | str | None = None,
     **options: Any,
 ) -> list[BoundCheck]:
-    """Returns all checks of a provider: that of its record, those of its wire, then its own. `signed`: as for both; `recordings`:
-    both run over them; `options`: as for `provider_checks`.
+    """Returns all checks of a provider: that of its record, those of its wire, then its own.
+    `signed`: as for both; `recordings`: both run over them; `options`: as for `provider_checks`.
 
     Raises:
         SettingsError: no provider has that name, or it is a class, or its wire is not known.

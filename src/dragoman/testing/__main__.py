@@ -1,7 +1,7 @@
 """`python -m dragoman.testing acme`: checks a provider or a wire and prints what came of it.
 
-Exit codes: 0 all passed, or were skipped or doubtful; 1 something failed; 2 the command line or the recordings are wrong;
-3 there is no such provider or wire.
+Exit codes: 0 all passed, or were skipped or doubtful; 1 something failed; 2 the command line or the
+recordings are wrong; 3 there is no such provider or wire.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from dragoman import providers, testing, wires
 from dragoman.errors import DecodeError, SettingsError
+from dragoman.json_bytes import Json
 from dragoman.providers.provider import Provider
 from dragoman.testing.check import BoundCheck
 from dragoman.testing.provider.bench import load_player
@@ -110,7 +111,7 @@ def _checks(options: Namespace) -> list[BoundCheck]:
     subject = _subject(options.subject)
     if not isinstance(subject, Provider):
         return testing.wire_checks(subject, recordings=options.recordings)
-    arguments: dict[str, Any] = {
+    arguments: Json = {
         "model": options.model,
         "base_url": options.base_url,
         "live": options.live,

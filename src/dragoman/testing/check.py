@@ -1,4 +1,5 @@
-"""A check: one behaviour that every wire or provider must have, as a function that says what is wrong where it is not there."""
+"""A check: one behaviour that every wire or provider must have, as a function that says what is
+wrong where it is not there."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from unittest import SkipTest
 
 import msgspec
 
+from dragoman.json_bytes import Json
 from dragoman.portal import Portal
 
 __all__ = [
@@ -28,7 +30,8 @@ __all__ = [
 
 
 class CheckFailed(AssertionError):
-    """A behaviour is not there. The message says which, what came in its place, and where to look."""
+    """A behaviour is not there. The message says which, what came in its place, and where to
+    look."""
 
 
 class Skipped(SkipTest):
@@ -36,7 +39,8 @@ class Skipped(SkipTest):
 
 
 class Doubtful(Skipped):
-    """What a real model said is not what was asked for. Its own fault, or the provider's: look yourself, or take a better model."""
+    """What a real model said is not what was asked for. Its own fault, or the provider's: look
+    yourself, or take a better model."""
 
 
 class Bench:
@@ -46,7 +50,8 @@ class Bench:
     """Who is checked."""
 
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002
-        """Returns why a check with these needs does not apply, or None if it does. `live`: the check can run against a real server."""
+        """Returns why a check with these needs does not apply, or None if it does. `live`: the
+        check can run against a real server."""
         return None
 
     def doubts(self, error: Exception) -> bool:  # noqa: ARG002
@@ -54,7 +59,8 @@ class Bench:
         return False
 
     def blames(self, error: BaseException) -> str | None:  # noqa: ARG002
-        """Returns where the fault of an error lies, whatever was checked, or None if where the check says."""
+        """Returns where the fault of an error lies, whatever was checked, or None if where the
+        check says."""
         return None
 
 
@@ -73,14 +79,16 @@ class CheckMaker(Protocol[B]):
 
 
 class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
-    """One behaviour. Call it with a wire or a provider's record; it returns, or raises `CheckFailed` or `Skipped`."""
+    """One behaviour. Call it with a wire or a provider's record; it returns, or raises
+    `CheckFailed` or `Skipped`."""
 
     function: Callable[[B], Awaitable[None] | None]
     """Takes a bench; raises where the behaviour is not there."""
     bench: Callable[..., B]
     """Makes the bench of what is checked."""
     needs: tuple[str, ...] = ()
-    """Capabilities of a provider, or groups of a wire's operations, without which it does not apply."""
+    """Capabilities of a provider, or groups of a wire's operations, without which it does not
+    apply."""
     shows: tuple[str, ...] = ()
     """Capabilities that are seen when it passes, besides those that it needs."""
     look: str = ""
@@ -174,7 +182,7 @@ class BoundCheck(msgspec.Struct, frozen=True):
     """The check."""
     subject: Any
     """A wire, or a provider's record."""
-    how: dict[str, Any] = {}
+    how: Json = {}
     """What the check is told beside it: see `checks`."""
 
     @property
@@ -212,7 +220,8 @@ class BoundCheck(msgspec.Struct, frozen=True):
 
 
 def demand(condition: object, wrong: str) -> None:
-    """Fails the check where the condition does not hold. `wrong` says what is the case in its place."""
+    """Fails the check where the condition does not hold. `wrong` says what is the case in its
+    place."""
     if not condition:
         raise CheckFailed(wrong)
 
@@ -223,7 +232,8 @@ def same(found: Any, wanted: Any, what: str) -> None:
 
 
 def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...] = ()) -> T | None:
-    """Calls something that must not raise, for `what` → what it gives; `None`: it raised one of `but`, as it may."""
+    """Calls something that must not raise, for `what` → what it gives; `None`: it raised one of
+    `but`, as it may."""
     try:
         return work()
     except but:

@@ -1,7 +1,8 @@
-"""Input as nobody means it, put through all that a wire does, and what it accepts through all that is done with it.
+"""Input as nobody means it, put through all that a wire does, and what it accepts through all that
+is done with it.
 
-Whatever comes in, what leaves is a value or a `DragomanError`; a decoder tells errors as events. What was accepted is written on
-other wires, stored and read again.
+Whatever comes in, what leaves is a value or a `DragomanError`; a decoder tells errors as events.
+What was accepted is written on other wires, stored and read again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Input as it should be, for changes to begin from: what a wire itself writes of the kit's samples, and what is recorded."""
+"""Input as it should be, for changes to begin from: what a wire itself writes of the kit's samples,
+and what is recorded."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dragoman import error_json, errors, wires
 from dragoman.errors import DragomanError
 from dragoman.event import Event, RunError, event_to_json
 from dragoman.fold import fold, unfold
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Usage
 from dragoman.request import EmbeddingsRequest, ModelRequest, Settings
@@ -94,8 +96,9 @@ def _of_errors() -> list[Seed]:
     ]
 
 
-def requests(wire: Wire, body: Mapping[str, Any], path: str = "") -> list[Seed]:
-    """Returns the seeds of a request's body: the request, its conversation, the messages as they are stored."""
+def requests(wire: Wire, body: JsonMap, path: str = "") -> list[Seed]:
+    """Returns the seeds of a request's body: the request, its conversation, the messages as they
+    are stored."""
     try:
         loaded = wire.load_request(body, path=path)
         losses: list[Loss] = []
@@ -106,7 +109,8 @@ def requests(wire: Wire, body: Mapping[str, Any], path: str = "") -> list[Seed]:
 
 
 def answers(wire: Wire, body: bytes) -> list[Seed]:
-    """Returns the seeds of a response, whole or streamed: itself, its message and its events as they are stored."""
+    """Returns the seeds of a response, whole or streamed: itself, its message and its events as
+    they are stored."""
     if body.lstrip()[:1] == b"{" and _is_json(body):
         seeds = [seed("response", msgspec.json.decode(body))]
     else:
@@ -159,12 +163,13 @@ def seed(door: str, value: Any, **what: Any) -> Seed:
 
 
 def small(value: Any) -> Any:
-    """Returns a value of the same shape with less in it: texts are cut, and of neighbours in a list that are alike two are left."""
+    """Returns a value of the same shape with less in it: texts are cut, and of neighbours in a list
+    that are alike two are left."""
     match value:
         case str():
             return value[:_LONGEST]
         case dict():
-            return {key: small(inner) for key, inner in cast("dict[str, Any]", value).items()}
+            return {key: small(inner) for key, inner in cast("Json", value).items()}
         case list():
             items: list[Any] = []
             shapes: list[Any] = []
@@ -185,7 +190,7 @@ def small(value: Any) -> Any:
 def _shape(value: Any) -> Any:
     match value:
         case dict():
-            fields = cast("dict[str, Any]", value)
+            fields = cast("Json", value)
             return tuple(
                 (key, inner if key in _KINDS and isinstance(inner, str) else _shape(inner))
                 for key, inner in fields.items()

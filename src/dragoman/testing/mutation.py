@@ -1,7 +1,8 @@
-"""Input as nobody means it: JSON, streams and bytes of which most is as it should be, and a little is not.
+"""Input as nobody means it: JSON, streams and bytes of which most is as it should be, and a little
+is not.
 
-A change is drawn from a `random.Random`, so that a seed makes it again. What is changed is copied along the way to the change;
-the rest is shared, and nothing that was given is altered.
+A change is drawn from a `random.Random`, so that a seed makes it again. What is changed is copied
+along the way to the change; the rest is shared, and nothing that was given is altered.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.json_bytes import Json
 
 __all__ = [
     "ODD",
@@ -51,7 +53,8 @@ ODD: tuple[Any, ...] = (
     [], {}, [None], [[]], [{}], [0], ["x"], {"": None}, {"type": []}, {"type": "x"}, {"type": "text"}, {"x": {"x": []}},
     {"type": "text", "text": 5}, {"\ud800": "x"}, [["user"]], [{"type": {}}], _nest(100), _nest(126), _nest(300), _nest(1200),
 )  # fmt: skip
-"""Values that stand where others should: of every kind, empty, huge, halved, and nested up to a depth that no stack holds."""
+"""Values that stand where others should: of every kind, empty, huge, halved, and nested up to a
+depth that no stack holds."""
 
 
 class Sample(NamedTuple):
@@ -99,7 +102,8 @@ def edit_at(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
 
 
 def mutate(chance: Random, sample: Sample, donors: Sequence[Sample] = ()) -> Any:
-    """Returns the sample's value with one to three changes. `donors`: samples of the same kind, to take pieces from."""
+    """Returns the sample's value with one to three changes. `donors`: samples of the same kind, to
+    take pieces from."""
     value = sample.value
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         value = edit_at(value, chance.choice(sample.paths), lambda old: _edit(chance, old, donors))
@@ -127,21 +131,21 @@ def _piece(chance: Random, sample: Sample) -> Any:
     return pieces[0]
 
 
-def _drop_key(chance: Random, old: dict[str, Any]) -> Any:
+def _drop_key(chance: Random, old: Json) -> Any:
     key = chance.choice([*old, ""])
     return {name: value for name, value in old.items() if name != key}
 
 
-def _rename_key(chance: Random, old: dict[str, Any]) -> Any:
+def _rename_key(chance: Random, old: Json) -> Any:
     key, new = chance.choice([*old, ""]), chance.choice(RESERVED)
     return {new if name == key else name: value for name, value in old.items()}
 
 
-def _add_key(chance: Random, old: dict[str, Any]) -> Any:
+def _add_key(chance: Random, old: Json) -> Any:
     return {**old, chance.choice(RESERVED): chance.choice(ODD)}
 
 
-def _add_copy(chance: Random, old: dict[str, Any]) -> Any:
+def _add_copy(chance: Random, old: Json) -> Any:
     return {**old, chance.choice(RESERVED): chance.choice([*old.values(), None])}
 
 
@@ -265,8 +269,8 @@ def _pieces(value: Any) -> list[bytes]:
 
 
 def frames_of(stream: bytes) -> tuple[str, list[Any]]:
-    """Returns how a streamed response is framed (`sse`, `ndjson`) and its events as JSON: `{"event": …, "data": …}`, or `{"raw": …}`
-    where it holds no JSON."""
+    """Returns how a streamed response is framed (`sse`, `ndjson`) and its events as JSON:
+    `{"event": …, "data": …}`, or `{"raw": …}` where it holds no JSON."""
     framing = "ndjson" if stream.lstrip()[:1] == b"{" else "sse"
     blocks = stream.replace(b"\r\n", b"\n").split(b"\n" if framing == "ndjson" else b"\n\n")
     return framing, [_frame(framing, block) for block in blocks if block.strip()]
@@ -278,7 +282,7 @@ def _frame(framing: str, block: bytes) -> Any:
         {b"data": block} if framing == "ndjson" else {name: text.strip() for name, _, text in pairs}
     )
     try:
-        frame: dict[str, Any] = {"data": msgspec.json.decode(lines.get(b"data", b""))}
+        frame: Json = {"data": msgspec.json.decode(lines.get(b"data", b""))}
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {"raw": block.decode(errors="replace")}
     return (
@@ -295,7 +299,7 @@ def write_frames(framing: str, frames: Any) -> bytes:
 
 
 def _block(framing: str, frame: Any) -> bytes:
-    fields = cast("dict[str, Any]", frame) if isinstance(frame, dict) else {"data": frame}
+    fields = cast("Json", frame) if isinstance(frame, dict) else {"data": frame}
     if isinstance(raw := fields.get("raw"), str):
         return raw.encode(errors="replace")
     data = write(fields.get("data"))

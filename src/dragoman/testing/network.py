@@ -1,7 +1,8 @@
-"""What a test may send over the network: nothing, unless it is asked for, recorded, or answered by a scripted model.
+"""What a test may send over the network: nothing, unless it is asked for, recorded, or answered by
+a scripted model.
 
-`Network` decides where each request of a test goes. `Recordings` are the exchanges of one test, made once with a real provider, then
-answered from, beside the test.
+`Network` decides where each request of a test goes. `Recordings` are the exchanges of one test,
+made once with a real provider, then answered from, beside the test.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class RequestRefusedError(DragomanError, AssertionError):
 
 
 class Recordings:
-    """The exchanges of a folder, each given once to the request that it was recorded for; or, with `record`, the making of them.
+    """The exchanges of a folder, each given once to the request that it was recorded for; or, with
+    `record`, the making of them.
 
     Args:
         folder: of one test, most often; files are `0001.json` and on.
@@ -110,7 +112,8 @@ class Recordings:
         raise RequestRefusedError(self._explain_unanswered(request, wanted))
 
     def keep(self) -> bool:
-        """Puts what was recorded into the folder, without attempts that were made again. Returns False if there was nothing."""
+        """Puts what was recorded into the folder, without attempts that were made again. Returns
+        False if there was nothing."""
         files = [] if self._made is None else sorted(self._made.glob("*.json"))
         if not files:
             return False
@@ -174,7 +177,8 @@ class Recordings:
 
 
 def folder_name(name: str) -> str:
-    """Returns a test's name as the name of a folder, on every system; what has to be changed leaves a digest."""
+    """Returns a test's name as the name of a folder, on every system; what has to be changed leaves
+    a digest."""
     fit = re.sub(r"[^\w.=\[\]-]+", "_", name)
     if fit == name and len(name) <= _LONGEST:
         return name

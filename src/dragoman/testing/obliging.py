@@ -1,4 +1,5 @@
-"""A model that does whatever it is asked for: it calls every tool, and fills the schema. To see that all of an agent runs."""
+"""A model that does whatever it is asked for: it calls every tool, and fills the schema. To see
+that all of an agent runs."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content
 from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.request import ModelRequest, ToolSpec
@@ -31,8 +33,9 @@ _STRINGS: Mapping[str, str] = {
 
 
 def obliging(request: ModelRequest) -> Sequence[Content | str]:
-    """Returns an answer to any request: calls of all tools at once, with arguments that fit their schemas; after their results a
-    value that fits the schema of the output, or a text. `ScriptedModel(obliging)` is a model that gives nothing else."""
+    """Returns an answer to any request: calls of all tools at once, with arguments that fit their
+    schemas; after their results a value that fits the schema of the output, or a text.
+    `ScriptedModel(obliging)` is a model that gives nothing else."""
     schemas = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
     answered = bool(request.messages and request.messages[-1].tool_results)
     result = schemas.pop(RETURN_RESULT, None) if request.output_schema is None else None
@@ -46,8 +49,9 @@ def obliging(request: ModelRequest) -> Sequence[Content | str]:
 
 
 def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
-    """Returns a value that fits a JSON Schema, always the same: of an object what is required, of a choice the first. Patterns of
-    strings are not followed, and a schema that holds itself ends in `None`."""
+    """Returns a value that fits a JSON Schema, always the same: of an object what is required, of a
+    choice the first. Patterns of strings are not followed, and a schema that holds itself ends in
+    `None`."""
     root = schema if root is None else root
     rule = if_object(schema)
     if depth > _DEEP:
@@ -67,22 +71,22 @@ def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
     return _MAKERS.get(type_name, _make_text)(rule, root, depth)
 
 
-def _merge_all(rule: Mapping[str, Any], root: Any) -> Mapping[str, Any]:
+def _merge_all(rule: JsonMap, root: Any) -> JsonMap:
     """Returns a schema with the fields of those that all must hold (`allOf`)."""
-    merged: dict[str, Any] = {}
+    merged: Json = {}
     for part in if_list(rule.get("allOf")):
         fields = if_object(part)
         merged |= if_object(_at(root, fields["$ref"])) if "$ref" in fields else fields
     return {**merged, **rule}
 
 
-def _make_object(rule: Mapping[str, Any], root: Any, depth: int) -> dict[str, Any]:
+def _make_object(rule: JsonMap, root: Any, depth: int) -> Json:
     fields = if_object(rule.get("properties"))
     required = if_list(rule.get("required"))
     return {name: fitting(fields.get(name, True), root, depth + 1) for name in required}
 
 
-def _make_array(rule: Mapping[str, Any], root: Any, depth: int) -> list[Any]:
+def _make_array(rule: JsonMap, root: Any, depth: int) -> list[Any]:
     heads = [fitting(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
     # One item shows most; deep within a schema that holds itself none ends it sooner.
     least = 0 if heads or depth > 2 else 1
@@ -90,12 +94,12 @@ def _make_array(rule: Mapping[str, Any], root: Any, depth: int) -> list[Any]:
     return heads + [fitting(rule.get("items", True), root, depth + 1) for _ in range(missing)]
 
 
-def _make_text(rule: Mapping[str, Any], root: Any, depth: int) -> str:  # noqa: ARG001 - as all makers
+def _make_text(rule: JsonMap, root: Any, depth: int) -> str:  # noqa: ARG001 - as all makers
     text = _STRINGS.get(rule.get("format", ""), "text")
     return text.ljust(rule.get("minLength", 0), "x")[: rule.get("maxLength")]
 
 
-_MAKERS: Mapping[Any, Callable[[Mapping[str, Any], Any, int], Any]] = {
+_MAKERS: Mapping[Any, Callable[[JsonMap, Any, int], Any]] = {
     "object": _make_object,
     "array": _make_array,
     "integer": lambda rule, _root, _depth: _number(rule, 1),
@@ -106,8 +110,9 @@ _MAKERS: Mapping[Any, Callable[[Mapping[str, Any], Any, int], Any]] = {
 """Type of a schema → what makes a value of it; all others are texts."""
 
 
-def _number(rule: Mapping[str, Any], edge: float) -> Any:
-    """Returns 1, or the least that the bounds allow. `edge`: how far it keeps from a bound that is excluded."""
+def _number(rule: JsonMap, edge: float) -> Any:
+    """Returns 1, or the least that the bounds allow. `edge`: how far it keeps from a bound that is
+    excluded."""
     step = rule.get("multipleOf", 1)
     lowest = max(
         [
@@ -132,11 +137,10 @@ def _number(rule: Mapping[str, Any], edge: float) -> Any:
 
 
 def _at(root: Any, reference: str) -> Any:
-    """Returns what a reference within the schema leads to, or `True`, which takes anything, if that is nothing."""
+    """Returns what a reference within the schema leads to, or `True`, which takes anything, if that
+    is nothing."""
     value: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        value = (
-            cast("Mapping[str, Any]", value).get(name, True) if isinstance(value, Mapping) else True
-        )
+        value = cast("JsonMap", value).get(name, True) if isinstance(value, Mapping) else True
     return value

@@ -1,4 +1,5 @@
-"""Messages as lines to read and to compare, one for each thing that was said; the events of a run, and its calls of tools."""
+"""Messages as lines to read and to compare, one for each thing that was said; the events of a run,
+and its calls of tools."""
 
 from __future__ import annotations
 
@@ -44,9 +45,11 @@ def messages_of(source: Source) -> list[Message]:
 
 
 def outline(source: Source) -> list[str]:
-    """Returns what was said, line by line, to compare with a list in a test: without ids, times and counts.
+    """Returns what was said, line by line, to compare with a list in a test: without ids, times and
+    counts.
 
-    `user: How is it in Oslo?`, `model thinks: …`, `model calls get_weather {"city":"Oslo"}`, `get_weather gives "rain"`, `model: It rains.`
+    `user: How is it in Oslo?`, `model thinks: …`, `model calls get_weather {"city":"Oslo"}`,
+    `get_weather gives "rain"`, `model: It rains.`
     """
     names: dict[str, str] = {}
     return [
@@ -58,7 +61,8 @@ def outline(source: Source) -> list[str]:
 
 
 def _lines(message: Message, piece: Content, names: dict[str, str]) -> Iterator[str]:
-    """Yields what a piece says. `names`: id of a call → its tool, for results that a format gives without."""
+    """Yields what a piece says. `names`: id of a call → its tool, for results that a format gives
+    without."""
     who = message.role.value
     match piece:
         case TextPart():
@@ -97,13 +101,15 @@ def _media(part: DataPart | LinkPart | FilePart) -> str:
 
 
 async def events_of(run: Run[Any]) -> list[Event]:
-    """Returns all events of a run that has not begun: `await events_of(agent.run("Hi"))`. One that fails ends with a `RunError`."""
+    """Returns all events of a run that has not begun: `await events_of(agent.run("Hi"))`. One that
+    fails ends with a `RunError`."""
     async with run:
         return [event async for event in run]
 
 
 def assert_calls(source: Source, *calls: ToolCallPart, any_order: bool = False) -> None:
-    """Asserts which tools the model called, by name and arguments: `assert_calls(result, call("get_weather", city="Oslo"))`.
+    """Asserts which tools the model called, by name and arguments: `assert_calls(result,
+    call("get_weather", city="Oslo"))`.
 
     Raises:
         AssertionError: it called others, or in another order, where `any_order` does not allow that.

@@ -1,6 +1,8 @@
-"""The pytest plugin: no request leaves a test unless it is asked for; exchanges are recorded once and replayed; scripted models.
+"""The pytest plugin: no request leaves a test unless it is asked for; exchanges are recorded once
+and replayed; scripted models.
 
-It is loaded where a project asks for it, in its `conftest.py` or on the command line, and not wherever dragoman is installed:
+It is loaded where a project asks for it, in its `conftest.py` or on the command line, and not
+wherever dragoman is installed:
 
     pytest_plugins = ["dragoman.testing.pytest_plugin"]        # or: pytest -p dragoman.testing.pytest_plugin
 """
@@ -31,7 +33,8 @@ _MARKERS = (
 
 
 class _Session:
-    """Which network the current test has. One a pytest session; models may be asked in any thread of it."""
+    """Which network the current test has. One a pytest session; models may be asked in any thread
+    of it."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.record: str = (
@@ -102,7 +105,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Fails a test whose requests were refused, also where what it tests passed over that; keeps what one that passed recorded."""
+    """Fails a test whose requests were refused, also where what it tests passed over that; keeps
+    what one that passed recorded."""
     result = yield
     session = item.config.stash[_SESSION]
     network = session.network
@@ -114,7 +118,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 class ScriptedModels:
-    """Makes scripted models for a test, and looks after it that all they had to say was asked for."""
+    """Makes scripted models for a test, and looks after it that all they had to say was asked
+    for."""
 
     def __init__(self, network: Network, patch: pytest.MonkeyPatch) -> None:
         self.models: list[ScriptedModel] = []
@@ -131,8 +136,8 @@ class ScriptedModels:
     def replace(
         self, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any
     ) -> ScriptedModel:
-        """Makes a scripted model that answers all requests to a provider, whatever agent sends them, in the code under test too. No
-        key is needed.
+        """Makes a scripted model that answers all requests to a provider, whatever agent sends
+        them, in the code under test too. No key is needed.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.

@@ -32,9 +32,10 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def run(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding]:
-    """Runs checks in their order → their findings, as they come; then, where they are the `whole` of what could show it, a
-    failure for each capability that is declared while all that needs it is doubtful. Live it ends with the first check whose
-    key is missing or refused: so would all others."""
+    """Runs checks in their order → their findings, as they come; then, where they are the `whole`
+    of what could show it, a failure for each capability that is declared while all that needs it is
+    doubtful. Live it ends with the first check whose key is missing or refused: so would all
+    others."""
     remaining = list(checks)
     seen: list[Finding] = []
     while remaining:
@@ -97,7 +98,8 @@ def _unseen(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yields findings as lines for a terminal, each as it comes; failures again, whole, at the end, and how many there are of each."""
+    """Yields findings as lines for a terminal, each as it comes; failures again, whole, at the end,
+    and how many there are of each."""
     seen: list[Finding] = []
     for finding in findings:
         seen.append(finding)
@@ -115,7 +117,8 @@ def lines(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def table(checks: Iterable[Check[Any]]) -> str:
-    """Returns checks as a table in Markdown: what each demands, what it needs, and whether it also runs on a real server."""
+    """Returns checks as a table in Markdown: what each demands, what it needs, and whether it also
+    runs on a real server."""
     rows = [
         f"| `{check.name}` | {' '.join(check.rule.split())} | {', '.join(check.needs) or '–'} | {'✓' if check.live else '–'} |"
         for check in checks

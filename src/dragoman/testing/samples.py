@@ -1,4 +1,5 @@
-"""What the checks send: conversations, one part of every kind, an answer that holds all that an answer may."""
+"""What the checks send: conversations, one part of every kind, an answer that holds all that an
+answer may."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ __all__ = [
 ]
 
 TEXT = 'Grüße aus Åbo 🌍, "quoted",\nсловом 言葉 \\ and\ttab'
-"""Text that breaks what does not take care: signs of two, three and four bytes, quotes, line breaks."""
+"""Text that breaks what does not take care: signs of two, three and four bytes, quotes, line
+breaks."""
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000080000000808020000004b6d29dc000000114944415478da63f8cfc08015310c2d0900"
     "28ff3fc1ce77c84f0000000049454e44ae426082"
@@ -129,7 +131,8 @@ def essence(part: Content) -> Any:
 
 
 def plain(result: Any) -> Any:
-    """Returns a tool's result without the difference between a JSON value and its text, which most formats do not make."""
+    """Returns a tool's result without the difference between a JSON value and its text, which most
+    formats do not make."""
     if isinstance(result, str):
         try:
             return msgspec.json.decode(result)
@@ -141,7 +144,8 @@ def plain(result: Any) -> Any:
 
 
 def comparable(messages: Iterable[Message]) -> list[Any]:
-    """Returns what messages say, for a comparison: who, and the essence of each part; ids of calls as numbers in order."""
+    """Returns what messages say, for a comparison: who, and the essence of each part; ids of calls
+    as numbers in order."""
     numbers: dict[str, int] = {}
     return [
         (

@@ -1,7 +1,9 @@
-"""A model for tests of one's own: it says what the test says, by any provider's wire, and notes what it was asked.
+"""A model for tests of one's own: it says what the test says, by any provider's wire, and notes
+what it was asked.
 
-A `Script` finds the answer that a request gets: the next of a list, the next of its conversation, or what a function says. `ScriptedModel`
-is a provider's record whose transport is a `ScriptedServer` that asks the script.
+A `Script` finds the answer that a request gets: the next of a list, the next of its conversation,
+or what a function says. `ScriptedModel` is a provider's record whose transport is a
+`ScriptedServer` that asks the script.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dragoman.arguments import expect, wrong
 from dragoman.capability import Capability
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
+from dragoman.json_bytes import Json
 from dragoman.message import Content, Message, Role
 from dragoman.model.strings import resolve
 from dragoman.providers.provider import Provider
@@ -185,7 +188,8 @@ def _error(problem: str, request: ModelRequest) -> ScriptError:
 
 
 class ScriptedRecord(Provider, frozen=True, kw_only=True, eq=False):
-    """What the record of a `ScriptedModel` says beside its answers. All fields of a `Provider` may be given too."""
+    """What the record of a `ScriptedModel` says beside its answers. All fields of a `Provider` may
+    be given too."""
 
     name: str = "scripted"
     """See `Provider.name`."""
@@ -206,7 +210,8 @@ class ScriptedRecord(Provider, frozen=True, kw_only=True, eq=False):
     chunks: int = 256
     """Bytes that arrive at a time."""
     by: Callable[[ModelRequest], Hashable] = first_prompt
-    """A request → the key of its conversation, where the answers are a mapping; usually the text of its first user message."""
+    """A request → the key of its conversation, where the answers are a mapping; usually the text of
+    its first user message."""
     vectors: Callable[[str], Vector] | None = None
     """A text → its vector; `None`: eight numbers that depend on the text alone."""
     script: Script | None = None
@@ -216,7 +221,8 @@ class ScriptedRecord(Provider, frozen=True, kw_only=True, eq=False):
 
 
 class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
-    """A provider's record whose model is the test: `Agent(ScriptedModel(["Hello."]))`. No key and no network.
+    """A provider's record whose model is the test: `Agent(ScriptedModel(["Hello."]))`. No key and
+    no network.
 
     ```python
     model = ScriptedModel([call("get_weather", city="Oslo"), "It rains."], wire="anthropic")
@@ -225,13 +231,15 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
     model.assert_exhausted()
     ```
 
-    Requests are written by the wire as they are for a provider, and what is answered is written in the provider's own
-    format and read again, so that all that lies between is tested. Tasks, threads and event loops may share one.
+    Requests are written by the wire as they are for a provider, and what is answered is written in
+    the provider's own format and read again, so that all that lies between is tested. Tasks,
+    threads and event loops may share one.
     """
 
     answers: Answers | Mapping[Any, Answers] = ()
-    """What it says to one request after the other: see `Answerable`. Or a function of the request, plain, async or a generator;
-    or a mapping from the key of a conversation (see `by`) to either."""
+    """What it says to one request after the other: see `Answerable`. Or a function of the request,
+    plain, async or a generator; or a mapping from the key of a conversation (see `by`) to
+    either."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -262,8 +270,9 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
     def like(
         cls, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any
     ) -> Self:
-        """Makes a scripted model in place of a real one: with its name, wire, capabilities and quirks. In place of an agent that is
-        asked by a protocol it is a model that speaks Chat Completions.
+        """Makes a scripted model in place of a real one: with its name, wire, capabilities and
+        quirks. In place of an agent that is asked by a protocol it is a model that speaks Chat
+        Completions.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -275,7 +284,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
             for name in Provider.__struct_fields__
             if name not in _OF_THE_NETWORK
         }
-        named: dict[str, Any] = {
+        named: Json = {
             "base_url": base_url,
             "chat_model": string.chat or provider.chat_model or "scripted-1",
         }
@@ -285,14 +294,16 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
 
     @classmethod
     def from_run(cls, run: Source, **fields: Any) -> Self:
-        """Makes a scripted model that says again what the model said in a run: in its result, its events or its history. Left out is
-        what was retracted, and what agents within its tools said: of events that is `fold(events, run_id=…)`."""
+        """Makes a scripted model that says again what the model said in a run: in its result, its
+        events or its history. Left out is what was retracted, and what agents within its tools
+        said: of events that is `fold(events, run_id=…)`."""
         answers = [message for message in messages_of(run) if message.role is Role.MODEL]
         return cls([message.replace(id=None, origin=None) for message in answers], **fields)
 
     @classmethod
     async def from_log(cls, log: RunLog, run_id: str, **fields: Any) -> Self:
-        """Makes a scripted model that says again what the model said in a run that a log holds, as far as it is stored.
+        """Makes a scripted model that says again what the model said in a run that a log holds, as
+        far as it is stored.
 
         Raises:
             RunLogError: the store cannot be reached, or answers with an error.
@@ -323,7 +334,8 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         return self._server.embedded
 
     def assert_exhausted(self) -> None:
-        """Raises `ScriptError` where an answer is left that nobody asked for, or a request got none."""
+        """Raises `ScriptError` where an answer is left that nobody asked for, or a request got
+        none."""
         if self.script is not None:
             self.script.check()
 

@@ -1,7 +1,9 @@
-"""What a scripted model answers to one request: all the ways in which a test may write it, and how its bytes arrive.
+"""What a scripted model answers to one request: all the ways in which a test may write it, and how
+its bytes arrive.
 
-`as_answer` makes an `Answer` of what the test wrote. `written_events` and `live_events` are the events of its content, whole or piece by
-piece; `delivered` gives the bytes of a body in pieces, up to where the connection breaks or waits.
+`as_answer` makes an `Answer` of what the test wrote. `written_events` and `live_events` are the
+events of its content, whole or piece by piece; `delivered` gives the bytes of a body in pieces, up
+to where the connection breaks or waits.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageFinished, RunError
 from dragoman.fold import fold
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Content, FinishReason, Message, ToolCallPart, Usage
 from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.request import ModelRequest, ToolSpec
@@ -84,9 +87,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         | Iterator[Piece]
         | None
     ) = None
-    """What the model says, or the error that it is refused with; `None`: `body` is all. Of an iterator each piece is sent when it
-    comes, whatever the fields below say; a `ProviderConnectionError` that it raises breaks the connection, another error is told
-    within the stream."""
+    """What the model says, or the error that it is refused with; `None`: `body` is all. Of an
+    iterator each piece is sent when it comes, whatever the fields below say; a
+    `ProviderConnectionError` that it raises breaks the connection, another error is told within the
+    stream."""
     status: int | None = None
     """HTTP status; `None`: 200, or what the wire has for the error."""
     headers: Mapping[str, str] = {}
@@ -98,7 +102,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
     """The connection breaks after the first `share`."""
     gate: Gate | None = None
-    """What follows the first `share` waits for it. One that never opens: nothing more comes, and the connection stands."""
+    """What follows the first `share` waits for it. One that never opens: nothing more comes, and
+    the connection stands."""
     share: float = 0.5
     """Of the body's bytes, from 0 to 1."""
     stream: bool | None = None
@@ -106,13 +111,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Answerable: TypeAlias = Message | Piece | Sequence[Piece] | Exception | bytes | Exchange | Answer
-"""What may stand for an answer: text, a message, a part, several of these; an error, which refuses the request (one of the connection
-breaks it off); bytes, which are the body; a recorded exchange; an `Answer`."""
+"""What may stand for an answer: text, a message, a part, several of these; an error, which refuses
+the request (one of the connection breaks it off); bytes, which are the body; a recorded exchange;
+an `Answer`."""
 
 Answering: TypeAlias = Callable[
     [ModelRequest], Answerable | Awaitable[Answerable] | AsyncIterator[Piece] | Iterator[Piece]
 ]
-"""A function that answers a request, plain or async; or a generator, whose pieces are sent when they come."""
+"""A function that answers a request, plain or async; or a generator, whose pieces are sent when
+they come."""
 
 
 def as_answer(given: Answerable | AsyncIterator[Piece] | Iterator[Piece]) -> Answer:
@@ -125,7 +132,8 @@ def as_answer(given: Answerable | AsyncIterator[Piece] | Iterator[Piece]) -> Ans
 
 
 def check_answer(given: Any) -> None:
-    """Raises `TypeError` where something is no answer. What a function or an iterator gives is not known yet."""
+    """Raises `TypeError` where something is no answer. What a function or an iterator gives is not
+    known yet."""
     if isinstance(given, type) or not (
         isinstance(given, _WHOLE) or callable(given) or isinstance(given, AsyncIterator | Iterator)
     ):
@@ -154,8 +162,8 @@ def as_message(content: Any) -> Message | None:
 
 
 def finish_message(message: Message, request: ModelRequest, number: int) -> Message:
-    """Returns a message as the model ends it: with ids for calls that have none, a reason, and counts by the length of what was
-    said. `number`: which request it answers, from 1."""
+    """Returns a message as the model ends it: with ids for calls that have none, a reason, and
+    counts by the length of what was said. `number`: which request it answers, from 1."""
     calls = 0
     content: list[Content] = []
     for piece in message.content:
@@ -191,14 +199,17 @@ def count_usage(request: ModelRequest, content: Sequence[Content]) -> Usage:
 
 
 def call(name: str, /, **arguments: Any) -> ToolCallPart:
-    """Returns a call of a tool, whose id the scripted model makes: `call_2_1` is the first of its second answer."""
+    """Returns a call of a tool, whose id the scripted model makes: `call_2_1` is the first of its
+    second answer."""
     return ToolCallPart("", name, arguments)
 
 
 def typed(value: Any) -> Callable[[ModelRequest], Message]:
-    """Returns an answer to `send_for`: it gives a value as the request wants it, by its schema or by a tool.
+    """Returns an answer to `send_for`: it gives a value as the request wants it, by its schema or
+    by a tool.
 
-    `value` is anything that pydantic can write as JSON: a number, a model, a dataclass, a list of these.
+    `value` is anything that pydantic can write as JSON: a number, a model, a dataclass, a list of
+    these.
     """
 
     def answer(request: ModelRequest) -> Message:
@@ -209,7 +220,7 @@ def typed(value: Any) -> Callable[[ModelRequest], Message]:
             tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)
         }
         by_tool = request.output_schema is None and RETURN_RESULT in tools
-        schema: Mapping[str, Any] = request.output_schema or tools.get(RETURN_RESULT, {})
+        schema: JsonMap = request.output_schema or tools.get(RETURN_RESULT, {})
         if [*schema.get("properties", {})] == ["result"] and "result" not in if_object(
             value_as_json
         ):
@@ -286,7 +297,8 @@ async def deliver(answer: Answer, data: bytes, size: int) -> AsyncGenerator[byte
 
 
 def make_events(content: Any, request: ModelRequest, number: int) -> list[Event]:
-    """Returns the events of an answer: those that were given, or those of the message that the texts and parts make."""
+    """Returns the events of an answer: those that were given, or those of the message that the
+    texts and parts make."""
     message = as_message(content)
     return list(content) if message is None else events_of(finish_message(message, request, number))
 
@@ -294,8 +306,8 @@ def make_events(content: Any, request: ModelRequest, number: int) -> list[Event]
 async def live_events(
     pieces: AsyncIterator[Piece] | Iterator[Piece], request: ModelRequest, number: int
 ) -> AsyncGenerator[list[Event]]:
-    """Yields the events of pieces that come one by one, each as soon as it is there; an error that stops them is the last event.
-    Texts that follow one another are one part.
+    """Yields the events of pieces that come one by one, each as soon as it is there; an error that
+    stops them is the last event. Texts that follow one another are one part.
 
     Raises:
         ProviderConnectionError: the pieces broke the connection off.

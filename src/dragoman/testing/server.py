@@ -1,4 +1,5 @@
-"""A scripted server in place of the network: it reads requests and writes answers by the wire's own other half."""
+"""A scripted server in place of the network: it reads requests and writes answers by the wire's own
+other half."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageStarted
 from dragoman.fold import fold
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Message, Role, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
@@ -177,7 +179,7 @@ class ScriptedServer:
         }
         return _last_word(path) in chats
 
-    def _embeddings(self, body: Mapping[str, Any], path: str, vectors: Vectors) -> Response:
+    def _embeddings(self, body: JsonMap, path: str, vectors: Vectors) -> Response:
         wire = wires.embeddings(self._wire.name)
         if wire is None:
             raise ProviderConnectionError(f"the wire {self._wire.name} has no embeddings")
@@ -268,13 +270,15 @@ class ScriptedServer:
 
 
 def _link(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
-    """Returns a request that goes on from a stored response, with the conversation up to there, as the provider has it."""
+    """Returns a request that goes on from a stored response, with the conversation up to there, as
+    the provider has it."""
     instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
     return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
 
-def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> dict[str, Any]:
-    """Returns the id and model of an answer: the model that the message says served it, else the requested one."""
+def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> Json:
+    """Returns the id and model of an answer: the model that the message says served it, else the
+    requested one."""
     origins = (
         event.origin
         for event in events

@@ -1,4 +1,5 @@
-"""Tools: what they are (`Tool`, `tool`), what they know (`ToolContext`) and how they are run (`ToolExecutor`)."""
+"""Tools: what they are (`Tool`, `tool`), what they know (`ToolContext`) and how they are run
+(`ToolExecutor`)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Agents as tools of others: `agent_tool`, which is `Agent.as_tool`, answers within the run; `handoff` has the other go on in its place."""
+"""Agents as tools of others: `agent_tool`, which is `Agent.as_tool`, answers within the run;
+`handoff` has the other go on in its place."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypedDict, Unpack
 
@@ -13,6 +14,7 @@ import msgspec
 from dragoman.arguments import expect, expect_callable, wrong
 from dragoman.errors import ToolError
 from dragoman.interrupt import Resume
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.limits import Limits
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Role, TextPart
 from dragoman.tools.context import Sender, ToolContext
@@ -32,7 +34,7 @@ __all__ = [
     "name_for_models",
 ]
 
-_PROMPT: Mapping[str, Any] = {
+_PROMPT: JsonMap = {
     "type": "object",
     "properties": {
         "prompt": {
@@ -53,7 +55,8 @@ class AgentToolOptions(TypedDict, total=False):
     """What `Agent.as_tool` takes beside what the model is told."""
 
     limits: Limits | None
-    """Of each run of the agent, in place of its own. The run around it keeps its limits in any case."""
+    """Of each run of the agent, in place of its own. The run around it keeps its limits in any
+    case."""
     share_state: bool
     """The agent's tools have the state of the run around it, and not one of their own."""
     sequential: bool
@@ -61,7 +64,8 @@ class AgentToolOptions(TypedDict, total=False):
     timeout: float | None
     """See `Tool.timeout`."""
     requires_approval: bool | Approval
-    """See `Tool.requires_approval`: of the call of the agent. What its own tools require holds in any case."""
+    """See `Tool.requires_approval`: of the call of the agent. What its own tools require holds in
+    any case."""
     approval_expires: float | timedelta | None
     """See `Tool.approval_expires`."""
     editable: bool
@@ -79,13 +83,14 @@ def agent_tool(
     output_type: Any = str,
     **options: Unpack[AgentToolOptions],
 ) -> Tool:
-    """The agent as a tool for another one, which asks it and goes on with its answer. Its run is a part of the other's: see
-    `ToolContext.send`.
+    """The agent as a tool for another one, which asks it and goes on with its answer. Its run is a
+    part of the other's: see `ToolContext.send`.
 
-    `name`: left out, the agent's `display_name`, as models may write it. `prompt`: a function, plain or async, whose parameters are
-    the tool's arguments and which gives the prompt, or a pydantic model, whose fields are the arguments and which the agent is told as
-    JSON; left out, the argument is `prompt`, a text. `output_type`: as with `send_for`; the other agent is given the value as JSON. Files
-    that the agent's model made stand beside its text.
+    `name`: left out, the agent's `display_name`, as models may write it. `prompt`: a function,
+    plain or async, whose parameters are the tool's arguments and which gives the prompt, or a
+    pydantic model, whose fields are the arguments and which the agent is told as JSON; left out,
+    the argument is `prompt`, a text. `output_type`: as with `send_for`; the other agent is given
+    the value as JSON. Files that the agent's model made stand beside its text.
 
     Raises:
         ToolError: there is no name, or a parameter of `prompt` that no model can fill.
@@ -95,10 +100,8 @@ def agent_tool(
     expect("name", name, str, type(None))
     expect("description", description, str, type(None))
     expect("limits", options.get("limits"), Limits, type(None))
-    fields: dict[str, Any] = {**options}
-    run: dict[str, Any] = {
-        key: fields.pop(key) for key in ("limits", "share_state") if key in fields
-    }
+    fields: Json = {**options}
+    run: Json = {key: fields.pop(key) for key in ("limits", "share_state") if key in fields}
     if output_type is not str:
         run["output_type"] = output_type
     schema, prompt_of = _arguments(prompt)
@@ -126,7 +129,7 @@ def name_for_models(display_name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", display_name.lower()).strip("_")
 
 
-def _arguments(prompt: Callable[..., Any] | None) -> tuple[Mapping[str, Any], Callable[..., Any]]:
+def _arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callable[..., Any]]:
     """The schema of the arguments, and what makes a prompt of them."""
     if prompt is None:
         return _PROMPT, _text
@@ -134,7 +137,7 @@ def _arguments(prompt: Callable[..., Any] | None) -> tuple[Mapping[str, Any], Ca
     if hasattr(prompt, "model_json_schema"):
         model: Any = prompt
 
-        async def as_text(_: ToolContext[Any], arguments: Mapping[str, Any]) -> str:
+        async def as_text(_: ToolContext[Any], arguments: JsonMap) -> str:
             try:
                 return model.model_validate(arguments).model_dump_json()
             except ValueError as error:
@@ -144,14 +147,14 @@ def _arguments(prompt: Callable[..., Any] | None) -> tuple[Mapping[str, Any], Ca
         return model.model_json_schema(), as_text
     name = context_name(prompt)
 
-    async def make_prompt(context: ToolContext[Any], arguments: Mapping[str, Any]) -> Any:
+    async def make_prompt(context: ToolContext[Any], arguments: JsonMap) -> Any:
         value = prompt(**arguments, **({} if name is None else {name: context}))
         return await value if inspect.isawaitable(value) else value
 
     return SignatureSchema(prompt), make_prompt
 
 
-async def _text(_: ToolContext[Any], arguments: Mapping[str, Any]) -> str:
+async def _text(_: ToolContext[Any], arguments: JsonMap) -> str:
     return arguments["prompt"]
 
 
@@ -165,7 +168,7 @@ def _answer(output: Any, messages: tuple[Message, ...]) -> Any:
     return [*([TextPart(text)] if text else []), *files]
 
 
-_REASON: Mapping[str, Any] = {
+_REASON: JsonMap = {
     "type": "object",
     "properties": {
         "reason": {
@@ -180,7 +183,8 @@ class HandoffOptions(TypedDict, total=False):
     """What `handoff` takes beside what the model is told."""
 
     limits: Limits | None
-    """Of what the other agent does, in place of its own. The run that is handed over keeps its limits in any case."""
+    """Of what the other agent does, in place of its own. The run that is handed over keeps its
+    limits in any case."""
     requires_approval: bool | Approval
     """See `Tool.requires_approval`: of handing over."""
     approval_expires: float | timedelta | None
@@ -188,7 +192,8 @@ class HandoffOptions(TypedDict, total=False):
 
 
 class Handoff(Tool, frozen=True, eq=False, dict=True):
-    """What `handoff` makes. The run carries it out, once all other calls of the same answer are done."""
+    """What `handoff` makes. The run carries it out, once all other calls of the same answer are
+    done."""
 
     agent: Sender | Callable[[], Sender] | None = None
     """Who goes on, or a function that gives it."""
@@ -228,11 +233,13 @@ def handoff(
     description: str | None = None,
     **options: Unpack[HandoffOptions],
 ) -> Handoff:
-    """A tool for `Agent(tools=…)` by which its model hands the conversation over to another agent, which gives the answer in its place:
-    what that one says is the output of the run. The model calls it `transfer_to_NAME`.
+    """A tool for `Agent(tools=…)` by which its model hands the conversation over to another agent,
+    which gives the answer in its place: what that one says is the output of the run. The model
+    calls it `transfer_to_NAME`.
 
-    `agent` may be a function that gives it, for agents that hand over to each other. `name`: left out, the agent's `display_name`.
-    The other agent has the conversation so far, with its own system message, tools and model, and the state of the run.
+    `agent` may be a function that gives it, for agents that hand over to each other. `name`: left
+    out, the agent's `display_name`. The other agent has the conversation so far, with its own
+    system message, tools and model, and the state of the run.
 
     Raises:
         ToolError: there is no name.
@@ -252,7 +259,7 @@ def handoff(
         description
         or f"Hands the conversation over to {display_name or to}, who answers in your place."
     )
-    fields: dict[str, Any] = {**options, "agent": agent, "to": to}
+    fields: Json = {**options, "agent": agent, "to": to}
     return Handoff(f"transfer_to_{to}", about, _by_the_run, _REASON, **fields)
 
 

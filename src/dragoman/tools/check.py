@@ -1,4 +1,5 @@
-"""A light check of a value against a JSON Schema that was given as it is: types, required keys, choices.
+"""A light check of a value against a JSON Schema that was given as it is: types, required keys,
+choices.
 
 Schema and value may both be somebody else's: a client brings the schema of an answer, a server of
 tools that of its arguments. The work is therefore bounded: each step, a part of the schema held
@@ -13,7 +14,7 @@ from itertools import islice
 from typing import Any, cast
 
 from dragoman.errors import ToolError
-from dragoman.json_bytes import MOST_DEPTH, bound_value
+from dragoman.json_bytes import MOST_DEPTH, Json, JsonMap, bound_value
 
 __all__ = ["MOST_STEPS", "check", "faults"]
 
@@ -29,7 +30,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_NONE: Mapping[str, Any] = {}
+_NONE: JsonMap = {}
 _DEEPEST = MOST_DEPTH
 """Levels of schema that are followed, `$ref`s among them; what lies deeper is not checked."""
 _MOST = 100
@@ -48,11 +49,12 @@ class _TooMuchWorkError(Exception):
 class _Check:
     """One check: what it found so far, and the steps that it may still take."""
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: JsonMap) -> None:
         self.root = root
         self.steps = MOST_STEPS
         self.faults: dict[tuple[int, int, str], Sequence[str]] = {}
-        """Schema, value and its place → its faults; none as long as they are being looked for, so that no loop is endless."""
+        """Schema, value and its place → its faults; none as long as they are being looked for, so
+        that no loop is endless."""
 
     def spend(self, steps: int = 1) -> None:
         """Takes steps.
@@ -65,7 +67,7 @@ class _Check:
             raise _TooMuchWorkError
 
 
-def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+def check(schema: JsonMap, arguments: JsonMap) -> None:
     """Passes over every keyword that it does not know.
 
     Raises:
@@ -75,7 +77,7 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
         raise ToolError("invalid arguments: " + "; ".join(problems))
 
 
-def faults(schema: Mapping[str, Any], value: Any) -> list[str]:
+def faults(schema: JsonMap, value: Any) -> list[str]:
     """What is wrong with a value, each with its place; keywords that are not known are passed over.
 
     Each value is held against each part of the schema once, however often a `$ref` leads there.
@@ -94,7 +96,7 @@ def faults(schema: Mapping[str, Any], value: Any) -> list[str]:
 def _faults(schema: Any, value: Any, where: str, depth: int, check: _Check) -> Sequence[str]:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return ()
-    rule = cast("Mapping[str, Any]", schema)
+    rule = cast("JsonMap", schema)
     key = (id(rule), id(value), where)
     if key not in check.faults:
         # Noted as faultless while it is looked at: a `$ref` that leads back here ends.
@@ -105,9 +107,7 @@ def _faults(schema: Any, value: Any, where: str, depth: int, check: _Check) -> S
     return check.faults[key]
 
 
-def _find_faults(
-    rule: Mapping[str, Any], value: Any, where: str, depth: int, check: _Check
-) -> Iterator[str]:
+def _find_faults(rule: JsonMap, value: Any, where: str, depth: int, check: _Check) -> Iterator[str]:
     label = where or "the value"
     if isinstance(reference := rule.get("$ref"), str):
         yield from _faults(
@@ -128,7 +128,7 @@ def _find_faults(
     if isinstance(either := rule.get("anyOf"), Sequence):
         yield from _of_options(cast("Sequence[Any]", either), value, where, depth, check)
     if isinstance(value, dict):
-        yield from _of_object(rule, cast("dict[str, Any]", value), where, depth, check)
+        yield from _of_object(rule, cast("Json", value), where, depth, check)
     elif isinstance(value, (list, tuple)) and "items" in rule:
         for index, item in enumerate(cast("list[Any]", value)):
             yield from _faults(rule["items"], item, f"{where}[{index}]", depth + 1, check)
@@ -150,7 +150,8 @@ def _of_options(
 
 
 def _weight(value: Any) -> int:
-    """What it costs to compare a value with another, in small values; counted up to what no check can pay."""
+    """What it costs to compare a value with another, in small values; counted up to what no check
+    can pay."""
     weight, level = 0, [value]
     while level and weight < MOST_STEPS * _COMPARED_A_STEP:
         item = level.pop()
@@ -158,7 +159,7 @@ def _weight(value: Any) -> int:
         if isinstance(item, (list, tuple)):
             level.extend(cast("list[Any]", item))
         elif isinstance(item, dict):
-            level.extend(cast("dict[str, Any]", item).values())
+            level.extend(cast("Json", item).values())
     return weight
 
 
@@ -168,12 +169,10 @@ def _show_choices(choices: Sequence[Any]) -> str:
 
 
 def _of_object(
-    rule: Mapping[str, Any], value: Mapping[str, Any], where: str, depth: int, check: _Check
+    rule: JsonMap, value: JsonMap, where: str, depth: int, check: _Check
 ) -> Iterator[str]:
     declared: Any = rule.get("properties")
-    properties: Mapping[str, Any] = (
-        cast("Mapping[str, Any]", declared) if isinstance(declared, Mapping) else _NONE
-    )
+    properties: JsonMap = cast("JsonMap", declared) if isinstance(declared, Mapping) else _NONE
     prefix = f"{where}." if where else ""
     for name in _as_list(rule.get("required")):
         if name not in value:
@@ -186,13 +185,11 @@ def _of_object(
             yield f"{prefix}{name}: is not asked for"
 
 
-def _resolve_reference(reference: str, root: Mapping[str, Any]) -> Any:
+def _resolve_reference(reference: str, root: JsonMap) -> Any:
     """What a `$ref` within the schema means; `None`: nothing that is there."""
     target: Any = root
     for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
-        target = (
-            cast("Mapping[str, Any]", target).get(step) if isinstance(target, Mapping) else None
-        )
+        target = cast("JsonMap", target).get(step) if isinstance(target, Mapping) else None
     return target
 
 

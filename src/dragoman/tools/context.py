@@ -1,8 +1,9 @@
-"""What a tool may know of the run that calls it, how it speaks while it works, and how it asks another agent: `ToolContext`."""
+"""What a tool may know of the run that calls it, how it speaks while it works, and how it asks
+another agent: `ToolContext`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any, Generic, Protocol
 
@@ -12,6 +13,7 @@ from typing_extensions import TypeVar
 
 from dragoman.errors import ToolError
 from dragoman.event import Custom, Event, StateDelta, StateSnapshot
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, ToolCallPart
 from dragoman.request import RunInfo
 from dragoman.result import ChatResult
@@ -28,7 +30,8 @@ Deps = TypeVar("Deps", default=Any)
 PROGRESS = "tool_progress"
 """Name of the `Custom` events of `ToolContext.progress`."""
 PRELIMINARY = "tool_preliminary"
-"""Name of the `Custom` events that hold what a generator gave: `{"call_id": …, "name": …, "result": …}`."""
+"""Name of the `Custom` events that hold what a generator gave: `{"call_id": …, "name": …, "result":
+…}`."""
 
 
 class Sender(Protocol):
@@ -50,10 +53,12 @@ _NOWHERE = _nowhere()
 
 
 class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
-    """Given to a handler that has a parameter annotated `ToolContext` or `ToolContext[…]`; never shown to the model.
+    """Given to a handler that has a parameter annotated `ToolContext` or `ToolContext[…]`; never
+    shown to the model.
 
-    `emit`, `progress` and `state.patch` are events of the run at once, while the tool works. They do so whether they are awaited or not;
-    awaited they wait while too many events wait for the run's reader. Plain functions, which run in threads, just call them.
+    `emit`, `progress` and `state.patch` are events of the run at once, while the tool works. They
+    do so whether they are awaited or not; awaited they wait while too many events wait for the
+    run's reader. Plain functions, which run in threads, just call them.
     """
 
     deps: Deps
@@ -70,7 +75,7 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """Whose conversation it is, such as a user's id."""
     context: tuple[Any, ...] = ()
     """What the client told beside the conversation."""
-    metadata: Mapping[str, Any] = {}
+    metadata: JsonMap = {}
     """What the caller of the run passed as `metadata`."""
     state: SharedState = msgspec.field(default_factory=SharedState)
     """The state that client and agent share: `.value`, and `.patch(operations)`."""
@@ -89,8 +94,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         return self.call.id
 
     def emit(self, event: Event | str, value: Any = None) -> Emission:
-        """Makes something an event of the run: a `Custom` by its name and any JSON value, a `StateSnapshot` or a `StateDelta`, which
-        change `state` too.
+        """Makes something an event of the run: a `Custom` by its name and any JSON value, a
+        `StateSnapshot` or a `StateDelta`, which change `state` too.
 
         Raises:
             ToolError: the value is not JSON, or the event is one of those that only a run makes.
@@ -111,8 +116,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     def progress(
         self, done: float, total: float | None = None, message: str | None = None
     ) -> Emission:
-        """Tells how far the call is: a `Custom` named `tool_progress` whose value is `{"call_id", "done", "total", "message"}`, the
-        latter two `null` where they are not known.
+        """Tells how far the call is: a `Custom` named `tool_progress` whose value is `{"call_id",
+        "done", "total", "message"}`, the latter two `null` where they are not known.
 
         Raises:
             ToolError: a number is NaN or infinite.
@@ -131,9 +136,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         """What is known of the call that is answered."""
         return CallRecord() if self.records is None else self.records.of(self.call)
 
-    def ask(self, message: str, schema: Mapping[str, Any] | None = None) -> Any:
-        """Asks a person → the answer, once there is one. Until then it raises: the run ends, and the tool is run again from its start,
-        where the same questions must come in the same order.
+    def ask(self, message: str, schema: JsonMap | None = None) -> Any:
+        """Asks a person → the answer, once there is one. Until then it raises: the run ends, and
+        the tool is run again from its start, where the same questions must come in the same order.
 
         Raises:
             AskUser: nobody has answered it yet. Let it pass.
@@ -145,10 +150,12 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         return record.answers[record.questions - 1]
 
     async def send(self, agent: Sender, prompt: Any, **options: Any) -> ChatResult[str]:
-        """Sends a prompt to another agent, as a part of this run; `options` as with `Agent.send`. Its `deps`, `context`, `metadata`, `thread_id`
-        and `resource_id` are this run's unless they are given, its events stand in this run's stream, and what it takes counts here too, also
-        against this run's limits. With `share_state=True` it has this run's state, too. What that agent waits for, this run waits for,
-        and going on goes on there. An agent that came to its end is not asked again then.
+        """Sends a prompt to another agent, as a part of this run; `options` as with `Agent.send`.
+        Its `deps`, `context`, `metadata`, `thread_id` and `resource_id` are this run's unless they
+        are given, its events stand in this run's stream, and what it takes counts here too, also
+        against this run's limits. With `share_state=True` it has this run's state, too. What that
+        agent waits for, this run waits for, and going on goes on there. An agent that came to its
+        end is not asked again then.
 
         Raises:
             AskUser: it waits. Let it pass.
@@ -158,7 +165,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         number = record.sent
         record.sent += 1
         before = record.runs[number] if number < len(record.runs) else InnerRun()
-        # The tool is run again from its start: an agent that had answered already is not asked a second time.
+        # The tool is run again from its start: an agent that had answered already is not asked a
+        # second time.
         if before.messages and before.done:
             return _result_of_run(before, options.get("output_type", str))
         if before.messages:
@@ -181,7 +189,8 @@ def begin_inner_run(
     share_state: bool = False,
     **options: Any,
 ) -> Any:
-    """Returns a run of another agent as a part of the context's run, which gives it what `options` leaves out."""
+    """Returns a run of another agent as a part of the context's run, which gives it what `options`
+    leaves out."""
     names = ("deps", "resource_id", "context", "metadata")
     inherited = {name: getattr(context, name) for name in names}
     run = agent.run(prompt, **{**inherited, **options})

@@ -1,12 +1,13 @@
 """`Tool`: a name, a schema and a handler; and `tool`, which makes one of a function.
 
-The schema of a function's arguments is built when it is first read (`SignatureSchema`), since that needs pydantic.
+The schema of a function's arguments is built when it is first read (`SignatureSchema`), since that
+needs pydantic.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from datetime import timedelta
 from functools import cached_property, partial
@@ -19,6 +20,7 @@ import msgspec
 from typing_extensions import TypeIs, TypeVar
 
 from dragoman.errors import ToolError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native, ToolCallPart
 from dragoman.request import ToolSpec
 from dragoman.tools.check import check
@@ -47,33 +49,39 @@ DepsContra = TypeVar("DepsContra", contravariant=True, default=Any)
 
 Approval = Callable[[ToolCallPart, ToolContext[Any]], bool | Awaitable[bool]]
 """Says whether a call needs somebody's approval."""
-_NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
+_NO_ARGUMENTS: JsonMap = {"type": "object", "properties": {}}
 
 
 class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True):
-    """Something that the model may ask to be run. `Tool[Deps]` needs an agent whose runs have such `deps`.
+    """Something that the model may ask to be run. `Tool[Deps]` needs an agent whose runs have such
+    `deps`.
 
     Raises:
         ToolError: it has no name, or a signature that no model can fill.
     """
 
     name: str
-    """By which the model calls it. Names that a provider does not take are fitted in its requests alone."""
+    """By which the model calls it. Names that a provider does not take are fitted in its requests
+    alone."""
     description: str = ""
     """What it does and when to use it, for the model."""
     handler: Callable[..., Any] | None = None
-    """Takes the arguments by name; a plain function runs in a worker thread. Of a generator, async or plain, each value is told at once as a
-    preliminary result, and the last is the result. `None`: the client runs the tool."""
-    input_schema: Mapping[str, Any] = {}
-    """JSON Schema of the arguments object. Default: what the handler's signature says, else no arguments."""
+    """Takes the arguments by name; a plain function runs in a worker thread. Of a generator, async
+    or plain, each value is told at once as a preliminary result, and the last is the result.
+    `None`: the client runs the tool."""
+    input_schema: JsonMap = {}
+    """JSON Schema of the arguments object. Default: what the handler's signature says, else no
+    arguments."""
     sequential: bool = False
     """Runs alone: calls before it finish first, calls after it wait."""
     timeout: float | None = None
-    """Seconds; then the model is told that it did not finish. A thread that is over its time is left to itself."""
+    """Seconds; then the model is told that it did not finish. A thread that is over its time is
+    left to itself."""
     requires_approval: bool | Approval = False
-    """The run ends with the call in `result.pending` until somebody approves. A function, plain or async, of the call and its
-    `ToolContext` says it of each call: when the model makes it, and again before an approved one is run. What it raises
-    then is the call's result; before, the call waits."""
+    """The run ends with the call in `result.pending` until somebody approves. A function, plain or
+    async, of the call and its `ToolContext` says it of each call: when the model makes it, and
+    again before an approved one is run. What it raises then is the call's result; before, the call
+    waits."""
     native: Native = None
     """What single wires add to the tool's entry in a request, such as a cache mark."""
     approval_expires: float | timedelta | None = None
@@ -81,7 +89,8 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
     editable: bool = False
     """Whether an approval may come with other arguments than the model's."""
     idempotent: bool = False
-    """Whether running a call once more does no harm: an approved one of which nobody knows how it ended."""
+    """Whether running a call once more does no harm: an approved one of which nobody knows how it
+    ended."""
     original_name: str | None = None
     """Its name before a toolset gave it another; `None`: it has its own."""
 
@@ -103,7 +112,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         verdict = self.requires_approval(call, msgspec.structs.replace(context, call=call))
         return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
-    def checked(self, arguments: Mapping[str, Any]) -> Any:
+    def checked(self, arguments: JsonMap) -> Any:
         """Arguments, checked and converted, as the handler takes them.
 
         Raises:
@@ -145,10 +154,9 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
             return await self._invoke(self.handler, checked_arguments, tell)
         raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
 
-    async def invoke(
-        self, arguments: Mapping[str, Any], context: ToolContext[Any] | None = None
-    ) -> Any:
-        """Runs the tool outside of a run, such as in a test → what the handler returns. `context`: left out, one without `deps`.
+    async def invoke(self, arguments: JsonMap, context: ToolContext[Any] | None = None) -> Any:
+        """Runs the tool outside of a run, such as in a test → what the handler returns. `context`:
+        left out, one without `deps`.
 
         Raises:
             ToolError: there is no handler, or the arguments do not fit.
@@ -160,7 +168,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
     async def _invoke(
         self,
         handler: Callable[..., Any],
-        arguments: Mapping[str, Any],
+        arguments: JsonMap,
         tell: Callable[[Any], Emission] | None,
     ) -> Any:
         if self._is_async:
@@ -209,7 +217,7 @@ async def _last_of(values: AsyncGenerator[Any, None], tell: Callable[[Any], Emis
 
 def _last_in_thread(
     handler: Callable[..., Iterable[Any]],
-    arguments: Mapping[str, Any],
+    arguments: JsonMap,
     tell: Callable[[Any], Emission],
 ) -> Any:
     value = None
@@ -219,7 +227,8 @@ def _last_in_thread(
 
 
 class FunctionTool(Tool[DepsContra], Generic[P, R, DepsContra], frozen=True, eq=False, dict=True):
-    """A tool made of a function; calling it calls the function. In a class it is a method of the instance."""
+    """A tool made of a function; calling it calls the function. In a class it is a method of the
+    instance."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function as it is: no check, no thread, no time limit."""
@@ -230,14 +239,15 @@ class FunctionTool(Tool[DepsContra], Generic[P, R, DepsContra], frozen=True, eq=
         bound = bind(instance, owner) if bind else self.handler
         if bound is self.handler:
             return self
-        schema: Mapping[str, Any] = (
+        schema: JsonMap = (
             {} if isinstance(self.input_schema, SignatureSchema) else self.input_schema
         )
         return msgspec.structs.replace(self, handler=bound, input_schema=schema)
 
 
 class PlainFunction(Protocol):
-    """A function or a method, which can be made a tool, but no tool: a tool's type says which `deps` it needs."""
+    """A function or a method, which can be made a tool, but no tool: a tool's type says which
+    `deps` it needs."""
 
     @property
     def __code__(self) -> CodeType:
@@ -282,8 +292,9 @@ def tool(
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Makes a tool of a function or method, plain or async: `@tool`, or `@tool(timeout=10.0, …)`.
 
-    Name, description and JSON Schema come from the signature, the annotations and the docstring (Google, NumPy or reST
-    style); `name` and `description` win over them. The other options are the fields of `Tool`.
+    Name, description and JSON Schema come from the signature, the annotations and the docstring
+    (Google, NumPy or reST style); `name` and `description` win over them. The other options are the
+    fields of `Tool`.
 
     Raises:
         ToolError: the signature has a parameter that no model can fill, or there is no name.
@@ -327,8 +338,9 @@ def tool_map(tools: Iterable[Tool]) -> dict[str, Tool]:
     return by_name
 
 
-class SignatureSchema(Mapping[str, Any]):
-    """JSON Schema of a handler's arguments, built when it is first read: that is what needs pydantic.
+class SignatureSchema(JsonMap):
+    """JSON Schema of a handler's arguments, built when it is first read: that is what needs
+    pydantic.
 
     Raises:
         ToolError: the signature has a parameter that a model cannot fill; at construction where its kind says so, at
@@ -345,7 +357,7 @@ class SignatureSchema(Mapping[str, Any]):
 
         return build(self._handler)
 
-    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(self, arguments: JsonMap) -> Json:
         """What the model gave → what the handler takes, without the defaults of the signature.
 
         Raises:

@@ -1,4 +1,5 @@
-"""Runs the calls of one model message, in sight of hooks: `ToolExecutor` one after another, `ParallelToolExecutor` side by side."""
+"""Runs the calls of one model message, in sight of hooks: `ToolExecutor` one after another,
+`ParallelToolExecutor` side by side."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ _NOBODY: ToolContext[Any] = ToolContext(None)
 _RUN: ContextVar[ToolContext[Any]] = ContextVar("dragoman_tools", default=_NOBODY)
 """What the tools of the running batch may know, for executors that do not hand it on themselves."""
 _CANCELLED_AGAIN = 1.0
-"""Seconds after which a call that goes on although it was cancelled is cancelled again; so long it may clean up."""
+"""Seconds after which a call that goes on although it was cancelled is cancelled again; so long it
+may clean up."""
 _UNREADABLE = {
     "cut": "the arguments were truncated before their end, so the tool was not run; call it again, with shorter ones",
     "invalid": "the arguments are not valid JSON (an object is needed), so the tool was not run; call it again",
@@ -43,15 +45,17 @@ _UNREADABLE = {
 
 
 class ToolExecutor:
-    """Runs calls strictly one after another. Whatever a tool raises becomes its result, never an exception.
+    """Runs calls strictly one after another. Whatever a tool raises becomes its result, never an
+    exception.
 
-    A subclass may change `execute_single` (one call) or `execute_batch` (their order). What the tools may know
-    (`ToolContext`) reaches them also where it hands on calls and tools alone.
+    A subclass may change `execute_single` (one call) or `execute_batch` (their order). What the
+    tools may know (`ToolContext`) reaches them also where it hands on calls and tools alone.
     """
 
     @property
     def context(self) -> ToolContext[Any]:
-        """What the tools of the batch that is running may know of its run; `call` is filled in for each."""
+        """What the tools of the batch that is running may know of its run; `call` is filled in for
+        each."""
         return _RUN.get()
 
     async def execute_batch(
@@ -60,20 +64,23 @@ class ToolExecutor:
         tools: Mapping[str, Tool],
         context: ToolContext[Any] | None = None,
     ) -> list[ToolExecutionResult]:
-        """Runs all calls; the results stand in the order of the calls. `context`: in place of the run's."""
+        """Runs all calls; the results stand in the order of the calls. `context`: in place of the
+        run's."""
         with _knowing(context):
             return await self.execute_reporting(calls, tools)
 
     async def execute_reporting(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report | None = None
     ) -> list[ToolExecutionResult]:
-        """What `execute_batch` does, and `report` is called with each result as soon as it is there."""
+        """What `execute_batch` does, and `report` is called with each result as soon as it is
+        there."""
         return await self._in_turn(range(len(calls)), calls, tools, report)
 
     async def execute_single(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> ToolExecutionResult:
-        """Runs one call, approved or not, in sight of hooks. Any `Exception` becomes an error result. `context`: in place of the run's.
+        """Runs one call, approved or not, in sight of hooks. Any `Exception` becomes an error
+        result. `context`: in place of the run's.
 
         Raises:
             BaseException: cancellation of the caller, and what else is no `Exception`.
@@ -119,7 +126,8 @@ class ToolExecutor:
 
 
 class ParallelToolExecutor(ToolExecutor):
-    """Runs calls side by side, at most `max_concurrency` at a time; a `sequential` tool runs alone, in its place.
+    """Runs calls side by side, at most `max_concurrency` at a time; a `sequential` tool runs alone,
+    in its place.
 
     No task outlives the batch: when the caller is cancelled, all calls are cancelled and awaited.
 
@@ -170,7 +178,8 @@ class ParallelToolExecutor(ToolExecutor):
 
 
 class BoundExecutor:
-    """An executor as a run has it: its tools know the run, also where the executor takes calls and tools alone."""
+    """An executor as a run has it: its tools know the run, also where the executor takes calls and
+    tools alone."""
 
     def __init__(
         self,
@@ -178,14 +187,16 @@ class BoundExecutor:
         context: Callable[[], ToolContext[Any]],
         check: Callable[[int], None],
     ) -> None:
-        """`context`: what the tools may know when they are run. `check`: raises where so many more calls may not be run."""
+        """`context`: what the tools may know when they are run. `check`: raises where so many more
+        calls may not be run."""
         self.executor = executor
         self._context = context
         self._check = check
 
     @property
     def reports(self) -> bool:
-        """Whether each result is final when its tool is done: a batch that is somebody else's may change what it gives."""
+        """Whether each result is final when its tool is done: a batch that is somebody else's may
+        change what it gives."""
         return type(self.executor).execute_batch is ToolExecutor.execute_batch
 
     async def execute_reporting(
@@ -227,8 +238,9 @@ def _knowing(context: ToolContext[Any] | None) -> Generator[None]:
 
 
 async def _wait_for_all(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Waits for all tasks. When the caller is cancelled or one of them fails, they are cancelled, and again while they
-    go on all the same; what was raised first is raised here, as one call alone would raise it."""
+    """Waits for all tasks. When the caller is cancelled or one of them fails, they are cancelled,
+    and again while they go on all the same; what was raised first is raised here, as one call alone
+    would raise it."""
     pending, timeout = set(tasks), None
     # A tool may swallow a cancellation, so those that are left are cancelled again every second.
     cancelled: asyncio.CancelledError | None = None

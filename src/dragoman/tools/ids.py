@@ -45,11 +45,13 @@ class ToolIdCoordinator:
         return waits
 
     def name(self, call_id: str) -> str | None:
-        """The name of the tool that a call with this id asked for; `None`: there was no such call."""
+        """The name of the tool that a call with this id asked for; `None`: there was no such
+        call."""
         return self._names.get(call_id)
 
     def unmatched(self) -> list[str]:
-        """Ids of the calls that have no result yet, in the order in which they were first registered."""
+        """Ids of the calls that have no result yet, in the order in which they were first
+        registered."""
         return list(self._open.elements())
 
     def clear(self) -> None:
@@ -81,7 +83,8 @@ def assign_tool_call_ids(
 
 
 def check_tool_ids(messages: Iterable[Message]) -> list[str]:
-    """Says what does not belong together in a conversation, a sentence each; calls at its end may still wait."""
+    """Says what does not belong together in a conversation, a sentence each; calls at its end may
+    still wait."""
     coordinator = ToolIdCoordinator()
     faults: list[str] = []
     for position, message in enumerate(messages):

@@ -1,9 +1,10 @@
-"""What a run and the runs in its tools have in common: what they take together (`Account`), and one stream of events (`Relay`)."""
+"""What a run and the runs in its tools have in common: what they take together (`Account`), and one
+stream of events (`Relay`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -21,6 +22,7 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
+from dragoman.json_bytes import Json
 from dragoman.result import ModelCall
 
 __all__ = [
@@ -41,7 +43,8 @@ class _Calls(list[ModelCall]):
 
 
 class Account:
-    """What a run and the runs in its tools have taken, held against the limits of the run and of those around it."""
+    """What a run and the runs in its tools have taken, held against the limits of the run and of
+    those around it."""
 
     def __init__(self) -> None:
         self.calls = _Calls()
@@ -51,11 +54,14 @@ class Account:
         self.tool_calls = 0
         """How many calls of tools have."""
         self.reached: Callable[[int, int], str | None] = lambda model_calls, tool_calls: None  # noqa: ARG005
-        """Says which limit of the run leaves no room for so many more calls of models and of tools; `None`: there is room."""
+        """Says which limit of the run leaves no room for so many more calls of models and of tools;
+        `None`: there is room."""
         self.full: str | None = None
-        """The limit of this run, or of one around it, that a run in its tools has met: then this one cannot go on either."""
+        """The limit of this run, or of one around it, that a run in its tools has met: then this
+        one cannot go on either."""
         self.owners: dict[str, str] = {}
-        """By the id of each message that was told of the runs in the tools, the run in whose stream it came."""
+        """By the id of each message that was told of the runs in the tools, the run in whose stream
+        it came."""
         self._outer: Account | None = None
 
     def join(self, outer: Account) -> None:
@@ -81,7 +87,8 @@ class Account:
             account = account._outer
 
     def check(self) -> None:
-        """Raises `LimitReachedError` where a run in a tool has met a limit that is also this run's."""
+        """Raises `LimitReachedError` where a run in a tool has met a limit that is also this
+        run's."""
         if self.full is not None:
             raise LimitReachedError(self.full)
 
@@ -100,10 +107,12 @@ _Owned: TypeAlias = (
 
 
 class Relay:
-    """Has each event say whose it is. A message whose id another one of the stream has gets a new one, which no reader can tell apart else."""
+    """Has each event say whose it is. A message whose id another one of the stream has gets a new
+    one, which no reader can tell apart else."""
 
     def __init__(self, run_id: str, outer_ids: Collection[str], owners: dict[str, str]) -> None:
-        """`outer_ids`: ids of messages of the run around. `owners`: by the id of a message, the run whose relay has told it; grows."""
+        """`outer_ids`: ids of messages of the run around. `owners`: by the id of a message, the run
+        whose relay has told it; grows."""
         self._run_id = run_id
         self._others, self._owners = outer_ids, owners
         self._new_ids: dict[str, str] = {}
@@ -117,7 +126,7 @@ class Relay:
     def _stamp(self, event: Event) -> Event:
         if isinstance(event, RunStarted | RunFinished | RunError):
             return event
-        changes: dict[str, Any] = {}
+        changes: Json = {}
         if isinstance(event, _Owned) and event.run_id is None:
             changes["run_id"] = self._run_id
         if (message_id := getattr(event, "message_id", None)) is not None:

@@ -18,7 +18,8 @@ BOUND = 1000
 
 
 class Emission:
-    """An event that was emitted. It is on its way whether this is awaited or not; awaiting it waits while too many are."""
+    """An event that was emitted. It is on its way whether this is awaited or not; awaiting it waits
+    while too many are."""
 
     __slots__ = ("_is_excess", "_outbox")
 
@@ -34,10 +35,11 @@ class Emission:
 
 
 class Outbox:
-    """Events that were emitted and not read yet, in order. Any thread may put some in; the run's loop takes them.
+    """Events that were emitted and not read yet, in order. Any thread may put some in; the run's
+    loop takes them.
 
-    Nothing is ever dropped while the run goes on: who does not await what he emits may pass the bound, which is counted, and logged
-    once. A closed outbox takes nothing.
+    Nothing is ever dropped while the run goes on: who does not await what he emits may pass the
+    bound, which is counted, and logged once. A closed outbox takes nothing.
     """
 
     __slots__ = (

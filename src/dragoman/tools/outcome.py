@@ -1,4 +1,5 @@
-"""What came of one call: `ToolExecutionResult`, and how a value or an exception becomes a result for the model."""
+"""What came of one call: `ToolExecutionResult`, and how a value or an exception becomes a result
+for the model."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
 
 
 def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
-    """The answer that holds a returned value: a string unchanged, parts as parts, anything else as a JSON value.
+    """The answer that holds a returned value: a string unchanged, parts as parts, anything else as
+    a JSON value.
 
     Raises:
         Exception: the value is no JSON; of the type that its encoder raises.
@@ -54,7 +56,8 @@ def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
 
 
 def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
-    """The answer that tells the model of an error: `{"error": "…"}`, or the content of a `ToolError`."""
+    """The answer that tells the model of an error: `{"error": "…"}`, or the content of a
+    `ToolError`."""
     content = error.content if isinstance(error, ToolError) else None
     result = {"error": _encodable(error)} if content is None else _content(content)
     return ToolExecutionResult(

@@ -1,15 +1,17 @@
-"""What a tool asks a person (`AskUser`, `SignIn`), and what is known of a call beside the call: the answers that its tool
-got, and the runs of agents in it. A tool that waited is run again from its start, and finds them."""
+"""What a tool asks a person (`AskUser`, `SignIn`), and what is known of a call beside the call: the
+answers that its tool got, and the runs of agents in it. A tool that waited is run again from its
+start, and finds them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from dragoman.interrupt import Interrupt, Reason, Resume
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, ToolCallPart
 
 __all__ = [
@@ -22,21 +24,22 @@ __all__ = [
 
 
 class AskUser(Exception):
-    """Ends the run with a question in `result.pending`. Once it is answered the tool is run again from its start, with
-    `ToolContext.answers`: whatever it did before it asked, it does again."""
+    """Ends the run with a question in `result.pending`. Once it is answered the tool is run again
+    from its start, with `ToolContext.answers`: whatever it did before it asked, it does again."""
 
     reason: Reason = "input"
 
     def __init__(
         self,
         message: str,
-        schema: Mapping[str, Any] | None = None,
+        schema: JsonMap | None = None,
         *,
         expires_at: datetime | None = None,
-        metadata: Mapping[str, Any] = {},
+        metadata: JsonMap = {},
     ) -> None:
-        """`message`: the question, in words. `schema`: JSON Schema of the answer; `None`: any JSON value. `expires_at`: after this
-        it can only be cancelled. `metadata`: goes along, as JSON."""
+        """`message`: the question, in words. `schema`: JSON Schema of the answer; `None`: any JSON
+        value. `expires_at`: after this it can only be cancelled. `metadata`: goes along, as
+        JSON."""
         super().__init__(message)
         self.message = message
         self.schema = schema
@@ -60,13 +63,15 @@ class InnerRun(msgspec.Struct, frozen=True):
     """A run of an agent within a tool, as far as it came."""
 
     messages: tuple[Message, ...] = ()
-    """All of its conversation; with `after`, what is not also that of the run around it. Empty: it has not begun, or left nothing."""
+    """All of its conversation; with `after`, what is not also that of the run around it. Empty: it
+    has not begun, or left nothing."""
     output: Any = None
     """What it gave, once it is done."""
     done: bool = False
     """Whether it came to its end."""
     after: str | None = None
-    """Id of the message of the conversation around it up to which that is also its own; `None`: no message of it is."""
+    """Id of the message of the conversation around it up to which that is also its own; `None`: no
+    message of it is."""
 
 
 class AgentWaits(AskUser):
@@ -86,7 +91,7 @@ class CallRecord:
         answers: Iterable[Any] = (),
         runs: Iterable[InnerRun] = (),
         resume: Iterable[Resume] = (),
-        question_metadata: Mapping[str, Any] = {},
+        question_metadata: JsonMap = {},
     ) -> None:
         self.answers = tuple(answers)
         """To the questions of the tool, in the order in which they were asked."""
@@ -101,14 +106,16 @@ class CallRecord:
 
 
 class CallRecords:
-    """The records of a run's calls. Two calls may have one id, so a record belongs to the very call that is run."""
+    """The records of a run's calls. Two calls may have one id, so a record belongs to the very call
+    that is run."""
 
     def __init__(self) -> None:
         self._records: dict[int, tuple[ToolCallPart, CallRecord]] = {}
 
     def of(self, call: ToolCallPart) -> CallRecord:
         """The record of a call; a new one where there is none."""
-        # By identity, since two calls of a round may have one id; the call is held, so that no other gets its identity.
+        # By identity, since two calls of a round may have one id; the call is held, so that no
+        # other gets its identity.
         return self._records.setdefault(id(call), (call, CallRecord()))[1]
 
     def begin(self, call: ToolCallPart, record: CallRecord) -> None:

@@ -1,7 +1,8 @@
-"""A handler's parameters → JSON Schema, and the arguments that a model gave → values of the handler's types.
+"""A handler's parameters → JSON Schema, and the arguments that a model gave → values of the
+handler's types.
 
-Both come from one pydantic adapter over a TypedDict with a key per parameter. This module is imported when a schema is
-first needed, because pydantic is.
+Both come from one pydantic adapter over a TypedDict with a key per parameter. This module is
+imported when a schema is first needed, because pydantic is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypedDict
 
 from dragoman.errors import ToolError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.tools.signature import arguments, describe, name_of, resolve
 
 __all__ = ["Arguments", "build"]
@@ -32,9 +34,9 @@ _FAULTS = {
 class Arguments(NamedTuple):
     """What a handler takes."""
 
-    schema: dict[str, Any]
+    schema: Json
     """JSON Schema of an object, without titles."""
-    convert: Callable[[Mapping[str, Any]], dict[str, Any]]
+    convert: Callable[[JsonMap], Json]
     """Checks and converts; raises `ToolError` in words that a model can act on."""
 
 
@@ -67,7 +69,7 @@ def build(handler: Callable[..., Any]) -> Arguments:
     _annotate(schema["properties"], parameters, describe(handler)[1])
     validate = adapter.validator.validate_python
 
-    def convert(values: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(values: JsonMap) -> Json:
         try:
             return validate(values)
         except ValidationError as error:
@@ -76,11 +78,9 @@ def build(handler: Callable[..., Any]) -> Arguments:
     return Arguments(_without_titles(schema), convert)
 
 
-def _adapter(
-    parameters: Sequence[inspect.Parameter], types: Mapping[str, Any]
-) -> TypeAdapter[dict[str, Any]]:
-    fields: dict[str, Any] = {}
-    more: dict[str, Any] = {"closed": True}
+def _adapter(parameters: Sequence[inspect.Parameter], types: JsonMap) -> TypeAdapter[Json]:
+    fields: Json = {}
+    more: Json = {"closed": True}
     for parameter in parameters:
         hint = types[parameter.name]
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -105,11 +105,12 @@ def _has_schema(hint: Any) -> bool:
 
 
 def _annotate(
-    properties: dict[str, dict[str, Any]],
+    properties: dict[str, Json],
     parameters: Sequence[inspect.Parameter],
     descriptions: Mapping[str, str],
 ) -> None:
-    """Adds what pydantic was not told: the docstring's words (a `Field(description=…)` wins) and the defaults."""
+    """Adds what pydantic was not told: the docstring's words (a `Field(description=…)` wins) and
+    the defaults."""
     for parameter in parameters:
         property_schema = properties.get(parameter.name)
         # **kwargs, or under an alias.
@@ -130,7 +131,7 @@ def _without_titles(schema: Any) -> Any:
         return [_without_titles(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    fields = cast("dict[str, Any]", schema)
+    fields = cast("Json", schema)
     return {
         key: {name: _without_titles(item) for name, item in value.items()}
         if key in _BY_NAME

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
 from dragoman.errors import ProviderError, ToolError
 from dragoman.event import StateDelta, StateSnapshot
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
 from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import as_json
@@ -16,7 +17,8 @@ __all__ = ["SharedState"]
 
 
 class SharedState:
-    """Any JSON value that changes while tools work; each change is an event at once. Safe in threads."""
+    """Any JSON value that changes while tools work; each change is an event at once. Safe in
+    threads."""
 
     def __init__(self, value: Any = None, outbox: Outbox | None = None) -> None:
         """`outbox`: where changes are told; `None`: nowhere.
@@ -37,14 +39,15 @@ class SharedState:
         """The event that tells the whole of it; none where there is no state."""
         return () if self._state.value is None else (StateSnapshot(self.value),)
 
-    def patch(self, operations: Iterable[Mapping[str, Any]]) -> Emission:
-        """Changes it by operations of JSON Patch (RFC 6902), all of them or none, and tells so. Where there is no state yet, they
-        are applied to `{}`, and the whole is told. May be awaited, see `ToolContext.emit`.
+    def patch(self, operations: Iterable[JsonMap]) -> Emission:
+        """Changes it by operations of JSON Patch (RFC 6902), all of them or none, and tells so.
+        Where there is no state yet, they are applied to `{}`, and the whole is told. May be
+        awaited, see `ToolContext.emit`.
 
         Raises:
             ToolError: an operation cannot be applied, or the state would be too large; it is as it was.
         """
-        changes: list[dict[str, Any]] = as_json(list(operations))
+        changes: list[Json] = as_json(list(operations))
         with self._lock:
             is_new = self._state.value is None
             # A failed patch undoes itself, so the state is assigned only once it held.
@@ -72,7 +75,8 @@ class SharedState:
             return self._outbox.emit(StateSnapshot(self.value))
 
     def follow(self, event: StateSnapshot | StateDelta) -> None:
-        """Becomes what an event of a remote agent says. A change that does not fit leaves it as it is.
+        """Becomes what an event of a remote agent says. A change that does not fit leaves it as it
+        is.
 
         Raises:
             ProviderError: the state would be larger than a state may be.

@@ -1,4 +1,5 @@
-"""A handler's signature and docstring: its parameters, their types and meanings, and which of them is the context."""
+"""A handler's signature and docstring: its parameters, their types and meanings, and which of them
+is the context."""
 
 from __future__ import annotations
 
@@ -104,7 +105,8 @@ def _mentions_context(annotation: Any) -> bool:
 
 
 def describe(handler: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The text before the sections, and the text of each parameter by name. Both empty without a docstring."""
+    """The text before the sections, and the text of each parameter by name. Both empty without a
+    docstring."""
     doc = inspect.getdoc(handler.func if isinstance(handler, partial) else handler)
     if not doc:
         return "", {}

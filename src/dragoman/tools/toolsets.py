@@ -1,4 +1,5 @@
-"""Sets of tools that are not written down: they are asked for their tools before each model call. `Toolset`, and `toolset`, which makes one."""
+"""Sets of tools that are not written down: they are asked for their tools before each model call.
+`Toolset`, and `toolset`, which makes one."""
 
 from __future__ import annotations
 
@@ -37,21 +38,24 @@ Prepare = Callable[[Tool, ToolContext[Any]], Tool | Awaitable[Tool | None] | Non
 
 
 class Toolset:
-    """Tools that come from somewhere else. Stands beside tools and functions in `Agent(tools=…)` and in `tools=` of a send.
+    """Tools that come from somewhere else. Stands beside tools and functions in `Agent(tools=…)`
+    and in `tools=` of a send.
 
-    A run enters it before it first asks for its tools and leaves it at its end; `async with agent` and `async with toolset` do so
-    too. It may be entered many times, from any task and event loop, and be left from another task of the same loop; what it opens, it
-    opens when it is first needed, and gives back when the last one has left.
+    A run enters it before it first asks for its tools and leaves it at its end; `async with agent`
+    and `async with toolset` do so too. It may be entered many times, from any task and event loop,
+    and be left from another task of the same loop; what it opens, it opens when it is first needed,
+    and gives back when the last one has left.
 
-    Its methods give new sets: what is asked of them is asked of this one, and what is entered is this one.
+    Its methods give new sets: what is asked of them is asked of this one, and what is entered is
+    this one.
     """
 
     name: str = ""
     """What errors call it; empty: the name of its class."""
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
-        """The tools that the model may call next. Where one has not changed, it is best the same object as before.
-        `context`: what tools may know of the run; its `call` is empty.
+        """The tools that the model may call next. Where one has not changed, it is best the same
+        object as before. `context`: what tools may know of the run; its `call` is empty.
 
         Raises:
             ToolError: they cannot be told.
@@ -79,7 +83,8 @@ class Toolset:
         return _Prepared(self, keep_tool)
 
     def prepare(self, change: Prepare) -> Toolset:
-        """The tools as the function, plain or async, gives them back, in this step; where that is `None`, not at all."""
+        """The tools as the function, plain or async, gives them back, in this step; where that is
+        `None`, not at all."""
         expect_callable("prepare()", change, "a function of a tool and a context")
         return _Prepared(self, change)
 
@@ -95,7 +100,8 @@ class Toolset:
         return _Changed(self, lambda tool: _with_name(tool, text + tool.name))
 
     def defer(self) -> Toolset:
-        """The same tools, run by the client: their calls are in `result.pending`, and nobody runs them here."""
+        """The same tools, run by the client: their calls are in `result.pending`, and nobody runs
+        them here."""
         return _Changed(
             self, lambda tool: msgspec.structs.replace(tool, handler=None, requires_approval=False)
         )
@@ -103,8 +109,9 @@ class Toolset:
     def require_approval(
         self, needed: bool | Approval = True, *, editable: bool | None = None
     ) -> Toolset:
-        """The same tools, whose calls somebody must allow. `needed` and `editable` as `Tool.requires_approval` and `Tool.editable`,
-        in place of the tools' own; a function is given the call as the model made it, by the tool's last name."""
+        """The same tools, whose calls somebody must allow. `needed` and `editable` as
+        `Tool.requires_approval` and `Tool.editable`, in place of the tools' own; a function is
+        given the call as the model made it, by the tool's last name."""
 
         if not isinstance(needed, bool):
             expect_callable(
@@ -119,7 +126,8 @@ class Toolset:
 
 
 class CombinedToolset(Toolset):
-    """Tools and sets in one, in their order. All sets are entered, asked side by side, and left in reverse; one that raises then is logged.
+    """Tools and sets in one, in their order. All sets are entered, asked side by side, and left in
+    reverse; one that raises then is logged.
 
     Raises:
         ToolError: a function can be no tool.
@@ -268,8 +276,9 @@ def toolset(tools: Iterable[Given | Toolset], /, *, name: str = "") -> Toolset: 
 @overload
 def toolset(*, name: str = "") -> Callable[[ListTools], Toolset]: ...
 def toolset(tools: Any = None, /, *, name: str = "") -> Any:
-    """Makes a set of tools, functions and other sets: `toolset([search, fetch, mcp("…")])`; or, as a decorator, of a function, plain or
-    async, that takes a `ToolContext` and gives the tools of the next step. A plain one runs in the event loop.
+    """Makes a set of tools, functions and other sets: `toolset([search, fetch, mcp("…")])`; or, as
+    a decorator, of a function, plain or async, that takes a `ToolContext` and gives the tools of
+    the next step. A plain one runs in the event loop.
 
     `name`: what errors call it.
 
@@ -310,7 +319,8 @@ async def _leave(sets: Sequence[Toolset]) -> None:
 
 
 async def _each_listed(sets: Sequence[Toolset], context: ToolContext[Any]) -> list[Sequence[Tool]]:
-    """The tools of each set. They are asked side by side: a set that must connect first keeps no other waiting."""
+    """The tools of each set. They are asked side by side: a set that must connect first keeps no
+    other waiting."""
     if len(sets) == 1:
         return [await _list_one(sets[0], context)]
     try:

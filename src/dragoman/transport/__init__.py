@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dragoman.transport.address_policy import AddressPolicy
     from dragoman.transport.aiohttp import AiohttpTransport
     from dragoman.transport.exchange import Exchange
-    from dragoman.transport.fetching import Posted, fetch, post
+    from dragoman.transport.fetching import PostResult, fetch, post
     from dragoman.transport.player import Player
     from dragoman.transport.recorder import Recorder
     from dragoman.transport.retry import Retry
@@ -22,7 +22,7 @@ __all__ = [
     "Bounds",
     "Exchange",
     "Player",
-    "Posted",
+    "PostResult",
     "Recorder",
     "Response",
     "Retry",
@@ -43,6 +43,7 @@ _MODULES = {
     "fetch": "fetching",
     "post": "fetching",
 }
-"""What is loaded when it is first used, and where it stands: a provider's record needs the types alone."""
+"""What is loaded when it is first used, and where it stands: a provider's record needs the types
+alone."""
 
 __getattr__ = lazy("dragoman.transport", _MODULES)

@@ -14,7 +14,7 @@ from dragoman.transport.hosts import (
     USUAL_PORTS,
     Address,
     Network,
-    Place,
+    UrlTarget,
     is_name,
     is_private,
     is_public,
@@ -40,7 +40,8 @@ _THREADS = 8
 
 
 async def system_addresses(host: str) -> Sequence[str]:
-    """A host's addresses, as the system knows them. Names that take long keep nothing waiting but other names.
+    """A host's addresses, as the system knows them. Names that take long keep nothing waiting but
+    other names.
 
     Raises:
         OSError: the name is not known.
@@ -64,8 +65,9 @@ def _look_ups() -> ThreadPoolExecutor:
 class AddressPolicy:
     """Which URLs that others wrote may be opened. Without anything allowed it refuses all.
 
-    The host of a URL must be allowed by its name. Then its addresses must be public, or in a network that is allowed: loopback, private,
-    link-local, multicast and reserved ones are refused, however they are written, and a name is refused when one of its addresses is.
+    The host of a URL must be allowed by its name. Then its addresses must be public, or in a
+    network that is allowed: loopback, private, link-local, multicast and reserved ones are refused,
+    however they are written, and a name is refused when one of its addresses is.
 
     ```python
     AddressPolicy(["*.example.org", "files.example.com"])
@@ -129,7 +131,7 @@ class AddressPolicy:
         allowed = [*sorted(self._names), *map(str, self._networks)]
         return f"AddressPolicy({allowed}, schemes={sorted(self.schemes)}, private={self.private})"
 
-    def place(self, url: str) -> Place:
+    def place(self, url: str) -> UrlTarget:
         """Where a URL leads, if that is allowed. No name is looked up.
 
         Raises:
@@ -152,7 +154,7 @@ class AddressPolicy:
             )
         return target
 
-    async def addresses(self, target: Place) -> Sequence[str]:
+    async def addresses(self, target: UrlTarget) -> Sequence[str]:
         """The addresses at which a place may be reached, found out now.
 
         Raises:
@@ -177,7 +179,8 @@ class AddressPolicy:
         return [str(address) for address in addresses]
 
     def takes(self, address: Address) -> bool:
-        """Whether a connection may be made to an address: that of an allowed name, or one that is allowed itself."""
+        """Whether a connection may be made to an address: that of an allowed name, or one that is
+        allowed itself."""
         return (
             is_public(address)
             or (self.private and is_private(address))

@@ -21,14 +21,17 @@ __all__ = ["AiohttpTransport"]
 
 
 class AiohttpTransport:
-    """A `Transport` over HTTP/1.1, with connections kept alive and reused, no cookies, and redirects not followed.
+    """A `Transport` over HTTP/1.1, with connections kept alive and reused, no cookies, and
+    redirects not followed.
 
-    One value serves any number of event loops and threads; each loop has connections of its own. They are closed by
-    `close()`, by the end of the loop (`asyncio.run` and `anyio.run` both announce it), or when the transport is
-    no longer referenced, whichever comes first; a transport that was closed opens new ones when it is used again.
+    One value serves any number of event loops and threads; each loop has connections of its own.
+    They are closed by `close()`, by the end of the loop (`asyncio.run` and `anyio.run` both
+    announce it), or when the transport is no longer referenced, whichever comes first; a transport
+    that was closed opens new ones when it is used again.
 
-    Proxies come from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` (requests to this machine itself never use
-    one); certificate authorities from `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else `REQUESTS_CA_BUNDLE`.
+    Proxies come from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` (requests to this
+    machine itself never use one); certificate authorities from `SSL_CERT_FILE` and `SSL_CERT_DIR`,
+    or else `REQUESTS_CA_BUNDLE`.
 
     Args:
         timeouts: how long to wait for what.
@@ -39,15 +42,18 @@ class AiohttpTransport:
         self._timeouts = timeouts
         self._bounds = bounds
         self._pools: _Pools = {}
-        # Also keeps the pools out of the garbage that a transport may be part of, where aiohttp would complain of them.
+        # Also keeps the pools out of the garbage that a transport may be part of, where aiohttp
+        # would complain of them.
         weakref.finalize(self, _abandon, self._pools)
 
     async def send(self, request: HttpRequest) -> Response:
-        """See `Transport.send`. The request's headers stand above those that HTTP needs (`user-agent`, `accept`, …)."""
+        """See `Transport.send`. The request's headers stand above those that HTTP needs
+        (`user-agent`, `accept`, …)."""
         return await (await self._pool()).send(request, self)
 
     async def close(self) -> None:
-        """See `Transport.close`. An answer that is still being read on this loop ends with an error."""
+        """See `Transport.close`. An answer that is still being read on this loop ends with an
+        error."""
         opened = self._pools.pop(running_loop(), None)
         if opened is not None:
             pool, keeper = opened
@@ -71,7 +77,8 @@ class AiohttpTransport:
 
 
 async def _until_loop_ends(pool: Pool) -> AsyncGenerator[None]:
-    """An event loop ends the generators that were begun in it, and so this pool, before it closes."""
+    """An event loop ends the generators that were begun in it, and so this pool, before it
+    closes."""
     try:
         yield
     finally:
@@ -86,6 +93,7 @@ def _discard_ended(pools: _Pools) -> None:
 
 
 def _abandon(pools: _Pools) -> None:
-    """Without a reference left, each generator asks its loop, if that still runs, to end it, from whatever thread."""
+    """Without a reference left, each generator asks its loop, if that still runs, to end it, from
+    whatever thread."""
     _discard_ended(pools)
     pools.clear()

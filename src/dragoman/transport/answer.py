@@ -15,20 +15,22 @@ from dragoman.errors import ProviderError
 from dragoman.transport.base import Bounds, Timeouts
 from dragoman.transport.failure import FAILURES, host_of, translate
 
-__all__ = ["Answer"]
+__all__ = ["AiohttpResponse"]
 
 _LOOK_SECONDS = 5.0
 _LINES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 
 
-class Answer:
+class AiohttpResponse:
     """A `Response` of aiohttp's.
 
-    It has a read timeout of its own: aiohttp's sets a timer for every packet (2 µs), also runs while nobody reads, and
-    is off when a body breaks the rules of HTTP, where aiohttp closes the connection and lets the reader wait for ever.
-    So a look is taken now and then: has anything come, does the connection stand?
+    It has a read timeout of its own: aiohttp's sets a timer for every packet (2 µs), also runs
+    while nobody reads, and is off when a body breaks the rules of HTTP, where aiohttp closes the
+    connection and lets the reader wait for ever. So a look is taken now and then: has anything
+    come, does the connection stand?
 
-    Of an answer that is no success it ends the body where a bound is reached; of others it refuses what goes beyond.
+    Of an answer that is no success it ends the body where a bound is reached; of others it refuses
+    what goes beyond.
     """
 
     __slots__ = (
@@ -129,7 +131,8 @@ class Answer:
         self._response.close()
 
     def _take_within_bounds(self, data: bytes) -> bytes:
-        """What is taken of the bytes that came; where that is not all, the next read is the last."""
+        """What is taken of the bytes that came; where that is not all, the next read is the
+        last."""
         bounds = self._bounds
         self._size += len(data)
         most = bounds.body if self._succeeds else bounds.error_body
@@ -205,12 +208,12 @@ class Answer:
             self._look_later()
 
 
-def _take_no_more(answer: Callable[[], Answer | None]) -> None:
+def _take_no_more(answer: Callable[[], AiohttpResponse | None]) -> None:
     if (living := answer()) is not None:
         living.take_no_more()
 
 
-def _look(answer: Callable[[], Answer | None]) -> None:
+def _look(answer: Callable[[], AiohttpResponse | None]) -> None:
     """A timer that kept its answer alive would keep the connection of one that nobody closed."""
     if (living := answer()) is not None:
         living.look()

@@ -1,4 +1,5 @@
-"""The HTTP seam: a request → status, headers, byte stream. Everything above is the same for network and recording."""
+"""The HTTP seam: a request → status, headers, byte stream. Everything above is the same for network
+and recording."""
 
 from __future__ import annotations
 
@@ -19,16 +20,19 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     connect: float | None = 10.0
     """Until the connection stands, TLS included."""
     read: float | None = 600.0
-    """For each read of the answer, the first included. A model that thinks without a stream is silent for minutes."""
+    """For each read of the answer, the first included. A model that thinks without a stream is
+    silent for minutes."""
     total: float | None = None
     """For the whole answer to one attempt, from the call of `send` to the end of the body."""
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one answer is taken, in bytes as they are after decompression; `None`: all of it."""
+    """How much of one answer is taken, in bytes as they are after decompression; `None`: all of
+    it."""
 
     line: int | None = 2**26
-    """Of a stream, from the end of one line to the next. A picture in an answer is one line. More is a `ProviderError`."""
+    """Of a stream, from the end of one line to the next. A picture in an answer is one line. More
+    is a `ProviderError`."""
     body: int | None = 2**28
     """Of the whole body. More is a `ProviderError`."""
     error_body: int | None = 2**18
@@ -38,7 +42,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectionLostError(ProviderConnectionError):
-    """A connection that stood was closed before anything of an answer came, as servers do with one that was idle."""
+    """A connection that stood was closed before anything of an answer came, as servers do with one
+    that was idle."""
 
 
 class Response(Protocol):
@@ -66,8 +71,9 @@ class Response(Protocol):
         ...
 
     async def close(self) -> None:
-        """Ends the answer. What is not read yet is given up at once, and its connection closed; one that was read to
-        its end goes back to the pool. Never waits, so that it also works in a cancelled scope."""
+        """Ends the answer. What is not read yet is given up at once, and its connection closed; one
+        that was read to its end goes back to the pool. Never waits, so that it also works in a
+        cancelled scope."""
         ...
 
 
@@ -75,7 +81,8 @@ class Transport(Protocol):
     """Sends requests. One value serves many event loops; each loop has connections of its own."""
 
     async def send(self, request: HttpRequest) -> Response:
-        """Sends a request (`request.path` is the whole URL) → the answer as soon as its headers are there.
+        """Sends a request (`request.path` is the whole URL) → the answer as soon as its headers are
+        there.
 
         Raises:
             ProviderConnectionError: no connection, or a broken one; a `ConnectionLostError` where the next may well hold.

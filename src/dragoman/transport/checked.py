@@ -1,4 +1,5 @@
-"""Connections to places that others named: made to the very addresses that a policy has checked, one for each request."""
+"""Connections to places that others named: made to the very addresses that a policy has checked,
+one for each request."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from dragoman.logs import logger
 from dragoman.transport import environment
 from dragoman.transport.address_policy import AddressPolicy
 from dragoman.transport.failure import FAILURES
-from dragoman.transport.hosts import Place, unreadable
+from dragoman.transport.hosts import UrlTarget, unreadable
 
 __all__ = ["explain_failure", "open_response"]
 
@@ -39,12 +40,13 @@ _CLOSING_SECONDS = 1.0
 @asynccontextmanager
 async def open_response(
     policy: AddressPolicy,
-    target: Place,
+    target: UrlTarget,
     method: str,
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    """The answer of a place, its body not yet read. Redirects are not followed; no cookies, credentials or proxies of the environment are used.
+    """The answer of a place, its body not yet read. Redirects are not followed; no cookies,
+    credentials or proxies of the environment are used.
 
     Raises:
         InvalidRequestError: it may not be reached.
@@ -92,7 +94,8 @@ def _connector(
         return aiohttp.TCPConnector(ssl=certificates, force_close=True)
 
     def open_socket(address: tuple[Any, ...]) -> socket.socket:
-        """The last word on where a connection goes: it is made to this address, whoever found it."""
+        """The last word on where a connection goes: it is made to this address, whoever found
+        it."""
         if not policy.takes(ip_address(address[4][0])):
             raise InvalidRequestError("an address that is not allowed was about to be used")
         # family, type, protocol
@@ -135,7 +138,7 @@ class _Checked(AbstractResolver):
         """Holds nothing."""
 
 
-def _read_alike(target: Place) -> URL:
+def _read_alike(target: UrlTarget) -> URL:
     """The URL as the client reads it, which has to be as we did.
 
     Raises:
@@ -151,8 +154,9 @@ def _read_alike(target: Place) -> URL:
     return url
 
 
-def explain_failure(error: Exception, target: Place) -> DragomanError:
-    """One of `FAILURES` → what to raise. Its words hold no address: they may be for who wrote the URL."""
+def explain_failure(error: Exception, target: UrlTarget) -> DragomanError:
+    """One of `FAILURES` → what to raise. Its words hold no address: they may be for who wrote the
+    URL."""
     _LOG.info("%s: %s: %s", target.host, type(error).__name__, error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         return ProviderConnectionError(f"{target.host} has no certificate that is trusted here")

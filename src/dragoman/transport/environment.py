@@ -18,14 +18,16 @@ __all__ = ["certificates", "proxies", "proxy_for"]
 
 
 def proxies() -> Mapping[str, str]:
-    """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, in either case → proxy by scheme (`no`: who has none)."""
+    """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, in either case → proxy by scheme (`no`:
+    who has none)."""
     from urllib.request import getproxies_environment
 
     return getproxies_environment()
 
 
 def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
-    """The proxy that requests for `url` go through; `None`: straight there, as always to this machine itself.
+    """The proxy that requests for `url` go through; `None`: straight there, as always to this
+    machine itself.
 
     Raises:
         SettingsError: a proxy that does not speak HTTP.
@@ -52,7 +54,8 @@ def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
 
 
 def certificates(environment: Mapping[str, str]) -> SSLContext | None:
-    """What `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else `REQUESTS_CA_BUNDLE`, name; `None`: the system's own.
+    """What `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else `REQUESTS_CA_BUNDLE`, name; `None`: the
+    system's own.
 
     Raises:
         SettingsError: a file that is absent or holds no certificates.

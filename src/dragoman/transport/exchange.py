@@ -1,8 +1,9 @@
 """A recorded exchange, and the JSON file that holds one.
 
-A file has `request` (`method`, `url`, `headers`, `body` as parsed JSON) and `response` (`status`, `headers`,
-`body_text` exactly as sent). Bytes that are not text stand as base64 in `body_base64`; `cut: true` says that the
-connection broke at the end of what is there. Other keys are the recorder's notes and not read.
+A file has `request` (`method`, `url`, `headers`, `body` as parsed JSON) and `response` (`status`,
+`headers`, `body_text` exactly as sent). Bytes that are not text stand as base64 in `body_base64`;
+`cut: true` says that the connection broke at the end of what is there. Other keys are the
+recorder's notes and not read.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     """All of it, after decompression."""
     chunks: int | Sequence[int] | None = None
-    """How the body arrives: so many bytes at a time, or cut at these offsets; `None`: in one piece."""
+    """How the body arrives: so many bytes at a time, or cut at these offsets; `None`: in one
+    piece."""
     cut_after: int | None = None
     """After so many bytes of the body the connection breaks; `None`: it does not."""
     method: str = "POST"
@@ -58,7 +60,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def fits(self, request: HttpRequest) -> bool:
-        """Whether it answers this request: same method, URL and body (as JSON, in any order of keys), secrets aside."""
+        """Whether it answers this request: same method, URL and body (as JSON, in any order of
+        keys), secrets aside."""
         return (
             self.method == request.method
             and self.url in {None, public_url(request.path)}

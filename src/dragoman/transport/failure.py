@@ -1,4 +1,5 @@
-"""What aiohttp raises → our errors. Their text names the host, never the rest of the URL, which may hold a key."""
+"""What aiohttp raises → our errors. Their text names the host, never the rest of the URL, which may
+hold a key."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from dragoman.transport.redaction import public_url
 __all__ = ["FAILURES", "host_of", "translate"]
 
 FAILURES: tuple[type[Exception], ...] = (aiohttp.ClientError, OSError, ValueError)
-"""All that a request can fail with. A timeout is an OSError; a header that cannot be sent is a ValueError."""
+"""All that a request can fail with. A timeout is an OSError; a header that cannot be sent is a
+ValueError."""
 
 _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
     (

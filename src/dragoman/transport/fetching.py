@@ -1,8 +1,9 @@
 """Files by their URLs, and messages to URLs, where somebody else wrote the URL: `fetch` and `post`.
 
-An `AddressPolicy` says which URLs may be opened; `transport.checked` connects to the very addresses that it checked. Each
-redirect of `fetch` is checked as the URL was. A body is read chunk by chunk and unpacked here, so that never more than a
-chunk beyond the bound is in memory; then its bytes, its headers and its URL tell its media type and its name.
+An `AddressPolicy` says which URLs may be opened; `transport.checked` connects to the very addresses
+that it checked. Each redirect of `fetch` is checked as the URL was. A body is read chunk by chunk
+and unpacked here, so that never more than a chunk beyond the bound is in memory; then its bytes,
+its headers and its URL tell its media type and its name.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from dragoman.transport.address_policy import AddressPolicy
 if TYPE_CHECKING:
     import aiohttp
 
-    from dragoman.transport.hosts import Place
+    from dragoman.transport.hosts import UrlTarget
 
-__all__ = ["Posted", "fetch", "post", "read_limited"]
+__all__ = ["PostResult", "fetch", "post", "read_limited"]
 
 _LOG = logger("transport.fetching")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -46,7 +47,7 @@ _UNFIT = re.compile(
 _LONGEST = 255
 
 
-class Posted(msgspec.Struct, frozen=True):
+class PostResult(msgspec.Struct, frozen=True):
     """How a message was taken."""
 
     status: int
@@ -100,8 +101,9 @@ async def post(
     headers: Mapping[str, str] | None = None,
     *,
     seconds: float = 10.0,
-) -> Posted:
-    """Sends a message to a URL that somebody else wrote, once. Redirects are not followed, and nothing of the answer's body is read.
+) -> PostResult:
+    """Sends a message to a URL that somebody else wrote, once. Redirects are not followed, and
+    nothing of the answer's body is read.
 
     Args:
         url: where it goes.
@@ -125,7 +127,7 @@ async def post(
             ) as response,
         ):
             lower = {name.lower(): value for name, value in response.headers.items()}
-            return Posted(response.status, retry_after(lower))
+            return PostResult(response.status, retry_after(lower))
     except TimeoutError:
         raise ProviderTimeoutError(
             f"the message was not taken within {seconds:g} s: try again later"
@@ -135,7 +137,7 @@ async def post(
 @asynccontextmanager
 async def _request(
     policy: AddressPolicy,
-    target: Place,
+    target: UrlTarget,
     method: str,
     headers: Mapping[str, str],
     body: bytes | None = None,
@@ -146,8 +148,9 @@ async def _request(
         yield response
 
 
-def _next(policy: AddressPolicy, target: Place, location: str) -> Place:
-    """Where a redirect leads. Where it may not be followed, who wrote the URL does not learn where that is."""
+def _next(policy: AddressPolicy, target: UrlTarget, location: str) -> UrlTarget:
+    """Where a redirect leads. Where it may not be followed, who wrote the URL does not learn where
+    that is."""
     if not location:
         raise InvalidRequestError(f"the URL's host {target.host} sends on to nowhere")
     try:
@@ -164,7 +167,9 @@ def _next(policy: AddressPolicy, target: Place, location: str) -> Place:
     return following
 
 
-async def _file(url: str, target: Place, response: aiohttp.ClientResponse, most: int) -> DataPart:
+async def _file(
+    url: str, target: UrlTarget, response: aiohttp.ClientResponse, most: int
+) -> DataPart:
     status = response.status
     if status >= 500 or status in _AGAIN:
         raise ProviderError(
@@ -182,7 +187,7 @@ async def _file(url: str, target: Place, response: aiohttp.ClientResponse, most:
     return DataPart(data, _media_type(response.headers.get("content-type", ""), name, data), name)
 
 
-async def _chunks(target: Place, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _chunks(target: UrlTarget, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     from dragoman.transport.checked import explain_failure
     from dragoman.transport.failure import FAILURES
 
@@ -260,7 +265,8 @@ def _media_type(declared: str, name: str | None, data: bytes) -> str:
 
 
 def _file_name(url: str, headers: Mapping[str, str]) -> str | None:
-    """The name of a file: what its server says, else the end of its URL's path; `None`: neither has one."""
+    """The name of a file: what its server says, else the end of its URL's path; `None`: neither has
+    one."""
     header = Header()
     header["content-disposition"] = headers.get("content-disposition", "")[:2048]
     try:

@@ -1,8 +1,9 @@
 """Hosts of URLs that somebody else wrote, and which addresses are public.
 
-A URL is read in one way only: what two readers could understand differently is refused (`place_of`). An address that is
-another way to write one of IPv4 is judged as that one (`judge_address`). The networks that are not public stand in tables of our
-own, because those of the standard library differ between its releases.
+A URL is read in one way only: what two readers could understand differently is refused
+(`place_of`). An address that is another way to write one of IPv4 is judged as that one
+(`judge_address`). The networks that are not public stand in tables of our own, because those of the
+standard library differ between its releases.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 from dragoman.errors import InvalidRequestError
 
 __all__ = [
-    "USUAL_PORTS", "Address", "Network", "Place", "is_name", "is_private", "is_public", "judge_address", "place_of", "unreadable",
+    "USUAL_PORTS", "Address", "Network", "UrlTarget", "is_name", "is_private", "is_public", "judge_address", "place_of", "unreadable",
 ]  # fmt: skip
 
 Address = IPv4Address | IPv6Address
@@ -26,14 +27,15 @@ _MOST = 8192
 USUAL_PORTS = {"http": 80, "https": 443}
 """Of a URL that names none."""
 _URL = re.compile(r"[!#-;=?-\[\]_a-z~]+", re.IGNORECASE)
-"""The characters that URLs are made of; no space, no backslash, no control character, nothing beyond ASCII."""
+"""The characters that URLs are made of; no space, no backslash, no control character, nothing
+beyond ASCII."""
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 """A last label by which some readers take the whole for an address."""
 _PORT = re.compile(r"[0-9]{1,5}")
 
 
-class Place(NamedTuple):
+class UrlTarget(NamedTuple):
     """Where a URL leads."""
 
     url: str
@@ -49,7 +51,8 @@ class Place(NamedTuple):
 
 
 def is_name(host: str) -> bool:
-    """Whether it is a name of a host in the way that requests carry it: ASCII, lower case, no dot at its end, and no number."""
+    """Whether it is a name of a host in the way that requests carry it: ASCII, lower case, no dot
+    at its end, and no number."""
     labels = host.split(".")
     return (
         len(host) <= 253
@@ -58,7 +61,7 @@ def is_name(host: str) -> bool:
     )
 
 
-def place_of(url: str) -> Place:
+def place_of(url: str) -> UrlTarget:
     """Where a URL leads.
 
     Raises:
@@ -87,7 +90,7 @@ def place_of(url: str) -> Place:
     host, number = str(address or host), int(port) if port else USUAL_PORTS.get(scheme, 0)
     written = f"[{host}]" if bracketed else host
     path = url[len(scheme) + len("://") + len(netloc) :].partition("#")[0]
-    return Place(f"{scheme}://{written}:{number}{path}", scheme, host, number, address)
+    return UrlTarget(f"{scheme}://{written}:{number}{path}", scheme, host, number, address)
 
 
 def unreadable() -> InvalidRequestError:
@@ -177,8 +180,8 @@ _EMBEDDING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96"
 
 
 def judge_address(address: Address) -> Address | None:
-    """The address that counts: of one that leads to an address of IPv4 through a gateway, that. `None`: it is written in a way that hides
-    where it leads, or names a link of this machine."""
+    """The address that counts: of one that leads to an address of IPv4 through a gateway, that.
+    `None`: it is written in a way that hides where it leads, or names a link of this machine."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -202,7 +205,8 @@ def is_public(address: Address) -> bool:
 
 
 def is_private(address: Address) -> bool:
-    """Whether it is of an organisation's or a home's own network, and no machine's door to its cloud."""
+    """Whether it is of an organisation's or a home's own network, and no machine's door to its
+    cloud."""
     judged_address = judge_address(address)
     return (
         judged_address is not None

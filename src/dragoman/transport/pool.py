@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 
 from dragoman.transport import environment
-from dragoman.transport.answer import Answer
+from dragoman.transport.answer import AiohttpResponse
 from dragoman.transport.base import Bounds, Timeouts
 from dragoman.transport.failure import FAILURES, translate
 
@@ -31,20 +31,22 @@ _HEADERS = {
 }
 _HEADER_BYTES = 65536
 _FEW = 16
-"""Connections up to which it costs less to ask each of them for news than to wait for turns of the event loop."""
+"""Connections up to which it costs less to ask each of them for news than to wait for turns of the
+event loop."""
 _SELECTABLE = 1024
 """The number of a file from which on `select` does not take it."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
 class Pool:
-    """Made inside its event loop. Proxies and certificates are those of the environment at that moment."""
+    """Made inside its event loop. Proxies and certificates are those of the environment at that
+    moment."""
 
     def __init__(self, timeouts: Timeouts, bounds: Bounds) -> None:
         self._timeouts = timeouts
         self._bounds = bounds
         self._proxies = environment.proxies()
-        self._answers: WeakSet[Answer] = WeakSet()
+        self._answers: WeakSet[AiohttpResponse] = WeakSet()
         self._sockets: WeakSet[socket.socket] = WeakSet()
         # no method: a cycle would outlive the transport
         self._session = aiohttp.ClientSession(
@@ -67,7 +69,7 @@ class Pool:
         """Whether it sends no more."""
         return self._session.closed
 
-    async def send(self, request: HttpRequest, owner: object) -> Answer:
+    async def send(self, request: HttpRequest, owner: object) -> AiohttpResponse:
         """Sends a request. `owner` lives as long as the answer does.
 
         Raises:
@@ -80,7 +82,8 @@ class Pool:
                 {"content-type": "application/json", **headers},
             )
         if self._has_news():
-            # The event loop needs two turns to notice that an idle connection was closed: it reads, then it tells.
+            # The event loop needs two turns to notice that an idle connection was closed: it reads,
+            # then it tells.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         try:
@@ -94,12 +97,13 @@ class Pool:
             )
         except FAILURES as error:
             raise translate(error, url, self._timeouts) from None
-        answer = Answer(response, url, self._timeouts, self._bounds, owner)
+        answer = AiohttpResponse(response, url, self._timeouts, self._bounds, owner)
         self._answers.add(answer)
         return answer
 
     def _has_news(self) -> bool:
-        """Returns whether something came on a connection that the event loop may not know yet, such as its end."""
+        """Returns whether something came on a connection that the event loop may not know yet, such
+        as its end."""
         numbers = [number for opened in self._sockets if (number := opened.fileno()) >= 0]
         if len(numbers) > _FEW or max(numbers, default=0) >= _SELECTABLE:
             return True
@@ -112,13 +116,15 @@ class Pool:
         await self._session.close()
 
     def discard(self) -> None:
-        """Closes it after its event loop has been closed, when there is nothing left to wait for."""
+        """Closes it after its event loop has been closed, when there is nothing left to wait
+        for."""
         with suppress(StopIteration):
             self._session.close().send(None)
 
 
 def _open_socket(sockets: WeakSet[socket.socket], address: tuple[Any, ...]) -> socket.socket:
-    """Asks the system to notice a peer that goes while a model thinks, and to keep middle boxes from forgetting us."""
+    """Asks the system to notice a peer that goes while a model thinks, and to keep middle boxes
+    from forgetting us."""
     # family, type, protocol
     opened = socket.socket(*address[:3])
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

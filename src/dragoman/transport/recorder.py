@@ -23,10 +23,13 @@ _TRANSFER_HEADERS = frozenset({"content-encoding", "content-length", "transfer-e
 
 
 class Recorder:
-    """A `Transport` that sends by way of another one and writes each exchange to a file, when the answer ends.
+    """A `Transport` that sends by way of another one and writes each exchange to a file, when the
+    answer ends.
 
-    Headers and query parameters that hold keys, passwords, cookies or names of accounts are left out; keys in a URL's path
-    and in fields such as `api_key` are replaced by `***`, and so is each of these wherever a body repeats it. What an answer says is not read: look at it before you publish it.
+    Headers and query parameters that hold keys, passwords, cookies or names of accounts are left
+    out; keys in a URL's path and in fields such as `api_key` are replaced by `***`, and so is each
+    of these wherever a body repeats it. What an answer says is not read: look at it before you
+    publish it.
 
     Args:
         transport: what sends the requests. Inside a `Retry` each attempt is recorded, around it only the last.
@@ -42,7 +45,8 @@ class Recorder:
         self._notes = dict(notes or {})
 
     async def send(self, request: HttpRequest) -> Response:
-        """See `Transport.send`. A request without an answer is not recorded, nor one that asks for a token."""
+        """See `Transport.send`. A request without an answer is not recorded, nor one that asks for
+        a token."""
         response = await self._transport.send(request)
         return response if request.secret else _Recording(response, request, self)
 

@@ -1,4 +1,5 @@
-"""What of requests and answers is secret: keys, passwords, names of accounts. They stay out of recordings, logs and errors."""
+"""What of requests and answers is secret: keys, passwords, names of accounts. They stay out of
+recordings, logs and errors."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def is_secret(name: str) -> bool:
 
 @lru_cache(64)
 def public_url(url: str) -> str:
-    """A URL, or what was meant for one, without user, password, secret query parameters, and keys in its path."""
+    """A URL, or what was meant for one, without user, password, secret query parameters, and keys
+    in its path."""
     whole, _, query = url.partition("#")[0].partition("?")
     scheme, separator, after_scheme = whole.rpartition("://")
     authority, slash, path = after_scheme.partition("/")
@@ -98,8 +100,8 @@ def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
 
 
 def _character(character: str) -> bytes:
-    """A pattern for one character and its escapes. Backslashes are counted up to what JSON in JSON in JSON has, so that
-    the time stays linear."""
+    """A pattern for one character and its escapes. Backslashes are counted up to what JSON in JSON
+    in JSON has, so that the time stays linear."""
     data = character.encode(errors="surrogatepass")
     escapes = [rb"\\{0,7}" + re.escape(data) if not character.isalnum() else re.escape(data)]
     escapes.append(rb"\\{1,7}u(?i:%04x)" % ord(character))

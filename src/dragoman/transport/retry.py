@@ -21,7 +21,8 @@ from dragoman.transport.base import ConnectionLostError, Response, Transport
 __all__ = ["Failed", "RETRIED", "RETRIED_STATUSES", "Retry"]
 
 Failed = Callable[[int, float, int | None, DragomanError | None], Awaitable[None]]
-"""Takes an attempt that failed: its number, the seconds until the next, the HTTP status or the error that it ended with."""
+"""Takes an attempt that failed: its number, the seconds until the next, the HTTP status or the
+error that it ended with."""
 
 RETRIED: ContextVar[Failed | None] = ContextVar("dragoman_retried", default=None)
 """Called before a request of the current context is sent again."""
@@ -33,14 +34,16 @@ _DRAIN_SECONDS = 1.0
 
 
 class Retry:
-    """A `Transport` that tries again where that may help and nothing of an answer has been delivered yet.
+    """A `Transport` that tries again where that may help and nothing of an answer has been
+    delivered yet.
 
-    Tried again are the statuses 408, 409, 429, 500, 502, 503, 504 and 529, and connections that fail, time out or break
-    before the first byte of a successful body. A connection that the server had closed while it was idle is replaced by
-    another one at once, the first time. A request whose `retries` say so is tried again less often. A header
-    `x-should-retry: true` or `false` overrules the status. The wait is what the provider asks for (`retry-after-ms`, or
-    `Retry-After` in seconds or as a date), else a random part of min(base·2ⁿ, cap). After the last attempt its answer is
-    returned, or its error raised, as it is.
+    Tried again are the statuses 408, 409, 429, 500, 502, 503, 504 and 529, and connections that
+    fail, time out or break before the first byte of a successful body. A connection that the server
+    had closed while it was idle is replaced by another one at once, the first time. A request whose
+    `retries` say so is tried again less often. A header `x-should-retry: true` or `false` overrules
+    the status. The wait is what the provider asks for (`retry-after-ms`, or `Retry-After` in
+    seconds or as a date), else a random part of min(base·2ⁿ, cap). After the last attempt its
+    answer is returned, or its error raised, as it is.
 
     Args:
         transport: what sends the requests, each attempt the same one.
@@ -74,7 +77,8 @@ class Retry:
         self._now = now
 
     async def send(self, request: HttpRequest) -> Response:
-        """See `Transport.send`. For a successful status it returns when the first bytes of the body are there."""
+        """See `Transport.send`. For a successful status it returns when the first bytes of the body
+        are there."""
         attempts = (
             self._attempts if request.retries is None else min(self._attempts, request.retries + 1)
         )
@@ -109,7 +113,8 @@ class Retry:
         return await self._transport.send(request)
 
     async def _send_once(self, request: HttpRequest) -> Response:
-        """Sends what is not to be sent again; on another connection, where the server had closed the one that was idle."""
+        """Sends what is not to be sent again; on another connection, where the server had closed
+        the one that was idle."""
         try:
             return await self._transport.send(request)
         except ConnectionLostError as error:

@@ -1,4 +1,5 @@
-"""Wires: message formats with an owner. Each is a package of this folder that goes both ways (see `Wire`), or brought by others.
+"""Wires: message formats with an owner. Each is a package of this folder that goes both ways (see
+`Wire`), or brought by others.
 
 wire = wires.get("anthropic")
 messages = wire.load_messages(payload)      # from the wire
@@ -48,17 +49,20 @@ _NAMES = (*_MODELS, *_PROTOCOLS)
 _EMBEDDINGS = {name: name for name in ("openai_chat", "google", "mistral", "ollama", "cohere")} | {
     "openai_responses": "openai_chat"
 }
-"""Name of a wire → the one whose embeddings it has: OpenAI's endpoint for them is one for both of its APIs."""
+"""Name of a wire → the one whose embeddings it has: OpenAI's endpoint for them is one for both of
+its APIs."""
 _REGISTERED: dict[str, Wire] = {}
 """Those of the process: registered in code, or loaded from an entry point."""
 
 ENTRY_POINTS = "dragoman.wires"
-"""Group of the entry points by which a distribution brings wires: name of the wire → the wire, a module most often."""
+"""Group of the entry points by which a distribution brings wires: name of the wire → the wire, a
+module most often."""
 
 
 def names(kind: Literal["model", "protocol"] | None = None) -> list[str]:
-    """The names of all wires: dragoman's own, those registered, those of plug-ins. `kind`: those alone that models are asked in, or those
-    that agents are; a plug-in that is broken is neither."""
+    """The names of all wires: dragoman's own, those registered, those of plug-ins. `kind`: those
+    alone that models are asked in, or those that agents are; a plug-in that is broken is
+    neither."""
     found = list(
         dict.fromkeys([*_NAMES, *_REGISTERED, *(entry.name for entry in plug_ins(ENTRY_POINTS))])
     )
@@ -89,8 +93,9 @@ def protocol(name: str) -> ProtocolWire:
 
 
 def client(name: str) -> AgentClient | None:
-    """How an agent that speaks the protocol of that name is asked like a model; `None`: models speak it, and are asked by the wire itself. A
-    protocol that others bring has it as its attribute `client`.
+    """How an agent that speaks the protocol of that name is asked like a model; `None`: models
+    speak it, and are asked by the wire itself. A protocol that others bring has it as its attribute
+    `client`.
 
     Raises:
         SettingsError: there is no such wire, or agents are not asked by it.
@@ -148,8 +153,8 @@ def _built_in(name: str) -> Wire:
 
 
 def embeddings(name: str) -> EmbeddingsWire | None:
-    """The embeddings of the wire of that name; `None`: it has none. A wire that others bring has them as its attribute
-    `embeddings`.
+    """The embeddings of the wire of that name; `None`: it has none. A wire that others bring has
+    them as its attribute `embeddings`.
 
     Raises:
         SettingsError: there is no such wire.

@@ -1,4 +1,5 @@
-"""What a wire is: a message format that goes both ways. Protocols, which a package of functions satisfies."""
+"""What a wire is: a message format that goes both ways. Protocols, which a package of functions
+satisfies."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from dragoman.codec.history import Turn
+from dragoman.codec.history import DumpedRequest
 from dragoman.codec.serving import ErrorResponse, Problem, Route
 from dragoman.errors import DragomanError
 from dragoman.event import Event
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, FilePart, Message, Origin
 from dragoman.request import Download, EmbeddingsRequest, HttpRequest, ModelRequest, RunRequest
@@ -19,14 +21,16 @@ __all__ = ["EmbeddingsWire", "FileWire", "ProtocolWire", "StreamDecoder", "Strea
 
 
 class StreamDecoder(Protocol):
-    """A streamed response → events. Never raises for what a provider sent: errors are `RunError` events."""
+    """A streamed response → events. Never raises for what a provider sent: errors are `RunError`
+    events."""
 
     def feed(self, data: bytes) -> list[Event]:
         """More bytes, cut anywhere → the events that they complete."""
         ...
 
     def close(self) -> list[Event]:
-        """The end of the bytes. A stream that ended too early gives a `RunError` with a `StreamCutError`."""
+        """The end of the bytes. A stream that ended too early gives a `RunError` with a
+        `StreamCutError`."""
         ...
 
 
@@ -37,7 +41,7 @@ class StreamEncoder(Protocol):
         """One event → the bytes that tell of it (`b""`: none)."""
         ...
 
-    def objects(self, event: Event) -> Sequence[Mapping[str, Any]]:
+    def objects(self, event: Event) -> Sequence[JsonMap]:
         """One event → what `feed` would frame: the JSON objects that tell of it, in order."""
         ...
 
@@ -66,19 +70,21 @@ class _AnyWire(Protocol):
 
     @property
     def ping(self) -> bytes:
-        """What keeps a stream open and says nothing; `b""`: the format has no such thing. An attribute."""
+        """What keeps a stream open and says nothing; `b""`: the format has no such thing. An
+        attribute."""
         ...
 
     def votes(self, message: Any) -> int:
-        """How surely one element of a conversation, as JSON has it, is of this format: 0 it cannot be, 1 it could be, 2 it is likely,
-        3 it is hardly anything else. Never raises."""
+        """How surely one element of a conversation, as JSON has it, is of this format: 0 it cannot
+        be, 1 it could be, 2 it is likely, 3 it is hardly anything else. Never raises."""
         ...
 
     def load_messages(
         self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
     ) -> list[Message]:
-        """The part of a request that holds the conversation → messages. `origin` is given to the model's messages. With
-        `problems`, an element of the conversation that cannot be read is left out and noted there, and the rest is read.
+        """The part of a request that holds the conversation → messages. `origin` is given to the
+        model's messages. With `problems`, an element of the conversation that cannot be read is
+        left out and noted there, and the rest is read.
 
         Raises:
             HistoryError: the payload is not of this format.
@@ -95,15 +101,18 @@ class _AnyWire(Protocol):
 
 
 class Wire(_AnyWire, Protocol):
-    """A message format, both ways. Sans-I/O: no sockets, no clock, no randomness. A wire is a package with these names.
+    """A message format, both ways. Sans-I/O: no sockets, no clock, no randomness. A wire is a
+    package with these names.
 
-    `target` is where the result goes: provider, endpoint and model. Signed content is written only for a target that
-    reads its origin; without a target, as if for its own origin. `quirks` is the wire's own `Quirks` record.
+    `target` is where the result goes: provider, endpoint and model. Signed content is written only
+    for a target that reads its origin; without a target, as if for its own origin. `quirks` is the
+    wire's own `Quirks` record.
     """
 
-    def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
-        """What `encoder` and `dump_response` are told beside the events of an answer to `request`, by the API's conventions.
-        `id` tells the response from others; the wire gives it its prefix."""
+    def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
+        """What `encoder` and `dump_response` are told beside the events of an answer to `request`,
+        by the API's conventions. `id` tells the response from others; the wire gives it its
+        prefix."""
         ...
 
     def dump_messages(
@@ -114,12 +123,13 @@ class Wire(_AnyWire, Protocol):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> Any:
-        """Messages → the part of a request that holds the conversation. What the wire cannot hold is added to `losses`."""
+        """Messages → the part of a request that holds the conversation. What the wire cannot hold
+        is added to `losses`."""
         ...
 
     def load_request(
         self,
-        body: Mapping[str, Any],
+        body: JsonMap,
         *,
         path: str = "",
         headers: Mapping[str, str] = {},
@@ -140,7 +150,7 @@ class Wire(_AnyWire, Protocol):
         target: Origin | None = None,
         quirks: Any = None,
         losses: list[Loss] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Json:
         """The neutral request → a request's body."""
         ...
 
@@ -151,15 +161,16 @@ class Wire(_AnyWire, Protocol):
         target: Origin | None = None,
         quirks: Any = None,
         losses: list[Loss] | None = None,
-        history: Turn | None = None,
+        history: DumpedRequest | None = None,
     ) -> HttpRequest:
-        """The neutral request → path, headers and body, and the names of tools that were made fit (`HttpRequest.names`). `history`,
-        which a wire may lack: what the model knows of earlier requests (`codec.history_dump`)."""
+        """The neutral request → path, headers and body, and the names of tools that were made fit
+        (`HttpRequest.names`). `history`, which a wire may lack: what the model knows of earlier
+        requests (`codec.history_dump`)."""
         ...
 
     def load_response(
         self,
-        body: bytes | Mapping[str, Any],
+        body: bytes | JsonMap,
         *,
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
@@ -169,9 +180,9 @@ class Wire(_AnyWire, Protocol):
 
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
-    ) -> dict[str, Any]:
-        """Events → a whole response. What it leaves out (choices beyond the first) is added to `losses`; `envelope` as for
-        `encoder`."""
+    ) -> Json:
+        """Events → a whole response. What it leaves out (choices beyond the first) is added to
+        `losses`; `envelope` as for `encoder`."""
         ...
 
     def decoder(
@@ -181,15 +192,18 @@ class Wire(_AnyWire, Protocol):
         ...
 
     def encoder(self, **envelope: Any) -> StreamEncoder:
-        """An encoder of one streamed response. `envelope`: what events do not hold (id, model, created …), as `envelope` gives it."""
+        """An encoder of one streamed response. `envelope`: what events do not hold (id, model,
+        created …), as `envelope` gives it."""
         ...
 
 
 class ProtocolWire(_AnyWire, Protocol):
-    """A format in which agents are asked, both ways, and which has no endpoint of a model. What is named as in `Wire` is as there."""
+    """A format in which agents are asked, both ways, and which has no endpoint of a model. What is
+    named as in `Wire` is as there."""
 
-    def envelope(self, request: RunRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
-        """What `encoder` is told beside the events of a run that answers `request`. `id`: of the run."""
+    def envelope(self, request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
+        """What `encoder` is told beside the events of a run that answers `request`. `id`: of the
+        run."""
         ...
 
     def dump_messages(
@@ -204,22 +218,24 @@ class ProtocolWire(_AnyWire, Protocol):
 
     def load_run(
         self,
-        body: Mapping[str, Any],
+        body: JsonMap,
         *,
         path: str = "",
         headers: Mapping[str, str] = {},
         origin: Origin | None = None,
         problems: list[Problem] | None = None,
     ) -> RunRequest:
-        """What a client asks an agent. What has no field of its own stands in the request's `native`.
+        """What a client asks an agent. What has no field of its own stands in the request's
+        `native`.
 
         Raises:
             HistoryError: the body is not of this format.
         """
         ...
 
-    def dump_run(self, request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:
-        """What an agent is asked → the body of a request. What the format cannot hold is added to `losses`."""
+    def dump_run(self, request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
+        """What an agent is asked → the body of a request. What the format cannot hold is added to
+        `losses`."""
         ...
 
     def decoder(
@@ -234,8 +250,8 @@ class ProtocolWire(_AnyWire, Protocol):
 
 
 class AgentClient(Protocol):
-    """How an agent is asked like a model: the module `client` of a protocol's package, where it has one. What is named as in `Wire` is as
-    there."""
+    """How an agent is asked like a model: the module `client` of a protocol's package, where it has
+    one. What is named as in `Wire` is as there."""
 
     @property
     def name(self) -> str:
@@ -249,7 +265,7 @@ class AgentClient(Protocol):
         target: Origin | None = None,
         quirks: Any = None,
         losses: list[Loss] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Json:
         """As in `Wire`. What the agent said before is told as it told it."""
         ...
 
@@ -271,8 +287,8 @@ class AgentClient(Protocol):
         new_id: Callable[[], str] | None = None,
         tools: Sequence[str] = (),
     ) -> StreamDecoder:
-        """A decoder that tells a streamed run as one message, from its `answer` (an `AgentAnswer`). `tools`: names of those that the request
-        has."""
+        """A decoder that tells a streamed run as one message, from its `answer` (an `AgentAnswer`).
+        `tools`: names of those that the request has."""
         ...
 
     def dump_cancel(self, run_id: str, quirks: Any = None) -> HttpRequest | None:
@@ -298,10 +314,10 @@ class FileWire(Protocol):
 
 
 class EmbeddingsWire(Protocol):
-    """The embeddings of a wire, both ways: the module `embeddings` of its package, where it has one. Errors with a status
-    are the wire's own `load_error`."""
+    """The embeddings of a wire, both ways: the module `embeddings` of its package, where it has
+    one. Errors with a status are the wire's own `load_error`."""
 
-    def load_request(self, body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+    def load_request(self, body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
         """A request's body → the neutral request.
 
         Raises:
@@ -309,7 +325,7 @@ class EmbeddingsWire(Protocol):
         """
         ...
 
-    def dump_request(self, request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
+    def dump_request(self, request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
         """The neutral request → a request's body."""
         ...
 
@@ -317,7 +333,7 @@ class EmbeddingsWire(Protocol):
         """The neutral request → path, headers and body."""
         ...
 
-    def load_response(self, body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+    def load_response(self, body: bytes | JsonMap) -> BatchEmbeddingsResult:
         """A response → its vectors, in the order of the texts.
 
         Raises:
@@ -328,6 +344,6 @@ class EmbeddingsWire(Protocol):
 
     def dump_response(
         self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Vectors → a response to `request`."""
         ...

@@ -1,5 +1,6 @@
-"""Run in LangChain's own environment: `write` prints conversations that its classes made, `decode` those that its models read from
-recorded responses, `read` says what it makes of conversations of ours."""
+"""Run in LangChain's own environment: `write` prints conversations that its classes made, `decode`
+those that its models read from recorded responses, `read` says what it makes of conversations of
+ours."""
 
 from __future__ import annotations
 
@@ -105,7 +106,8 @@ def write() -> list[Any]:
 
 
 def decode(responses: list[Any]) -> list[Any]:
-    """(wire, body) → for each that its models can read: wire, body, and the message in each form, as it is and in the standard one."""
+    """(wire, body) → for each that its models can read: wire, body, and the message in each form,
+    as it is and in the standard one."""
     claude, gpt = ChatAnthropic(model="m", api_key="k"), ChatOpenAI(model="m", api_key="k")
     out: list[Any] = []
     for wire, body in responses:

@@ -1,6 +1,7 @@
-"""Runs where the Agents SDK is installed. `write`: lists of items that its runner, its session and its converter make, as JSON to stdout.
-`read`: lists of items from stdin; validates each, stores it in a session, and gives what the session gives back, with the messages that the
-SDK would send to Claude for the list `signed`."""
+"""Runs where the Agents SDK is installed. `write`: lists of items that its runner, its session and
+its converter make, as JSON to stdout. `read`: lists of items from stdin; validates each, stores it
+in a session, and gives what the session gives back, with the messages that the SDK would send to
+Claude for the list `signed`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Runs in an environment that has pydantic-ai, without dragoman. `write`: histories of its own runs, as JSON. `read`: histories on
-standard input → what it makes of them, as JSON."""
+"""Runs in an environment that has pydantic-ai, without dragoman. `write`: histories of its own
+runs, as JSON. `read`: histories on standard input → what it makes of them, as JSON."""
 
 from __future__ import annotations
 

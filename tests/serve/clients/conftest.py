@@ -1,4 +1,5 @@
-"""One server for the tests of all clients: an agent, and gateways before providers of other wires."""
+"""One server for the tests of all clients: an agent, and gateways before providers of other
+wires."""
 
 from __future__ import annotations
 

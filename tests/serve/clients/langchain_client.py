@@ -1,4 +1,5 @@
-"""LangChain's chat models as clients; runs where those are installed. langchain_client.py URL KEY KIND … → one JSON object a line."""
+"""LangChain's chat models as clients; runs where those are installed. langchain_client.py URL KEY
+KIND … → one JSON object a line."""
 
 import json
 import sys

@@ -1,4 +1,5 @@
-"""The server that clients of agent protocols are held against: a scripted agent that runs tools of its own, asks for approval, shares state.
+"""The server that clients of agent protocols are held against: a scripted agent that runs tools of
+its own, asks for approval, shares state.
 
 python protocols_app.py     prints its URL, and serves until it is terminated
 """

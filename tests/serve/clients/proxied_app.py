@@ -1,4 +1,5 @@
-"""The server that proxies stand before: its model says half, and the rest when somebody asks for it at `/go`. Prints its URL."""
+"""The server that proxies stand before: its model says half, and the rest when somebody asks for it
+at `/go`. Prints its URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""pydantic-ai's models as clients; runs where those are installed. pydantic_ai_client.py URL KEY KIND … → one JSON object a line."""
+"""pydantic-ai's models as clients; runs where those are installed. pydantic_ai_client.py URL KEY
+KIND … → one JSON object a line."""
 
 import asyncio
 import base64

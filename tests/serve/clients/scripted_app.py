@@ -1,4 +1,5 @@
-"""The server that official clients are held against: a scripted agent with a tool of its own, or a gateway before a scripted provider.
+"""The server that official clients are held against: a scripted agent with a tool of its own, or a
+gateway before a scripted provider.
 
 python scripted_app.py agent|gateway|sealing WIRE [open]     prints its URL, and serves until it is terminated
 
@@ -103,7 +104,8 @@ SIGNED: dict[str, dict[str, str]] = {
 
 
 def thinking(request: ModelRequest, rounds: int) -> Message:
-    """Two rounds of signed thinking, each with a call; then how many of them came back, and how many as they were."""
+    """Two rounds of signed thinking, each with a call; then how many of them came back, and how
+    many as they were."""
     thoughts = [
         piece
         for message in request.messages

@@ -1,4 +1,5 @@
-"""The AI SDK and its providers' packages as clients of the server: in front of an agent that runs a tool of its own, and of gateways."""
+"""The AI SDK and its providers' packages as clients of the server: in front of an agent that runs a
+tool of its own, and of gateways."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ def test_a_providers_package_finds_nothing_wrong(url: str, behind: str, kind: st
 def test_what_a_provider_signed_comes_back_through_a_client_that_keeps_the_fields_of_calls(
     sealing_url: str,
 ) -> None:
-    """`@ai-sdk/openai-compatible` keeps `extra_content.google.thought_signature`, and nothing else of what was signed."""
+    """`@ai-sdk/openai-compatible` keeps `extra_content.google.thought_signature`, and nothing else
+    of what was signed."""
     if not (HERE / ".done").exists():
         pytest.skip("the AI SDK's packages are not installed: make service")
     found = node(

@@ -1,4 +1,5 @@
-"""The checks of official clients that stand beside the project, where they do: strict validation of every raw object and event."""
+"""The checks of official clients that stand beside the project, where they do: strict validation of
+every raw object and event."""
 
 from __future__ import annotations
 

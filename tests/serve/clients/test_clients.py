@@ -1,4 +1,5 @@
-"""The official clients against their endpoints: plain, streamed, tools, pictures, typed answers, lists, errors."""
+"""The official clients against their endpoints: plain, streamed, tools, pictures, typed answers,
+lists, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""LangChain's and pydantic-ai's models as clients of the server, each from an environment of its own."""
+"""LangChain's and pydantic-ai's models as clients of the server, each from an environment of its
+own."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ KINDS = {
 
 
 def checked(library: str, url: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """What a library's models make of the server, by the provider whose they are and by the check."""
+    """What a library's models make of the server, by the provider whose they are and by the
+    check."""
     python = CACHE / library / "bin" / "python"
     if not (CACHE / library / ".done").exists():
         pytest.skip(f"{library} is not installed: make service")

@@ -1,4 +1,5 @@
-"""Gateways before aimock, a mock of providers that nobody here wrote, for clients of all wires: text, tools, and its faults."""
+"""Gateways before aimock, a mock of providers that nobody here wrote, for clients of all wires:
+text, tools, and its faults."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def server() -> Iterator[Aimock]:
 
 
 def whole(request: ModelRequest, following: Next) -> AsyncIterator[Event]:
-    """Sends the whole conversation: aimock takes `previous_response_id`, and knows nothing of what it names."""
+    """Sends the whole conversation: aimock takes `previous_response_id`, and knows nothing of what
+    it names."""
     return following(request.replace(options={"store": False}, wire="openai_responses"))
 
 

@@ -1,4 +1,5 @@
-"""The checks of agent protocols that stand beside the project, where they do: official clients and validators against a scripted agent."""
+"""The checks of agent protocols that stand beside the project, where they do: official clients and
+validators against a scripted agent."""
 
 from __future__ import annotations
 

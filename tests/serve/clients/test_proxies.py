@@ -35,7 +35,8 @@ def blocks(language: str) -> list[str]:
 
 
 def replaced(text: str, *changes: tuple[str, str]) -> str:
-    """A block where its ports and its certificate are those of a test; each change must find its place."""
+    """A block where its ports and its certificate are those of a test; each change must find its
+    place."""
     for old, new in changes:
         assert old in text, f"the guide has no {old!r}"
         text = text.replace(old, new)

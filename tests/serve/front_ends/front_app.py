@@ -1,4 +1,5 @@
-"""The server that front ends are held against: a scripted agent that runs tools of its own, asks for approval, shares state, fails, and takes its time.
+"""The server that front ends are held against: a scripted agent that runs tools of its own, asks
+for approval, shares state, fails, and takes its time.
 
 python front_app.py     prints its URL, and serves until it is terminated
 """

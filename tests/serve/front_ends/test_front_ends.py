@@ -1,4 +1,5 @@
-"""Front ends that nobody here wrote, before an agent of ours: `useChat` in a DOM, and CopilotKit's runtime with its own client."""
+"""Front ends that nobody here wrote, before an agent of ours: `useChat` in a DOM, and CopilotKit's
+runtime with its own client."""
 
 from __future__ import annotations
 

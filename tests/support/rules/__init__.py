@@ -1,6 +1,8 @@
-"""Strict validators, one module a target: the official client's request types, and the API's rules besides.
+"""Strict validators, one module a target: the official client's request types, and the API's rules
+besides.
 
-`problems(wire, body)` tells what the target would refuse in a request's body; nothing: it would take it.
+`problems(wire, body)` tells what the target would refuse in a request's body; nothing: it would
+take it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ def problems(body: dict[str, Any]) -> Iterator[str]:
 
 
 def _camelled(value: Any) -> Any:
-    """The same without keys in snake_case, which the API takes as well, outside of what a tool is given or gives."""
+    """The same without keys in snake_case, which the API takes as well, outside of what a tool is
+    given or gives."""
     if isinstance(value, list):
         return [_camelled(each) for each in value]
     if not isinstance(value, dict):
@@ -74,7 +75,8 @@ def _of(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _unpaired(contents: list[dict[str, Any]]) -> Iterator[str]:
-    """Contents of the same role are one turn. The results of a turn's calls are the beginning of the next, as many as they."""
+    """Contents of the same role are one turn. The results of a turn's calls are the beginning of
+    the next, as many as they."""
     turns: list[tuple[str, list[dict[str, Any]]]] = []
     for content in contents:
         if turns and turns[-1][0] == content.get("role"):

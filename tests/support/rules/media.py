@@ -9,7 +9,8 @@ __all__ = ["base64_problems", "data_problems"]
 
 
 def data_problems(url: str, kinds: Collection[str]) -> Iterator[str]:
-    """Of a URL: one that holds data must hold it in base64, and be of these media types; any other must be on the web."""
+    """Of a URL: one that holds data must hold it in base64, and be of these media types; any other
+    must be on the web."""
     if not url.startswith("data:"):
         if not url.startswith(("https://", "http://", "gs://")):
             yield f"{url!r:.60} is no URL of the web"

@@ -1,4 +1,5 @@
-"""What Ollama's chat API takes: its server reads a fixed set of fields, some newer than its client's types."""
+"""What Ollama's chat API takes: its server reads a fixed set of fields, some newer than its
+client's types."""
 
 from __future__ import annotations
 

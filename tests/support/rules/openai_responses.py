@@ -93,7 +93,8 @@ def _of_content(item: dict[str, Any]) -> Iterator[str]:
 
 
 def _detailed(body: dict[str, Any]) -> dict[str, Any]:
-    """The same with the images' `detail`, which the client's types demand and the API does not (recorded)."""
+    """The same with the images' `detail`, which the client's types demand and the API does not
+    (recorded)."""
     body = deepcopy(body)
     for item in body["input"] if isinstance(body["input"], list) else []:
         content = item.get("content", item.get("output"))

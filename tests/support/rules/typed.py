@@ -1,6 +1,8 @@
-"""Whether JSON is of an official client's type, to the letter: a `TypedDict`, a pydantic model, or what they are made of.
+"""Whether JSON is of an official client's type, to the letter: a `TypedDict`, a pydantic model, or
+what they are made of.
 
-Stricter than the clients themselves, which pass over fields that they do not know and over what is inside an `Iterable`.
+Stricter than the clients themselves, which pass over fields that they do not know and over what is
+inside an `Iterable`.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ def faults(value: Any, type_: Any, where: str = "") -> list[str]:
 
 
 def _of_any(value: Any, variants: Sequence[Any], where: str) -> list[str]:
-    """The faults of the variant that has the fewest; of several, the one that calls itself what the value does."""
+    """The faults of the variant that has the fewest; of several, the one that calls itself what the
+    value does."""
     told: list[list[str]] = []
     for variant in variants:
         told.append(faults(value, variant, where))

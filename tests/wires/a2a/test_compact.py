@@ -1,4 +1,5 @@
-"""Streams of older agents, compacted: "all content from streaming events is preserved in the final messages" (T-20 to T-28)."""
+"""Streams of older agents, compacted: "all content from streaming events is preserved in the final
+messages" (T-20 to T-28)."""
 
 from __future__ import annotations
 

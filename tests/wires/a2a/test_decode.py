@@ -1,4 +1,5 @@
-"""What agents of others send: 1.0 without our extension, 0.3's events with a `kind`, agents that send the text so far each time."""
+"""What agents of others send: 1.0 without our extension, 0.3's events with a `kind`, agents that
+send the text so far each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A run as a task's stream, for peers that know no extension of ours, and as the official library's types take it."""
+"""A run as a task's stream, for peers that know no extension of ours, and as the official library's
+types take it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A text's further pieces are made as bytes at once: they are those that the objects make, whatever stands between them."""
+"""A text's further pieces are made as bytes at once: they are those that the objects make, whatever
+stands between them."""
 
 from __future__ import annotations
 

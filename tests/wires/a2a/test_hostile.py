@@ -1,4 +1,5 @@
-"""What a hostile peer sends is read, or refused with an error of ours: mutated bytes, confused types, extensions that lie."""
+"""What a hostile peer sends is read, or refused with an error of ours: mutated bytes, confused
+types, extensions that lie."""
 
 from __future__ import annotations
 
@@ -214,7 +215,8 @@ def test_numbers_survive_a_peer_that_makes_all_of_them_floats(message: Message) 
 
 
 def through_protobuf(value: Any) -> Any:
-    """JSON as a peer that keeps it as protobuf gives it back: keys in another order, numbers as floats."""
+    """JSON as a peer that keeps it as protobuf gives it back: keys in another order, numbers as
+    floats."""
     if isinstance(value, dict):
         return {
             key: through_protobuf(each)

@@ -1,4 +1,5 @@
-"""Messages of A2A 1.0 in themselves: what is read and written is the same JSON, and what the extension adds, and when."""
+"""Messages of A2A 1.0 in themselves: what is read and written is the same JSON, and what the
+extension adds, and when."""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ def test_a_whole_task_comes_back_as_it_was(history: list[Message]) -> None:
 def test_every_stream_is_one_that_the_protocol_allows(
     stream: tuple[list[Message], list[Event]], extras: bool
 ) -> None:
-    """A task first and once, a state that ends last, artifacts that begin before they grow, and not after their last chunk."""
+    """A task first and once, a state that ends last, artifacts that begin before they grow, and not
+    after their last chunk."""
     encoder = a2a.encoder(extras=extras)
     told = [each for event in stream[1] for each in encoder.objects(event)]
     objects: list[Any] = [*told, *encoder.closing()]

@@ -1,4 +1,5 @@
-"""The stream of others, of any version, in any chunking → events; whatever comes, nothing is raised."""
+"""The stream of others, of any version, in any chunking → events; whatever comes, nothing is
+raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Streams of agents of others that speak in several messages at once, list all messages, or say some of it in that list alone."""
+"""Streams of agents of others that speak in several messages at once, list all messages, or say
+some of it in that list alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Decision 17b: the wire reads the events of the seeds' time, with their `message` and `results` shapes (T-11 to T-14)."""
+"""Decision 17b: the wire reads the events of the seeds' time, with their `message` and `results`
+shapes (T-11 to T-14)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Streams, and messages that clients keep, as the code of November 2026 wrote them, are still read as they were.
+"""Streams, and messages that clients keep, as the code of November 2026 wrote them, are still read
+as they were.
 
-`written_before.jsonl` has a run in each line: the stream's bytes, the events that it was decoded to, the messages of AG-UI, and ours.
+`written_before.jsonl` has a run in each line: the stream's bytes, the events that it was decoded
+to, the messages of AG-UI, and ours.
 """
 
 from __future__ import annotations

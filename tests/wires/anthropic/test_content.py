@@ -1,4 +1,5 @@
-"""The anthropic wire: blocks of content there and back (D-107, D-108, D-146, decisions 2, 14 and 27)."""
+"""The anthropic wire: blocks of content there and back (D-107, D-108, D-146, decisions 2, 14 and
+27)."""
 
 from __future__ import annotations
 

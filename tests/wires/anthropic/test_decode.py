@@ -1,4 +1,5 @@
-"""The anthropic wire: a response, streamed or whole, becomes events (D-110, D-111, D-146, decisions 2, 13, 14 and 22)."""
+"""The anthropic wire: a response, streamed or whole, becomes events (D-110, D-111, D-146, decisions
+2, 13, 14 and 22)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The anthropic wire: what is cut, odd or malformed in a response ends it and never raises (D-6)."""
+"""The anthropic wire: what is cut, odd or malformed in a response ends it and never raises
+(D-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The anthropic wire at the edges of its tables: what is nearly an ordinary block, event or choice."""
+"""The anthropic wire at the edges of its tables: what is nearly an ordinary block, event or
+choice."""
 
 from __future__ import annotations
 

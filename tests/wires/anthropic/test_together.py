@@ -1,4 +1,5 @@
-"""The anthropic wire: settings that the API refuses together are never sent together, and how long an answer may be."""
+"""The anthropic wire: settings that the API refuses together are never sent together, and how long
+an answer may be."""
 
 from __future__ import annotations
 

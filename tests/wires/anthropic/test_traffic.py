@@ -1,4 +1,5 @@
-"""The anthropic wire on recorded traffic: every response in every chunking, every request there and back, the SDK as judge."""
+"""The anthropic wire on recorded traffic: every response in every chunking, every request there and
+back, the SDK as judge."""
 
 from __future__ import annotations
 
@@ -183,7 +184,8 @@ def sdk_message(exchange):
 @pytest.mark.parametrize("framing", ["sse", "json"])
 @pytest.mark.slow
 def test_the_official_client_reads_the_same(framing):
-    """The official client cannot read `[DONE]`, which one gateway sends; that recording is left out."""
+    """The official client cannot read `[DONE]`, which one gateway sends; that recording is left
+    out."""
     compared = 0
     seen = [
         (e, events) for e, events in decoded() if e.framing == framing and b"[DONE]" not in e.body

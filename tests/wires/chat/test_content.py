@@ -1,4 +1,5 @@
-"""The wires that share the shape of Chat Completions: which block says a file, by its type, and what of it is lost."""
+"""The wires that share the shape of Chat Completions: which block says a file, by its type, and
+what of it is lost."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What others send to the wires that share the shape of Chat Completions: whatever it is, it is read, kept or refused with
-an error of ours, in linear time."""
+"""What others send to the wires that share the shape of Chat Completions: whatever it is, it is
+read, kept or refused with an error of ours, in linear time."""
 
 from __future__ import annotations
 

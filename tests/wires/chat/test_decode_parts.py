@@ -318,7 +318,8 @@ def test_lists_of_fields_that_no_index_tells_apart_are_written_as_they_are() -> 
     assert (message["annotations"], message["odd"]) == ("x", odd)
 
 
-# ------------------------------------------------------------------ what ends without deltas, and what is alike
+# ------------------------------------------------------------------ what ends without deltas, and
+# what is alike
 
 
 @named

@@ -1,5 +1,5 @@
-"""An answer in which everything stands that an answer may hold, on the wires that share the shape of Chat Completions: what is
-read of its stream, and what is written of it, to the last field."""
+"""An answer in which everything stands that an answer may hold, on the wires that share the shape
+of Chat Completions: what is read of its stream, and what is written of it, to the last field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A vendor's look-alike of the Chat family: a record, as a plug-in would have it, is a whole wire."""
+"""A vendor's look-alike of the Chat family: a record, as a plug-in would have it, is a whole
+wire."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from dragoman.errors import SettingsError
 from dragoman.fold import fold
 from dragoman.message import Content, FinishReason, Origin, Role
 from dragoman.request import ModelRequest, Settings, ToolSpec
-from dragoman.wires.chat import Chat
+from dragoman.wires.chat import ChatDialect
 from dragoman.wires.chat.content import sent_block
-from dragoman.wires.chat.record import Outgoing
+from dragoman.wires.chat.record import OutgoingChat
 from dragoman.wires.chat.usage import FINISH, WORDS
 
-ACME = Chat(
+ACME = ChatDialect(
     name="acme", own=Own("acme"), title="Acme", thinking=("thought",), calls="actions", tools="abilities",
     finish={**FINISH, "acted": FinishReason.tool_calls}, words={**WORDS, FinishReason.tool_calls: ("acted",)},
 )  # fmt: skip
@@ -86,11 +87,11 @@ def test_responses_whole_and_streamed() -> None:
 
 
 def test_a_vendor_may_write_plain_texts_in_a_form_of_its_own() -> None:
-    def loud(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+    def loud(out: OutgoingChat, position: int, place: int, piece: Content) -> dict[str, Any] | None:
         block = sent_block(out, position, place, piece)
         return block and {**block, "text": block["text"].upper()}
 
-    class Loud(Chat, frozen=True, kw_only=True, eq=False):
+    class Loud(ChatDialect, frozen=True, kw_only=True, eq=False):
         sent_block = staticmethod(loud)
 
     messages = [Message.user("a"), Message.model("b")]
@@ -102,4 +103,4 @@ def test_a_lone_name_where_names_are_wanted_is_refused() -> None:
     with pytest.raises(
         SettingsError, match=r"thinking is a tuple of names, also for one: \('inner',\)"
     ):
-        Chat(name="acme", own=Own("acme"), thinking="inner")  # pyright: ignore[reportArgumentType]
+        ChatDialect(name="acme", own=Own("acme"), thinking="inner")  # pyright: ignore[reportArgumentType]

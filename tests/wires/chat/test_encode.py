@@ -1,4 +1,5 @@
-"""Answers of the wires that share the shape of Chat Completions, written again as they came; and what was retracted."""
+"""Answers of the wires that share the shape of Chat Completions, written again as they came; and
+what was retracted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The wires that share the shape of Chat Completions: what is malformed is named, and a whole history is written, to its own
-provider and to another, with every loss."""
+"""The wires that share the shape of Chat Completions: what is malformed is named, and a whole
+history is written, to its own provider and to another, with every loss."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Requests in which everything stands in each way in which it may be said, on the wires that share the shape of Chat
-Completions: what is read of them, that they are written as they came, and what another provider is sent."""
+"""Requests in which everything stands in each way in which it may be said, on the wires that share
+the shape of Chat Completions: what is read of them, that they are written as they came, and what
+another provider is sent."""
 
 from __future__ import annotations
 

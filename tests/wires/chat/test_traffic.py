@@ -1,4 +1,5 @@
-"""The dialects of the Chat family against recorded traffic: every response in every chunking, every request there and back."""
+"""The dialects of the Chat family against recorded traffic: every response in every chunking, every
+request there and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The cohere wire on recorded traffic: every response in every chunking, every request there and back, the SDK as judge."""
+"""The cohere wire on recorded traffic: every response in every chunking, every request there and
+back, the SDK as judge."""
 
 from __future__ import annotations
 
@@ -145,7 +146,8 @@ def test_results_know_their_tools_and_documents_are_their_data():
 
 
 def sdk(exchange):
-    """The official client's own reading of the same bytes: text, thinking, plan, calls, finish reason, usage."""
+    """The official client's own reading of the same bytes: text, thinking, plan, calls, finish
+    reason, usage."""
     kind = "text/event-stream" if exchange.framing == "sse" else "application/json"
     answer = httpx.Response(200, headers={"content-type": kind}, content=exchange.body)
     with httpx.Client(transport=httpx.MockTransport(lambda _: answer)) as http:

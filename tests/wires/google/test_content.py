@@ -1,4 +1,5 @@
-"""Parts of Google's wire ↔ pieces of content: media, thinking, signatures (D-125, D-127, decisions 4, 14)."""
+"""Parts of Google's wire ↔ pieces of content: media, thinking, signatures (D-125, D-127, decisions
+4, 14)."""
 
 from __future__ import annotations
 

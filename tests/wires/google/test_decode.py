@@ -1,4 +1,5 @@
-"""Answers as Google's wire reads them, streamed and whole: rules D-123, D-125, D-128, decisions 2, 14, 22."""
+"""Answers as Google's wire reads them, streamed and whole: rules D-123, D-125, D-128, decisions 2,
+14, 22."""
 
 from __future__ import annotations
 

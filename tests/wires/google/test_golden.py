@@ -1,5 +1,6 @@
-"""Google's wire, whole values: conversations and answers are read and written again to the last field (decisions 2, 14, 22; D-120…D-128),
-and what other wires' messages become is compared whole, with every loss."""
+"""Google's wire, whole values: conversations and answers are read and written again to the last
+field (decisions 2, 14, 22; D-120…D-128), and what other wires' messages become is compared whole,
+with every loss."""
 
 from __future__ import annotations
 

@@ -156,7 +156,8 @@ def test_d125_what_thinking_is_asked_for(model, reasoning, sent, lost):
     ],
 )  # fmt: skip
 def test_d27_generation_config_as_it_is_kept(config, settings, schema, left, notes):
-    """What no setting can say stays an option: half a token of `topK` was an error of ours about `Settings`."""
+    """What no setting can say stays an option: half a token of `topK` was an error of ours about
+    `Settings`."""
     body = {"contents": [], "generationConfig": config}
     request = wire.load_request(body)
     assert (request.settings, request.output_schema) == (Settings(**settings), schema)

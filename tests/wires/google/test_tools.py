@@ -1,4 +1,5 @@
-"""Tools, tool choice and calls of Google's wire, with the ids of calls and results: rules D-122, D-124, D-130, decision 12."""
+"""Tools, tool choice and calls of Google's wire, with the ids of calls and results: rules D-122,
+D-124, D-130, decision 12."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Results of tools on Google's wire, and what the provider ran itself: rule D-121, decisions 5 and 22."""
+"""Results of tools on Google's wire, and what the provider ran itself: rule D-121, decisions 5 and
+22."""
 
 from __future__ import annotations
 

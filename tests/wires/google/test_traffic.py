@@ -1,4 +1,5 @@
-"""The google wire on recorded traffic: every response in every chunking, every request there and back, the SDK as judge."""
+"""The google wire on recorded traffic: every response in every chunking, every request there and
+back, the SDK as judge."""
 
 from __future__ import annotations
 
@@ -146,7 +147,8 @@ def test_every_stream_cut_early_keeps_what_came_and_says_so():
 
 
 def test_a_whole_answer_is_written_back_as_it_was():
-    """But for what means the same: an absent index, role or content, and candidates beyond the first."""
+    """But for what means the same: an absent index, role or content, and candidates beyond the
+    first."""
 
     def plain(body):
         body = {"candidates": [], **json.loads(json.dumps(body))}

@@ -1,4 +1,5 @@
-"""How an answer of Google's wire ended: usage, finish reasons and what stands around the candidates (D-126, D-128)."""
+"""How an answer of Google's wire ended: usage, finish reasons and what stands around the candidates
+(D-126, D-128)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Answers on the mistral wire, read and written: pieces of calls, thinking, candidates, errors and cuts."""
+"""Answers on the mistral wire, read and written: pieces of calls, thinking, candidates, errors and
+cuts."""
 
 from __future__ import annotations
 

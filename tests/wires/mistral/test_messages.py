@@ -1,4 +1,5 @@
-"""Conversations on the mistral wire: D-131 by decision 11 (attachments and tools are supported), ids, order, thinking."""
+"""Conversations on the mistral wire: D-131 by decision 11 (attachments and tools are supported),
+ids, order, thinking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Requests on the mistral wire: settings, tools, output schemas, options, and how each was spelled."""
+"""Requests on the mistral wire: settings, tools, output schemas, options, and how each was
+spelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The mistral wire against recorded traffic: what its answers say beyond what all dialects do (`chat/test_traffic.py`)."""
+"""The mistral wire against recorded traffic: what its answers say beyond what all dialects do
+(`chat/test_traffic.py`)."""
 
 from __future__ import annotations
 
@@ -61,8 +62,8 @@ def blocks(content: Any) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("framing", ["json", "sse"])
 def test_the_official_client_reads_the_same(framing: str) -> None:
-    """Text, thinking, calls, usage and reason, as mistralai reads the same bytes from a mock transport. It has no
-    accumulator of its own, so deltas are joined in the plainest way."""
+    """Text, thinking, calls, usage and reason, as mistralai reads the same bytes from a mock
+    transport. It has no accumulator of its own, so deltas are joined in the plainest way."""
     client = pytest.importorskip("mistralai.client")
     httpx = pytest.importorskip("httpx2")
     seen = 0

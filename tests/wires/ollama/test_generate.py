@@ -1,4 +1,5 @@
-"""Ollama's older endpoint, `/api/generate`: its requests are conversations, and are answered in its own form."""
+"""Ollama's older endpoint, `/api/generate`: its requests are conversations, and are answered in its
+own form."""
 
 from __future__ import annotations
 

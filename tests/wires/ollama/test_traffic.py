@@ -1,4 +1,5 @@
-"""The ollama wire on recorded traffic: every response in every chunking, every request there and back, the SDK as judge."""
+"""The ollama wire on recorded traffic: every response in every chunking, every request there and
+back, the SDK as judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The encoder of the openai_chat wire: what it writes is read back as it was, by us and by the official client."""
+"""The encoder of the openai_chat wire: what it writes is read back as it was, by us and by the
+official client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Conversations on the openai_chat wire: rules D-90 to D-94, what goes where, and what is never sent to whom."""
+"""Conversations on the openai_chat wire: rules D-90 to D-94, what goes where, and what is never
+sent to whom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Requests on the openai_chat wire: settings, tools, output, streams (D-99, D-101), and what vendors want differently."""
+"""Requests on the openai_chat wire: settings, tools, output, streams (D-99, D-101), and what
+vendors want differently."""
 
 from __future__ import annotations
 

@@ -254,7 +254,8 @@ def test_d100_keywords_that_cannot_be_left_out(keyword: str) -> None:
     ],
 )  # fmt: skip
 def test_d100_to_the_last_keyword(part: Any, strict: Any) -> None:
-    """What would have to hold at once is not strict: one of both was left out, so that answers did not satisfy the schema."""
+    """What would have to hold at once is not strict: one of both was left out, so that answers did
+    not satisfy the schema."""
     definitions = {"$defs": {"B": {"type": "string"}}, "definitions": {"A": {"type": "number"}}}
     form = strict_schema({"type": "object", "properties": {"it": part}, **definitions})
     wanted = {

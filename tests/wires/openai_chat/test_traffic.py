@@ -1,4 +1,5 @@
-"""The openai_chat wire against recorded traffic: what its answers say beyond what all dialects do (`chat/test_traffic.py`)."""
+"""The openai_chat wire against recorded traffic: what its answers say beyond what all dialects do
+(`chat/test_traffic.py`)."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def test_every_answer_says_what_its_json_says() -> None:
 @pytest.mark.parametrize("framing", ["json", "sse"])
 @pytest.mark.slow
 def test_the_official_client_reads_the_same(framing: str) -> None:
-    """Text, refusal, calls, usage and reason, as openai's own accumulation of the same bytes has them."""
+    """Text, refusal, calls, usage and reason, as openai's own accumulation of the same bytes has
+    them."""
     openai = pytest.importorskip("openai")
     from openai._streaming import SSEDecoder
     from openai.lib.streaming.chat import ChatCompletionStreamState

@@ -1,4 +1,5 @@
-"""The openai_responses decoder: rules D-7, D-142r, decisions 21 and 27; broken streams, errors, what others send."""
+"""The openai_responses decoder: rules D-7, D-142r, decisions 21 and 27; broken streams, errors,
+what others send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The openai_responses decoder, item by item: rules D-139, D-140r, D-144r, decisions 2, 13 and 14."""
+"""The openai_responses decoder, item by item: rules D-139, D-140r, D-144r, decisions 2, 13 and
+14."""
 
 from __future__ import annotations
 
@@ -312,7 +313,8 @@ def test_content_indexes_may_begin_anywhere():
 
 
 def test_a_server_without_indexes_is_read_by_ids():
-    """llama.cpp tells neither output_index nor content_index; some tell no beginning of items either."""
+    """llama.cpp tells neither output_index nor content_index; some tell no beginning of items
+    either."""
     events = [
         {"type": "response.output_item.added", "item": {**message_item(""), "content": []}},
         {"type": "response.output_text.delta", "item_id": "msg_1", "delta": "He"},
@@ -329,7 +331,8 @@ def test_a_server_without_indexes_is_read_by_ids():
 
 
 def test_ids_that_change_with_every_event_repeat_nothing():
-    """GitHub Copilot encrypts the ids anew each time; here the terminal output does not even hold all items."""
+    """GitHub Copilot encrypts the ids anew each time; here the terminal output does not even hold
+    all items."""
     streamed = [
         of("output_item.added", 0, item=reasoning_item(id_="a")),
         of("reasoning_summary_text.delta", 0, summary_index=0, delta="hm", item_id="b"),
@@ -393,7 +396,8 @@ PIECES = {
 @pytest.mark.parametrize("ended", ["message", "reasoning", "function_call"])
 @pytest.mark.parametrize("again", [True, False])
 def test_a_part_ends_as_what_it_began(began, ended, again):
-    """Fuzzing: an item that was begun as reasoning was done as a message, whose text closed the thinking."""
+    """Fuzzing: an item that was begun as reasoning was done as a message, whose text closed the
+    thinking."""
     item = {"type": began, **({"call_id": "c", "name": "f"} if began == "function_call" else {})}
     events = [
         {"type": "response.output_item.added", "output_index": 0, "item": item},

@@ -1,4 +1,5 @@
-"""The openai_responses encoder: every event is of the official types, and the official helper follows their order."""
+"""The openai_responses encoder: every event is of the official types, and the official helper
+follows their order."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ EVENT = TypeAdapter(ResponseStreamEvent)
 
 
 def with_count(event):
-    """The event with a count that the official types demand, and that neither older servers nor we make up."""
+    """The event with a count that the official types demand, and that neither older servers nor we
+    make up."""
     event = json.loads(json.dumps(event))
     if usage := (event.get("response") or {}).get("usage"):
         usage["input_tokens_details"].setdefault("cache_write_tokens", 0)

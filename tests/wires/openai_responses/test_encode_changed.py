@@ -1,4 +1,5 @@
-"""Parts that end as another kind than they began as, such as a call that turns out to be text (fuzz seeds 771001, 771002)."""
+"""Parts that end as another kind than they began as, such as a call that turns out to be text (fuzz
+seeds 771001, 771002)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The openai_responses wire's errors: one class for each kind, from whatever a vendor's body looks like."""
+"""The openai_responses wire's errors: one class for each kind, from whatever a vendor's body looks
+like."""
 
 from __future__ import annotations
 

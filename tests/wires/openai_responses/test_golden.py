@@ -1,5 +1,6 @@
-"""The openai_responses wire, whole values: the streams that the API sends are read and written again event by event (decisions
-2, 14, 22; D-138…D-144r), and what other wires' messages become is compared to the last field."""
+"""The openai_responses wire, whole values: the streams that the API sends are read and written
+again event by event (decisions 2, 14, 22; D-138…D-144r), and what other wires' messages become is
+compared to the last field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Items of the openai_responses wire ↔ pieces, and what another origin gets of them (pains 24 and 32)."""
+"""Items of the openai_responses wire ↔ pieces, and what another origin gets of them (pains 24 and
+32)."""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ def test_every_item_survives_alone_and_between_others(item):
 
 
 def test_an_answer_goes_back_whole_to_its_own_origin():
-    """Output items are sanitised to what input accepts; ids, phase and encrypted content are kept."""
+    """Output items are sanitised to what input accepts; ids, phase and encrypted content are
+    kept."""
     message = answered(ENCRYPTED, MESSAGE_ITEM, CALL_ITEM)
     reasoning, answer, call = items(message, target=OPENAI)
     assert reasoning == {key: value for key, value in ENCRYPTED.items() if key != "status"}
@@ -212,7 +214,8 @@ def test_phase_is_kept_when_the_id_is_not():
 
 
 def test_pain_32_ids_are_sent_only_where_the_provider_holds_the_items():
-    """Without a store the provider knows its reasoning by encrypted content alone, and no other item by its id."""
+    """Without a store the provider knows its reasoning by encrypted content alone, and no other
+    item by its id."""
     stateless = wire.Quirks(links=False)
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
     losses = []
@@ -241,7 +244,8 @@ def test_pain_32_ids_are_sent_only_where_the_provider_holds_the_items():
 
 
 def test_pain_24_no_item_id_stands_twice_in_a_request():
-    """A history that was forked and joined again: the second time, items go without their ids, or not at all."""
+    """A history that was forked and joined again: the second time, items go without their ids, or
+    not at all."""
     message = answered(
         ENCRYPTED,
         MESSAGE_ITEM,

@@ -66,7 +66,8 @@ def test_the_newest_of_several_is_taken():
 
 
 def test_what_others_said_in_between_is_sent():
-    """Back from another provider, the conversation goes on from the last response that is stored here."""
+    """Back from another provider, the conversation goes on from the last response that is stored
+    here."""
     other = Message.model("Bonjour").replace(
         origin=Origin("google", prefix=prefix([*FIRST, MORE], "w"))
     )
@@ -177,13 +178,15 @@ def test_who_links_himself_is_left_alone(options):
 
 
 def test_when_the_provider_has_forgotten_its_items_have_no_ids():
-    """`previous_response_id: null` is what the fallback says: nothing that was stored can be named any more."""
+    """`previous_response_id: null` is what the fallback says: nothing that was stored can be named
+    any more."""
     dumped = dump(*FIRST, MORE, target=OPENAI, options={"previous_response_id": None})
     assert dumped["input"][1] == {"role": "assistant", "content": "Hello"}
 
 
 def test_append_only_a_linked_conversation_is_sent_once():
-    """What the linked requests send, one after the other, is the conversation without what the model said itself."""
+    """What the linked requests send, one after the other, is the conversation without what the
+    model said itself."""
     history, sent = [SYSTEM], []
     for turn in range(4):
         history.append(Message.user(f"turn {turn}"))

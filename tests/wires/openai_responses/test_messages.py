@@ -118,7 +118,8 @@ def test_messages_of_the_model_that_follow_each_other_stay_apart():
 
 
 def test_decision_2_texts_of_one_message_by_hand_stay_apart():
-    """As items each: a list of content is of the official types only under an id that the provider gave."""
+    """As items each: a list of content is of the official types only under an id that the provider
+    gave."""
     dumped = [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]
     assert items(Message.model("a", "b")) == dumped
     assert [piece.text for piece in load(*dumped)[0].content] == ["a", "b"]

@@ -1,4 +1,5 @@
-"""The openai_responses wire on recorded traffic: every response in every chunking, every request there and back, the SDK as judge."""
+"""The openai_responses wire on recorded traffic: every response in every chunking, every request
+there and back, the SDK as judge."""
 
 from __future__ import annotations
 
@@ -176,7 +177,8 @@ def test_a_whole_answer_is_written_back_as_it_was():
 
 
 def counted(message):
-    """Without what the official types cannot leave out: counts that are not known, and an absent list of annotations."""
+    """Without what the official types cannot leave out: counts that are not known, and an absent
+    list of annotations."""
     usage = message.usage and msgspec.structs.replace(
         message.usage,
         **{
@@ -310,7 +312,8 @@ def test_results_know_their_tools_and_roles_are_right():
 
 
 def test_every_answer_goes_back_as_the_provider_told_it():
-    """Append-only, and byte-exact: an answer sent back is its output, but for what a request may not have."""
+    """Append-only, and byte-exact: an answer sent back is its output, but for what a request may
+    not have."""
     unsent = {"logprobs", "item_id", "output_index"}
 
     def sent(item):
@@ -348,7 +351,8 @@ def sdk_response(exchange):
 
 
 def plain_stream(exchange):
-    """Whether the official helper can read it: it wants `created`, `completed`, and content indexes that begin with 0."""
+    """Whether the official helper can read it: it wants `created`, `completed`, and content indexes
+    that begin with 0."""
     text = exchange.body.decode().replace(" ", "")
     ends = all(f'"type":"response.{mark}"' in text for mark in ("created", "completed"))
     return ends and exchange.vendor != "bedrock-mantle"

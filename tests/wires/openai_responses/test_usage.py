@@ -1,4 +1,5 @@
-"""The openai_responses wire: how a response ended, what it counts, and what it says of itself (D-142r)."""
+"""The openai_responses wire: how a response ended, what it counts, and what it says of itself
+(D-142r)."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def test_what_no_neutral_count_says_is_kept_alone(field, known):
     ],
 )
 def test_d142r_how_it_ended(end, reason):
-    """But for calls, which wait for an answer whatever the status says (the brief's decision, against D-142r)."""
+    """But for calls, which wait for an answer whatever the status says (the brief's decision,
+    against D-142r)."""
     folded = message(end)
     assert folded.finish_reason is reason
     assert wire.dump_response(unfold([folded]))["status"] == end["response"]["status"]

@@ -1,4 +1,5 @@
-"""LangChain's messages as JSON, both ways: `messages_to_dict`, `dumpd`, and the plain `model_dump`. The conversation is a list."""
+"""LangChain's messages as JSON, both ways: `messages_to_dict`, `dumpd`, and the plain `model_dump`.
+The conversation is a list."""
 
 from dragoman.formats.langchain.envelope import NAME, votes
 from dragoman.formats.langchain.messages import dump_messages, load_messages

@@ -1,10 +1,10 @@
-"""Calls of the model's: `tool_calls` and `invalid_tool_calls`, of which blocks of the content may be mirrors, and the older
-`function_call`.
+"""Calls of the model's: `tool_calls` and `invalid_tool_calls`, of which blocks of the content may
+be mirrors, and the older `function_call`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -14,6 +14,7 @@ from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.content import Content, ToolCallPart, ToolResultPart
 from dragoman.fold import parse_call
 from dragoman.formats.langchain.envelope import OWN
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["dump_calls", "dump_function_call", "load_calls", "load_function_call", "name_results"]
 
@@ -21,8 +22,9 @@ _CUT = "the arguments were cut off"
 """Error of a call whose arguments' text ended inside them."""
 
 
-def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) -> list[Content]:
-    """Returns the content of a model's message, with the calls that its blocks do not have; the lists say what their arguments are."""
+def load_calls(data: JsonMap, content: Sequence[Content], where: str) -> list[Content]:
+    """Returns the content of a model's message, with the calls that its blocks do not have; the
+    lists say what their arguments are."""
     pieces = list(content)
     call_indexes = {
         piece.id: index for index, piece in enumerate(pieces) if isinstance(piece, ToolCallPart)
@@ -41,14 +43,14 @@ def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) 
     for number, entry in enumerate([*whole, *broken]):
         fields = if_object(entry)
         name, id_ = if_text(fields.get("name")), fields.get("id")
-        form: dict[str, Any] = {}
+        form: Json = {}
         if not isinstance(id_, str):
             id_, form = f"{where}.tool_calls[{number}]", {"id": "absent"}
         extra_fields = rest(fields, "name", "args", "id", "type")
         arguments = fields.get("args")
         if isinstance(arguments, dict):
-            changes: dict[str, Any] = {
-                "arguments": cast("dict[str, Any]", arguments),
+            changes: Json = {
+                "arguments": cast("Json", arguments),
                 "raw": None,
                 "state": "complete",
             }
@@ -73,9 +75,9 @@ def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) 
     return pieces
 
 
-def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[dict[str, Any]]]:
+def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[Json]]:
     """Calls → the two lists, where they have any."""
-    out: dict[str, list[dict[str, Any]]] = {}
+    out: dict[str, list[Json]] = {}
     for call in calls:
         extra_fields, form = OWN.fields(call.native), OWN.form(call.native)
         extra_fields = {} if form.keys() & {"as", "wire"} else extra_fields
@@ -106,7 +108,7 @@ def load_function_call(value: Any, where: str) -> ToolCallPart | None:
             return None
 
 
-def dump_function_call(call: ToolCallPart) -> dict[str, Any]:
+def dump_function_call(call: ToolCallPart) -> Json:
     """The inverse."""
     raw = call.raw if call.raw is not None else json_bytes.encode(call.arguments).decode()
     return {"name": call.name, "arguments": raw}
@@ -127,7 +129,8 @@ def _cut(chunks: Any) -> dict[str, str]:
 
 
 def name_results(content: Sequence[Content]) -> tuple[Content, ...]:
-    """Returns the content, in which results of tools that the provider ran have the names of their calls; their blocks have none."""
+    """Returns the content, in which results of tools that the provider ran have the names of their
+    calls; their blocks have none."""
     names = {piece.id: piece.name for piece in content if isinstance(piece, ToolCallPart)}
     return tuple(
         [

@@ -1,8 +1,9 @@
-"""What is beside the content: ids, times, metadata, tokens, and whose answer it is. `response_metadata` tells of the provider; what
-LangChain has no field for is in a field `dragoman` of `additional_kwargs` and of `response_metadata`, which it passes on.
+"""What is beside the content: ids, times, metadata, tokens, and whose answer it is.
+`response_metadata` tells of the provider; what LangChain has no field for is in a field `dragoman`
+of `additional_kwargs` and of `response_metadata`, which it passes on.
 
-Fields that neutral ones do not give back as they were (mirrors that differ, odd shapes) are noted with a digest of the content, and are
-written again while that has not changed.
+Fields that neutral ones do not give back as they were (mirrors that differ, odd shapes) are noted
+with a digest of the content, and are written again while that has not changed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ import msgspec
 
 from dragoman.codec.json_values import filled, if_object, if_text, rest
 from dragoman.content import MarkPart, ToolResultPart
-from dragoman.formats.langchain.envelope import NAME, OWN, THINKING, Opened, base_type, defaults
+from dragoman.formats.langchain.envelope import (
+    NAME,
+    OWN,
+    THINKING,
+    OpenedMessage,
+    base_type,
+    defaults,
+)
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import NOTES, FinishReason, Message, Native, Origin, Role, Usage
 
 __all__ = [
@@ -81,7 +90,7 @@ _DETAILS = {
 _COUNTS = ("input_tokens", "output_tokens", "total_tokens")
 
 
-def provider(data: Mapping[str, Any]) -> str | None:
+def provider(data: JsonMap) -> str | None:
     """Who answered, by our name; `None`: nothing tells it."""
     response = if_object(data.get("response_metadata"))
     if named := if_text(response.get("model_provider")):
@@ -93,9 +102,10 @@ def provider(data: Mapping[str, Any]) -> str | None:
 
 
 def load_response(
-    data: Mapping[str, Any], origin: Origin | None, signer: str | None
+    data: JsonMap, origin: Origin | None, signer: str | None
 ) -> tuple[Origin | None, FinishReason | None]:
-    """The fields of a model's message → who answered and why it stopped. `origin`: where they do not say who; `signer`: who, by `provider`."""
+    """The fields of a model's message → who answered and why it stopped. `origin`: where they do
+    not say who; `signer`: who, by `provider`."""
     response = if_object(data.get("response_metadata"))
     answered_by = origin
     if own_origin := if_object(if_object(response.get(OURS)).get("origin")):
@@ -119,9 +129,9 @@ def load_response(
     return answered_by, _REASONS.get(if_text(reason).lower())
 
 
-def dump_response(origin: Origin | None, reason: FinishReason | None) -> dict[str, Any]:
+def dump_response(origin: Origin | None, reason: FinishReason | None) -> Json:
     """The inverse, of a message that has no `response_metadata`."""
-    out: dict[str, Any] = {}
+    out: Json = {}
     if origin is not None:
         written = {
             "model_provider": _SENT.get(origin.provider, origin.provider),
@@ -144,7 +154,7 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
 
     created_at: datetime | None = None
     """Of the message."""
-    metadata: dict[str, Any] = {}
+    metadata: Json = {}
     """The application's, of the message."""
     turn: str | None = None
     """Of the message."""
@@ -152,11 +162,11 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
     """Of a message of results, each of which is a message of LangChain's with an id of its own."""
     denied: bool = False
     """Of a result."""
-    native: dict[str, dict[str, Any]] = {}
+    native: dict[str, Json] = {}
     """Of a message or result: the fields of other formats, never their notes."""
 
 
-def foreign(native: Native) -> dict[str, dict[str, Any]]:
+def foreign(native: Native) -> dict[str, Json]:
     """Returns the fields of other formats in a `native`, where they say something."""
     by_format = {
         key: filled(if_object(value))
@@ -176,12 +186,12 @@ def load_extra(extra: Any) -> Extra | None:
     return read if fine and NAME not in read.native else None
 
 
-def dump_extra(extra: Extra) -> dict[str, Any]:
+def dump_extra(extra: Extra) -> Json:
     """Returns the field `dragoman` of `additional_kwargs`; empty where there is nothing to say."""
     return msgspec.to_builtins(extra)
 
 
-def load_usage(value: Any) -> tuple[Usage | None, dict[str, Any]]:
+def load_usage(value: Any) -> tuple[Usage | None, Json]:
     """`usage_metadata` → tokens, and what else it says. No tokens where it is of another shape."""
     fields = if_object(value)
     counts = {key: fields.get(key) for key in _COUNTS}
@@ -190,7 +200,7 @@ def load_usage(value: Any) -> tuple[Usage | None, dict[str, Any]]:
     if not fields or any(type(count) is not int for count in counts.values() if count is not None):
         return None, {}
     usage = Usage(**counts)
-    more: dict[str, Any] = {}
+    more: Json = {}
     written = dump_usage(usage, {})
     for key, value in fields.items():
         if key not in written:
@@ -202,9 +212,9 @@ def load_usage(value: Any) -> tuple[Usage | None, dict[str, Any]]:
     return usage, more
 
 
-def dump_usage(usage: Usage, more: Mapping[str, Any]) -> dict[str, Any]:
+def dump_usage(usage: Usage, more: JsonMap) -> Json:
     """The inverse. LangChain wants the three counts in any case."""
-    out: dict[str, Any] = {key: getattr(usage, key) or 0 for key in _COUNTS}
+    out: Json = {key: getattr(usage, key) or 0 for key in _COUNTS}
     if usage.total_tokens is None:
         out["total_tokens"] = out["input_tokens"] + out["output_tokens"]
     for name, (group, key) in _DETAILS.items():
@@ -222,8 +232,9 @@ def dump_usage(usage: Usage, more: Mapping[str, Any]) -> dict[str, Any]:
 _MISSING = object()
 
 
-def is_usual(opened_message: Opened, role: Role) -> bool:
-    """Returns whether the fields of a message are known to come back as they are, but for `response_metadata`; any other is written to see."""
+def is_usual(opened_message: OpenedMessage, role: Role) -> bool:
+    """Returns whether the fields of a message are known to come back as they are, but for
+    `response_metadata`; any other is written to see."""
     data, usual = (
         opened_message.data,
         defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
@@ -254,7 +265,7 @@ def is_usual(opened_message: Opened, role: Role) -> bool:
     )
 
 
-def is_usual_result(opened_message: Opened) -> bool:
+def is_usual_result(opened_message: OpenedMessage) -> bool:
     """The same of a result."""
     data, usual = (
         opened_message.data,
@@ -301,10 +312,11 @@ def _is_usual_usage(usage: Any) -> bool:
 def exactly(
     value: Message | ToolResultPart,
     native: Native,
-    again: Mapping[str, Any],
-    data: Mapping[str, Any],
+    again: JsonMap,
+    data: JsonMap,
 ) -> Native:
-    """`native` with a note of the fields that neutral ones do not give back as they were. `again`: the message that they give."""
+    """`native` with a note of the fields that neutral ones do not give back as they were. `again`:
+    the message that they give."""
     inner = if_object(again.get("data")) or if_object(again.get("kwargs")) or again
     differ = {key: field for key, field in data.items() if inner.get(key, _MISSING) != field}
     dropped = [key for key in inner if key not in data]
@@ -319,9 +331,7 @@ def exactly(
     }
 
 
-def as_was(
-    value: Message | ToolResultPart, fields: dict[str, Any], form: Mapping[str, Any]
-) -> dict[str, Any]:
+def as_was(value: Message | ToolResultPart, fields: Json, form: JsonMap) -> Json:
     """Returns the fields as they were noted, while the content is as it was."""
     exact = if_object(form.get("exact"))
     if not exact or exact.get("digest") != _digest(value):
@@ -338,8 +348,9 @@ def _digest(value: Message | ToolResultPart) -> str:
     return blake2b(repr(substance).encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
-def pop_extra(extra_fields: dict[str, Any]) -> Extra | None:
-    """Takes what is under our key out of the fields of a message. Returns `None` if nothing is, or if it cannot be read."""
+def pop_extra(extra_fields: Json) -> Extra | None:
+    """Takes what is under our key out of the fields of a message. Returns `None` if nothing is, or
+    if it cannot be read."""
     extra = if_object(extra_fields.get("additional_kwargs"))
     extra_read = load_extra(extra.get(OURS)) if OURS in extra else None
     if extra_read is not None:
@@ -347,7 +358,7 @@ def pop_extra(extra_fields: dict[str, Any]) -> Extra | None:
     return extra_read
 
 
-def set_kwargs(extra_fields: dict[str, Any], extra: dict[str, Any]) -> None:
+def set_kwargs(extra_fields: Json, extra: Json) -> None:
     """Sets `additional_kwargs` of a message's fields; an empty one is left out."""
     if extra:
         extra_fields["additional_kwargs"] = extra

@@ -1,5 +1,5 @@
-"""The content of a message ↔ pieces: LangChain's standard blocks here, files in `media.py`, those of providers in
-`provider_blocks.py`. A block without a neutral shape is kept whole.
+"""The content of a message ↔ pieces: LangChain's standard blocks here, files in `media.py`, those
+of providers in `provider_blocks.py`. A block without a neutral shape is kept whole.
 """
 
 from __future__ import annotations
@@ -38,21 +38,22 @@ from dragoman.formats.langchain.provider_blocks import (
     load_exploded,
     without_index,
 )
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import NOTES, Role
 
 __all__ = ["dump_content", "in_content", "load_content"]
 
-Block = dict[str, Any]
+Block = Json
 _SIGNED = {"anthropic": "signature", "google": "thoughtSignature"}
 """Provider → the field of its native under which the signature of a piece stands."""
 
 
 def load_content(
-    content: Any, role: Role, signer: str | None, form: dict[str, Any], where: str
+    content: Any, role: Role, signer: str | None, form: Json, where: str
 ) -> tuple[Content, ...]:
-    """The `content` of a message → its pieces. `signer`: the provider that answered; `form`: to which is added what is not of the
-    usual form; `where`: the message, for an error.
+    """The `content` of a message → its pieces. `signer`: the provider that answered; `form`: to
+    which is added what is not of the usual form; `where`: the message, for an error.
 
     Raises:
         HistoryError: it is neither a text nor a list of texts and blocks.
@@ -71,7 +72,7 @@ def load_content(
             )
     if not blocks or (len(blocks) == 1 and _is_plain(blocks[0])):
         form["content"] = "list"
-    noise: dict[str, Any] = {}
+    noise: Json = {}
     clean = [_quiet(block, index, noise) for index, block in enumerate(blocks)]
     if noise:
         form["noise"] = noise
@@ -87,9 +88,10 @@ def load_content(
 
 
 def dump_content(
-    pieces: Sequence[tuple[int, Content]], role: Role, form: Mapping[str, Any], losses: list[Loss]
+    pieces: Sequence[tuple[int, Content]], role: Role, form: JsonMap, losses: list[Loss]
 ) -> Any:
-    """Pieces, each with its place in the message → the field `content`. Losses have that place, and no message."""
+    """Pieces, each with its place in the message → the field `content`. Losses have that place, and
+    no message."""
     blocks: list[Any] = []
     for wire, group in groupby(pieces, lambda piece: _wire(piece[1])):
         run = list(group)
@@ -118,7 +120,8 @@ def dump_content(
 
 
 def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
-    """Returns whether a call or result must stand in `content`, since a list of calls or a message of the tool's cannot hold all of it."""
+    """Returns whether a call or result must stand in `content`, since a list of calls or a message
+    of the tool's cannot hold all of it."""
     stood = OWN.form(piece.native).keys() & {"as", "wire"}
     if piece.run_by == "provider" or stood or isinstance(piece, ToolResultPart):
         return piece.run_by == "provider" or bool(stood)
@@ -128,7 +131,8 @@ def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
 
 
 def _family(block: Any, role: Role, signer: str | None) -> str | None:
-    """As `family`; for one of the standard blocks of a reasoning item that OpenAI signed what they all have in common."""
+    """As `family`; for one of the standard blocks of a reasoning item that OpenAI signed what they
+    all have in common."""
     if not isinstance(block, dict):
         return None
     fields = cast("Block", block)
@@ -211,8 +215,9 @@ def _takes(wire: str, piece: Content) -> bool:
     return True
 
 
-def _quiet(block: Any, index: int, noise: dict[str, Any]) -> Any:
-    """Returns a block without the numbers by which a stream was put together and without fields that say nothing, which are noted."""
+def _quiet(block: Any, index: int, noise: Json) -> Any:
+    """Returns a block without the numbers by which a stream was put together and without fields
+    that say nothing, which are noted."""
     if not isinstance(block, dict):
         return block
     fields = cast("Block", block)
@@ -301,14 +306,15 @@ def _load_text(block: Block, _: str | None) -> TextPart | None:
 
 
 def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
-    """Returns the thinking of a standard block, or of Google's; the signature goes to the provider that signed it."""
+    """Returns the thinking of a standard block, or of Google's; the signature goes to the provider
+    that signed it."""
     block_type = block["type"]
     field = "reasoning" if block_type == "reasoning" else "thinking"
     text = block.get(field, "")
     if not isinstance(text, str):
         return None
     extra_fields, foreign = _extras(rest(block, "type", field))
-    form: dict[str, Any] = {"as": block_type, **({} if field in block else {"text": "absent"})}
+    form: Json = {"as": block_type, **({} if field in block else {"text": "absent"})}
     signature = (
         if_object(extra_fields.get("extras")).get("signature")
         if block_type == "reasoning"
@@ -325,7 +331,7 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
     return ThinkingPart(text, _native(extra_fields, form, foreign))
 
 
-def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: Mapping[str, Any]) -> Block:
+def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: JsonMap) -> Block:
     block_type, signer = form.get("as", "reasoning"), form.get("signer")
     field = "reasoning" if block_type == "reasoning" else "thinking"
     block = {
@@ -359,7 +365,7 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
     )
 
 
-def _dump_call(piece: ToolCallPart, block_fields: Block, _: Mapping[str, Any]) -> Block:
+def _dump_call(piece: ToolCallPart, block_fields: Block, _: JsonMap) -> Block:
     block_type = "server_tool_call" if piece.run_by == "provider" else "tool_call"
     block = {
         **block_fields,
@@ -387,7 +393,7 @@ def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
     return ToolResultPart(id_, "", block.get("output"), status == "error", "provider", native)
 
 
-def _dump_result(piece: ToolResultPart, block_fields: Block, form: Mapping[str, Any]) -> Block:
+def _dump_result(piece: ToolResultPart, block_fields: Block, form: JsonMap) -> Block:
     block: Block = {**block_fields, "type": "server_tool_result", "tool_call_id": piece.id}
     block["status"] = "error" if piece.is_error else "success"
     if form.get("output") != "absent" or piece.result is not None:
@@ -397,8 +403,9 @@ def _dump_result(piece: ToolResultPart, block_fields: Block, form: Mapping[str, 
     return _with_extras(block, _foreign_fields(piece.native))
 
 
-def _extras(block_fields: Block) -> tuple[Block, dict[str, Any]]:
-    """Fields of a block → those that are LangChain's, and the `native` of other formats that we wrote into its `extras`."""
+def _extras(block_fields: Block) -> tuple[Block, Json]:
+    """Fields of a block → those that are LangChain's, and the `native` of other formats that we
+    wrote into its `extras`."""
     extras = if_object(block_fields.get("extras"))
     if not (foreign := _foreign(extras)):
         return block_fields, {}
@@ -406,7 +413,7 @@ def _extras(block_fields: Block) -> tuple[Block, dict[str, Any]]:
     return {**rest(block_fields, "extras"), **({"extras": more} if more else {})}, foreign
 
 
-def _foreign(fields_around: Mapping[str, Any]) -> dict[str, Any]:
+def _foreign(fields_around: JsonMap) -> Json:
     """Returns the fields of other formats, never their notes, which nobody else may write."""
     fields = if_object(fields_around.get(OURS))
     fine = fields and all(
@@ -415,14 +422,14 @@ def _foreign(fields_around: Mapping[str, Any]) -> dict[str, Any]:
     return fields if fine else {}
 
 
-def _foreign_fields(native: Native) -> dict[str, Any]:
+def _foreign_fields(native: Native) -> Json:
     """Returns the fields of other formats of a piece."""
     return {
         key: value for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key
     }
 
 
-def _with_extras(block: Block, foreign: Mapping[str, Any]) -> Block:
+def _with_extras(block: Block, foreign: JsonMap) -> Block:
     return (
         {**block, "extras": {**if_object(block.get("extras")), OURS: dict(foreign)}}
         if foreign
@@ -430,7 +437,7 @@ def _with_extras(block: Block, foreign: Mapping[str, Any]) -> Block:
     )
 
 
-def _native(extra_fields: Block, form: dict[str, Any], foreign: Mapping[str, Any]) -> Native:
+def _native(extra_fields: Block, form: Json, foreign: JsonMap) -> Native:
     return {**foreign, **(OWN.note(extra_fields, form) or {})} or None
 
 

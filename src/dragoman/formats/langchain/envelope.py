@@ -1,5 +1,6 @@
-"""What stands around a message's fields: `{"type", "data"}` of `messages_to_dict`, `{"lc", "type", "id", "kwargs"}` of `dumpd`, or
-nothing, as `model_dump` writes them. Which fields are there without anything to say differs by it.
+"""What stands around a message's fields: `{"type", "data"}` of `messages_to_dict`, `{"lc", "type",
+"id", "kwargs"}` of `dumpd`, or nothing, as `model_dump` writes them. Which fields are there without
+anything to say differs by it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.codec.native import Own
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Role
 
 __all__ = [
@@ -22,7 +24,7 @@ __all__ = [
     "ROLES",
     "THINKING",
     "TYPES",
-    "Opened",
+    "OpenedMessage",
     "base_type",
     "close_message",
     "defaults",
@@ -40,7 +42,8 @@ TYPES = {role: type_ for type_, role in ROLES.items()}
 REMOVE = "remove"
 """Type of a message that says which one to remove, and kind of its mark."""
 THINKING = "reasoning_content"
-"""Field of `additional_kwargs` that has the thinking of models that speak OpenAI's Chat Completions."""
+"""Field of `additional_kwargs` that has the thinking of models that speak OpenAI's Chat
+Completions."""
 _TYPES = {
     "human": "HumanMessage",
     "ai": "AIMessage",
@@ -58,7 +61,7 @@ CLASSES: Mapping[str, str] = {
 _OF_CLASS = {of: type_ for type_, of in CLASSES.items()}
 _BASE = {f"{of}Chunk": type_ for type_, of in _TYPES.items()}
 _SPACE = ("langchain", "schema", "messages")
-_ALL: dict[str, Any] = {
+_ALL: Json = {
     "content": "",
     "additional_kwargs": {},
     "response_metadata": {},
@@ -66,23 +69,23 @@ _ALL: dict[str, Any] = {
     "name": None,
     "id": None,
 }
-_OF_TYPE: Mapping[str, dict[str, Any]] = {
+_OF_TYPE: Mapping[str, Json] = {
     "ai": {"tool_calls": [], "invalid_tool_calls": [], "usage_metadata": None},
     "tool": {"artifact": None, "status": "success"},
 }
-_OF_CHUNK: dict[str, Any] = {"tool_call_chunks": [], "chunk_position": None}
+_OF_CHUNK: Json = {"tool_call_chunks": [], "chunk_position": None}
 _KEPT = ("content", "type", "tool_calls", "invalid_tool_calls", "status")
 """Fields that `dumpd` writes also where they say nothing."""
 
 
-class Opened(NamedTuple):
+class OpenedMessage(NamedTuple):
     """A message of the format."""
 
     type: str
     """Such as `human` or `AIMessageChunk`."""
-    data: dict[str, Any]
+    data: Json
     """Its fields."""
-    form: dict[str, Any]
+    form: Json
     """What stood around them, where that is not the usual."""
 
 
@@ -91,7 +94,7 @@ def base_type(type_: str) -> str:
     return _BASE.get(type_, type_)
 
 
-def open_message(entry: Any, where: str) -> Opened:
+def open_message(entry: Any, where: str) -> OpenedMessage:
     """A message → its type and fields.
 
     Raises:
@@ -99,7 +102,7 @@ def open_message(entry: Any, where: str) -> Opened:
     """
     if not isinstance(entry, dict):
         raise HistoryError(f"{where} must be an object, as messages_to_dict or dumpd write it")
-    fields = cast("dict[str, Any]", entry)
+    fields = cast("Json", entry)
     if isinstance(fields.get("lc"), int) and fields.get("type") == "constructor":
         path = if_list(fields.get("id"))
         type_ = _OF_CLASS.get(if_text(path[-1]) if path else "", "")
@@ -126,17 +129,16 @@ def open_message(entry: Any, where: str) -> Opened:
         raise HistoryError(
             f"{where} must have its fields in an object, as messages_to_dict or dumpd write them"
         )
-    return Opened(
+    return OpenedMessage(
         type_,
-        cast("dict[str, Any]", data),
+        cast("Json", data),
         {**form, **({"envelope": envelope} if envelope else {})},
     )
 
 
-def close_message(
-    type_: str, fields: Mapping[str, Any], form: Mapping[str, Any], version: str | None
-) -> dict[str, Any]:
-    """Type and fields → the message. `version`: what stands around them in any case; `None`: what stood there."""
+def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | None) -> Json:
+    """Type and fields → the message. `version`: what stands around them in any case; `None`: what
+    stood there."""
     wrap = version or form.get("wrap", "dict")
     absent = if_list(form.get("absent")) if wrap == form.get("wrap", "dict") else ()
     usual = {
@@ -154,19 +156,20 @@ def close_message(
 
 
 @cache
-def defaults(type_: str, wrap: str) -> Mapping[str, Any]:
+def defaults(type_: str, wrap: str) -> JsonMap:
     """Returns the fields that are written also where they say nothing; not to be changed."""
     chunk = _OF_CHUNK if type_ == "AIMessageChunk" else {}
     fields = {**_ALL, **_OF_TYPE.get(base_type(type_), {}), **chunk, "type": type_}
     return {key: value for key, value in fields.items() if wrap != "constructor" or key in _KEPT}
 
 
-def _constructor(type_: str) -> dict[str, Any]:
+def _constructor(type_: str) -> Json:
     return {"lc": 1, "type": "constructor", "id": [*_SPACE, CLASSES.get(type_, "")]}
 
 
 def votes(message: Any) -> int:
-    """Returns how surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """Returns how surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 =
+    hardly anything else."""
     fields = if_object(message)
     if isinstance(fields.get("lc"), int) and fields.get("type") == "constructor":
         path = if_list(fields.get("id"))

@@ -1,5 +1,5 @@
-"""Files in content: LangChain's standard blocks (with `url`, `base64` or `file_id`), their older form (with `source_type`), and the
-blocks of Chat Completions, which it takes everywhere ↔ parts.
+"""Files in content: LangChain's standard blocks (with `url`, `base64` or `file_id`), their older
+form (with `source_type`), and the blocks of Chat Completions, which it takes everywhere ↔ parts.
 
 The caller takes a part only where writing it gives the same block again.
 """
@@ -14,10 +14,11 @@ from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.codec.media import Media, data_url, decoded, from_url
 from dragoman.content import DataPart, FilePart, LinkPart
 from dragoman.formats.langchain.envelope import OWN
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["MEDIA", "dump_media", "load_media"]
 
-Block = dict[str, Any]
+Block = Json
 _ANY = {
     "image": "image/*",
     "audio": "audio/*",
@@ -32,7 +33,7 @@ _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _FORMATS = {mime_type: name for name, mime_type in _AUDIO.items()}
 
 
-def load_media(block: Mapping[str, Any]) -> Media | None:
+def load_media(block: JsonMap) -> Media | None:
     """A block → the part that it is; `None` where it is none."""
     block_type = if_text(block.get("type"))
     if block_type == "image_url":
@@ -55,14 +56,14 @@ def _name(extras: Any) -> str | None:
     return if_text(if_object(extras).get("filename")) or None
 
 
-def _load_standard(block: Mapping[str, Any], block_type: str) -> Media | None:
+def _load_standard(block: JsonMap, block_type: str) -> Media | None:
     mime_type, name = if_text(block.get("mime_type")) or None, _name(block.get("extras"))
     extra_fields = rest(block, "type", "mime_type", "base64", "url", "file_id")
     if name is not None:
         extra_fields = rest(extra_fields, "extras")
         if more := rest(block["extras"], "filename"):
             extra_fields["extras"] = more
-    form: dict[str, Any] = {} if mime_type else {"mime_type": "absent"}
+    form: Json = {} if mime_type else {"mime_type": "absent"}
     media_type = mime_type or _ANY[block_type]
     if block_type == "text-plain" and isinstance(text := block.get("text"), str):
         form["kind"] = block_type
@@ -80,7 +81,7 @@ def _load_standard(block: Mapping[str, Any], block_type: str) -> Media | None:
     return None
 
 
-def _standard(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Block:
+def _standard(part: Media, block_fields: Block, form: JsonMap) -> Block:
     block_type = form.get("kind") or _kind(part.mime_type)
     block: Block = {**block_fields, "type": block_type}
     if part.mime_type and form.get("mime_type") != "absent":
@@ -97,12 +98,12 @@ def _standard(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Bloc
     return block
 
 
-def _load_source(block: Mapping[str, Any]) -> Media | None:
+def _load_source(block: JsonMap) -> Media | None:
     """Returns the form before the standard one."""
     block_type, mime_type = if_text(block.get("type")), if_text(block.get("mime_type")) or None
     media_type = mime_type or _ANY[block_type]
     extra_fields = rest(block, "type", "source_type", "mime_type", "data", "url", "id", "text")
-    form: dict[str, Any] = {
+    form: Json = {
         "as": "source",
         "kind": block_type,
         **({} if mime_type else {"mime_type": "absent"}),
@@ -127,7 +128,7 @@ def _load_source(block: Mapping[str, Any]) -> Media | None:
             return None
 
 
-def _source(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Block:
+def _source(part: Media, block_fields: Block, form: JsonMap) -> Block:
     block = {**block_fields, "type": form.get("kind") or _kind(part.mime_type)}
     if part.mime_type and form.get("mime_type") != "absent":
         block["mime_type"] = part.mime_type
@@ -140,10 +141,10 @@ def _source(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Block:
     return {**block, "source_type": "base64", "data": b64encode(part.data).decode()}
 
 
-def _load_url(block: Mapping[str, Any]) -> Media | None:
+def _load_url(block: JsonMap) -> Media | None:
     """Returns an image as Chat Completions has it, which may also be the URL alone."""
     image, extra_fields = block.get("image_url"), rest(block, "type", "image_url")
-    form: dict[str, Any] = {"as": "image_url"}
+    form: Json = {"as": "image_url"}
     url = image
     if isinstance(image, dict):
         url, inner = if_object(image).get("url"), rest(if_object(image), "url")
@@ -158,7 +159,7 @@ def _load_url(block: Mapping[str, Any]) -> Media | None:
     return LinkPart(url, "image/*", None, OWN.note(extra_fields, form=form))
 
 
-def _image_url(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Block:
+def _image_url(part: Media, block_fields: Block, form: JsonMap) -> Block:
     if isinstance(part, FilePart):
         return _standard(part, block_fields, {})
     url = part.url if isinstance(part, LinkPart) else data_url(part)
@@ -170,7 +171,7 @@ def _image_url(part: Media, block_fields: Block, form: Mapping[str, Any]) -> Blo
     }
 
 
-def _load_audio(block: Mapping[str, Any]) -> Media | None:
+def _load_audio(block: JsonMap) -> Media | None:
     audio = if_object(block.get("input_audio"))
     data, name = decoded(audio.get("data")), if_text(audio.get("format"))
     if data is None or not name:
@@ -179,7 +180,7 @@ def _load_audio(block: Mapping[str, Any]) -> Media | None:
     return DataPart(data, _AUDIO.get(name, f"audio/{name}"), None, native)
 
 
-def _input_audio(part: Media, block_fields: Block, _: Mapping[str, Any]) -> Block:
+def _input_audio(part: Media, block_fields: Block, _: JsonMap) -> Block:
     if not isinstance(part, DataPart):
         return _standard(part, block_fields, {})
     format_ = _FORMATS.get(part.mime_type, part.mime_type.rpartition("/")[2])
@@ -187,7 +188,7 @@ def _input_audio(part: Media, block_fields: Block, _: Mapping[str, Any]) -> Bloc
     return {**block_fields, "type": "input_audio", "input_audio": {"data": data, "format": format_}}
 
 
-def _load_chat_file(block: Mapping[str, Any]) -> Media | None:
+def _load_chat_file(block: JsonMap) -> Media | None:
     """Returns a file as Chat Completions has it."""
     file, extra_fields = if_object(block.get("file")), rest(block, "type", "file")
     native = OWN.note(extra_fields, form={"as": "file"}, mark="file_id" in file)
@@ -201,7 +202,7 @@ def _load_chat_file(block: Mapping[str, Any]) -> Media | None:
     )
 
 
-def _chat_file(part: Media, block_fields: Block, _: Mapping[str, Any]) -> Block:
+def _chat_file(part: Media, block_fields: Block, _: JsonMap) -> Block:
     if isinstance(part, LinkPart):
         return _standard(part, block_fields, {})
     file = {"file_id": part.id} if isinstance(part, FilePart) else {"file_data": data_url(part)}
@@ -212,7 +213,7 @@ def _chat_file(part: Media, block_fields: Block, _: Mapping[str, Any]) -> Block:
     }
 
 
-_FORMS: Mapping[str, Callable[[Media, Block, Mapping[str, Any]], Block]] = {
+_FORMS: Mapping[str, Callable[[Media, Block, JsonMap], Block]] = {
     "source": _source,
     "image_url": _image_url,
     "input_audio": _input_audio,

@@ -1,13 +1,13 @@
 """The conversation: a list of LangChain's messages ↔ messages, exactly and in order.
 
-A reader gathers the results that follow each other into one message of the user's; a dump makes each result a message of its own again. A
-message whose fields are not the usual ones is written once while it is read, and where that is not what came the difference is noted
-(`carriage.exactly`).
+A reader gathers the results that follow each other into one message of the user's; a dump makes
+each result a message of its own again. A message whose fields are not the usual ones is written
+once while it is read, and where that is not what came the difference is noted (`carriage.exactly`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal, cast
 
 import msgspec
@@ -57,19 +57,20 @@ from dragoman.formats.langchain.envelope import (
     ROLES,
     THINKING,
     TYPES,
-    Opened,
+    OpenedMessage,
     base_type,
     close_message,
     defaults,
     open_message,
 )
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
 
 __all__ = ["dump_message", "dump_messages", "dump_result", "load_messages"]
 
 
-def dump_message(message: Message, losses: list[Loss], version: str | None) -> list[dict[str, Any]]:
+def dump_message(message: Message, losses: list[Loss], version: str | None) -> list[Json]:
     """A message → LangChain's: one for each result, and one for all else."""
     content: list[tuple[int, Content]] = []
     extra = Extra(
@@ -94,7 +95,7 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
         and len(marks) == len(message.content)
         and (not out or "alone" in OWN.form(marks[0].native))
     )
-    tools: list[dict[str, Any]] = []
+    tools: list[Json] = []
     for index in results:
         if any(part_index < index for part_index, _ in content):
             losses.append(
@@ -121,7 +122,7 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
     return [main, *tools, *out] if message.role is Role.MODEL else [*tools, main, *out]
 
 
-def dump_remove(mark: MarkPart, version: str | None) -> dict[str, Any]:
+def dump_remove(mark: MarkPart, version: str | None) -> Json:
     return close_message(REMOVE, OWN.fields(mark.native), OWN.form(mark.native), version)
 
 
@@ -131,7 +132,7 @@ def _dump_main(
     extra: Extra,
     losses: list[Loss],
     version: str | None,
-) -> dict[str, Any]:
+) -> Json:
     """All of a message but results."""
     form = OWN.form(message.native)
     fields = OWN.fields(message.native)
@@ -164,9 +165,10 @@ def _dump_main(
 
 
 def _apart(
-    pieces: list[tuple[int, Content]], kwargs: dict[str, Any]
+    pieces: list[tuple[int, Content]], kwargs: Json
 ) -> tuple[list[tuple[int, Content]], list[ToolCallPart]]:
-    """Returns what stands in the content of a model's message, and all of its calls. What has a field of `kwargs` goes there."""
+    """Returns what stands in the content of a model's message, and all of its calls. What has a
+    field of `kwargs` goes there."""
     calls: list[ToolCallPart] = []
     content: list[tuple[int, Content]] = []
     placed = [
@@ -196,7 +198,7 @@ def _apart(
 
 def dump_result(
     part: ToolResultPart, extra: Extra, losses: list[Loss], version: str | None
-) -> dict[str, Any]:
+) -> Json:
     """A result → a message of the tool's."""
     fields, form = OWN.fields(part.native), OWN.form(part.native)
     type_ = if_text(form.get("type")) or "tool"
@@ -237,8 +239,9 @@ _MISSING = object()
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of LangChain's messages as JSON → messages. `origin` is given to the model's where they do not say whose they are. With
-    `problems`, a message that cannot be read is left out and noted there.
+    """A list of LangChain's messages as JSON → messages. `origin` is given to the model's where
+    they do not say whose they are. With `problems`, a message that cannot be read is left out and
+    noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -263,12 +266,12 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
     version: Literal["dict", "constructor", "plain"] | None = None,
-) -> list[dict[str, Any]]:
-    """Messages → a list of LangChain's messages as JSON. `version`: as `messages_to_dict` (`dict`), `dumpd` (`constructor`) or
-    `model_dump` (`plain`) has them; `None`: as each was read, else as `messages_to_dict`. What the format cannot hold is added to
-    `losses`."""
+) -> list[Json]:
+    """Messages → a list of LangChain's messages as JSON. `version`: as `messages_to_dict` (`dict`),
+    `dumpd` (`constructor`) or `model_dump` (`plain`) has them; `None`: as each was read, else as
+    `messages_to_dict`. What the format cannot hold is added to `losses`."""
     losses = [] if losses is None else losses
-    out: list[dict[str, Any]] = []
+    out: list[Json] = []
     for position, message in enumerate(messages):
         lost: list[Loss] = []
         out += dump_message(message, lost, version)
@@ -319,7 +322,7 @@ class _Reader:
         self._end_results()
         return self._out
 
-    def _remove(self, opened_message: Opened) -> None:
+    def _remove(self, opened_message: OpenedMessage) -> None:
         """A message that says which one to remove: a mark behind the message before it."""
         self._end_results()
         form, extra_fields = _own(opened_message)
@@ -331,7 +334,9 @@ class _Reader:
             mark = MarkPart(REMOVE, OWN.note(fields, {**form, "alone": True}))
             self._out.append(Message(Role.USER, (mark,)))
 
-    def _result(self, opened_message: Opened, where: str) -> tuple[ToolResultPart, Extra | None]:
+    def _result(
+        self, opened_message: OpenedMessage, where: str
+    ) -> tuple[ToolResultPart, Extra | None]:
         form, extra_fields = _own(opened_message)
         name = extra_fields.pop("name", None)
         if base_type(opened_message.type) == "function":
@@ -396,7 +401,7 @@ def _fault(error: HistoryError) -> str | None:
     return field.partition("[")[0] if dot else None
 
 
-def _own(opened_message: Opened) -> tuple[dict[str, Any], dict[str, Any]]:
+def _own(opened_message: OpenedMessage) -> tuple[Json, Json]:
     """Returns the form of a message, and its fields that say something, without its content."""
     form, usual = (
         dict(opened_message.form),
@@ -414,7 +419,7 @@ def _own(opened_message: Opened) -> tuple[dict[str, Any], dict[str, Any]]:
     return form, extra_fields
 
 
-def _entry(opened_message: Opened, form: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(opened_message: OpenedMessage, form: JsonMap) -> Json:
     """Returns the message as it came."""
     fields = close_message(
         opened_message.type,
@@ -430,14 +435,14 @@ def _entry(opened_message: Opened, form: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _load(opened_message: Opened, where: str, origin: Origin | None) -> Message:
+def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> Message:
     """Returns a message that is no result."""
     type_ = base_type(opened_message.type)
     form, extra_fields = _own(opened_message)
     id_ = extra_fields.pop("id") if if_text(extra_fields.get("id")) else None
     role = ROLES.get(type_) or _CHAT_ROLES.get(if_text(extra_fields.get("role")).lower(), Role.USER)
     extra = pop_extra(extra_fields)
-    about: dict[str, Any] = {} if extra is None else msgspec.structs.asdict(extra)
+    about: Json = {} if extra is None else msgspec.structs.asdict(extra)
     foreign = about.pop("native", {})
     about = rest(about, "id", "denied")
     usual = is_usual(opened_message, role)
@@ -471,8 +476,9 @@ def _load(opened_message: Opened, where: str, origin: Origin | None) -> Message:
     )
 
 
-def _load_kwargs(extra_fields: dict[str, Any], content: list[Content], where: str) -> list[Content]:
-    """Returns the content with what `additional_kwargs` has of it, which is taken out of `extra_fields`."""
+def _load_kwargs(extra_fields: Json, content: list[Content], where: str) -> list[Content]:
+    """Returns the content with what `additional_kwargs` has of it, which is taken out of
+    `extra_fields`."""
     extra = if_object(extra_fields.get("additional_kwargs"))
     thinking = extra.get(THINKING)
     if (

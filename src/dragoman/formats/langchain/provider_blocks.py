@@ -1,15 +1,17 @@
-"""Blocks that LangChain keeps as a provider has them: those of Anthropic's Messages API, and items of the Responses API, where a
-text is a block with its item's id. They are read and written by those wires, so that what is signed goes back as it was.
+"""Blocks that LangChain keeps as a provider has them: those of Anthropic's Messages API, and items
+of the Responses API, where a text is a block with its item's id. They are read and written by those
+wires, so that what is signed goes back as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
 from dragoman.content import Content
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role
 from dragoman.wires import anthropic, openai_responses
@@ -28,7 +30,7 @@ __all__ = [
 ]
 
 ANTHROPIC, RESPONSES = anthropic.name, openai_responses.name
-Block = dict[str, Any]
+Block = Json
 _ITEMS = {*KINDS, *ANSWERS, "mcp_list_tools", "mcp_approval_request", "reasoning"}
 _TEXTS = {"text": "output_text", "refusal": "refusal"}
 """Type of a block of a text → that of the block in the provider's item."""
@@ -39,7 +41,7 @@ _OF_ITEM = ("id", "phase")
 """Fields of a message item that LangChain keeps with each of its texts."""
 
 
-def family(block: Mapping[str, Any], role: Role) -> str | None:
+def family(block: JsonMap, role: Role) -> str | None:
     """Returns the wire whose block it is; `None`: LangChain's own, or nobody's."""
     block_type = if_text(block.get("type"))
     if block_type in (
@@ -99,7 +101,8 @@ def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content
 
 
 def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[Loss]) -> list[Any]:
-    """The inverse. What the wire cannot hold is added to `losses`, with the places of the pieces given."""
+    """The inverse. What the wire cannot hold is added to `losses`, with the places of the pieces
+    given."""
     message = Message(Role.MODEL if role is Role.MODEL else Role.USER, tuple(pieces))
     if wire == ANTHROPIC:
         entries = anthropic.dump_messages([message], losses=losses)["messages"]
@@ -127,7 +130,8 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
 
 
 def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
-    """The standard blocks of one reasoning item, each a piece of its summary, the first with its other fields → its piece."""
+    """The standard blocks of one reasoning item, each a piece of its summary, the first with its
+    other fields → its piece."""
     first = rest(blocks[0], "reasoning", "extras")
     summary = [
         {"type": "summary_text", "text": block["reasoning"]}
@@ -177,7 +181,7 @@ def _items(blocks: Sequence[Block]) -> list[Block]:
     return items
 
 
-def _text_block(block: Block, about: Mapping[str, Any]) -> Block:
+def _text_block(block: Block, about: JsonMap) -> Block:
     return {**block, "type": _OF_BLOCK.get(block.get("type", ""), block.get("type")), **about}
 
 

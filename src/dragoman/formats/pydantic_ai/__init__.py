@@ -1,4 +1,5 @@
-"""Histories of pydantic-ai, as its `ModelMessagesTypeAdapter` writes them: a list of requests and responses, each made of parts."""
+"""Histories of pydantic-ai, as its `ModelMessagesTypeAdapter` writes them: a list of requests and
+responses, each made of parts."""
 
 from __future__ import annotations
 

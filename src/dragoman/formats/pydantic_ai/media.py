@@ -1,4 +1,5 @@
-"""Files, and what a user says: the items of a content ↔ pieces; and what the dump of a message must know beside it."""
+"""Files, and what a user says: the items of a content ↔ pieces; and what the dump of a message must
+know beside it."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dragoman.codec.json_values import if_object, if_text, text_or_json
 from dragoman.codec.media import ELSEWHERE, Media, as_text, guessed, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.formats.pydantic_ai.own import NAME, OWN, apply_notes, note_as_read
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -69,8 +71,9 @@ def load_item(item: Any) -> Content:
     return load_file(fields) or keep_whole(ProviderPart(item_kind or "content"), item)
 
 
-def load_file(fields: Mapping[str, Any]) -> DataPart | LinkPart | FilePart | None:
-    """An item that is a file → its part; `None` where it is none, or not of the documented shape."""
+def load_file(fields: JsonMap) -> DataPart | LinkPart | FilePart | None:
+    """An item that is a file → its part; `None` where it is none, or not of the documented
+    shape."""
     item_kind = if_text(fields.get("kind"))
     if item_kind in _LINKS and isinstance(fields.get("url"), str):
         return _read(LinkPart(fields["url"], if_text(fields.get("media_type")) or None), fields)
@@ -84,7 +87,7 @@ def load_file(fields: Mapping[str, Any]) -> DataPart | LinkPart | FilePart | Non
     return load_binary(fields)
 
 
-def load_binary(fields: Mapping[str, Any]) -> DataPart | None:
+def load_binary(fields: JsonMap) -> DataPart | None:
     """A file by its bytes → its part; `None` where it is none."""
     text, mime_type = fields.get("data"), fields.get("media_type")
     if (
@@ -102,7 +105,8 @@ def load_binary(fields: Mapping[str, Any]) -> DataPart | None:
 
 
 def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
-    """A piece → the item of a content; `None`: a file that none of the library's providers holds."""
+    """A piece → the item of a content; `None`: a file that none of the library's providers
+    holds."""
     if isinstance(piece, TextPart):
         item_kind = OWN.form(piece.native).get("kind")
         return (
@@ -127,7 +131,7 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
     return apply_notes(piece.native, written)
 
 
-def dump_binary(piece: DataPart) -> dict[str, Any]:
+def dump_binary(piece: DataPart) -> Json:
     """A file by its bytes → its object."""
     encode = b64encode if OWN.form(piece.native).get("base64") == _STANDARD else urlsafe_b64encode
     written = {"data": encode(piece.data).decode(), "media_type": piece.mime_type, "kind": "binary"}
@@ -146,7 +150,7 @@ def keep_whole(piece: Any, item: Any) -> Any:
     return type(piece)(piece.kind, {f"{NAME}:notes": {"whole": [item]}})
 
 
-def _read(piece: Any, fields: Mapping[str, Any]) -> Any:
+def _read(piece: Any, fields: JsonMap) -> Any:
     return note_as_read(piece, fields, if_object(dump_item(piece)))
 
 
@@ -186,7 +190,8 @@ class Sent(msgspec.Struct, frozen=True):
         self.lose(part_index, kind_of(piece), why)
 
     def item(self, part_index: int, piece: TextPart | Media) -> Any:
-        """A text or a file → the item of a content; a text that stands for it where it cannot be held."""
+        """A text or a file → the item of a content; a text that stands for it where it cannot be
+        held."""
         item = dump_item(piece)
         if item is None:
             return self.stand_in(part_index, piece, ELSEWHERE)

@@ -11,7 +11,7 @@ from dragoman.errors import HistoryError
 from dragoman.formats.pydantic_ai.media import Sent
 from dragoman.formats.pydantic_ai.requests import INSTRUCTIONS, dump_request, is_begun, load_request
 from dragoman.formats.pydantic_ai.responses import dump_response, load_response
-from dragoman.json_bytes import MOST_DEPTH, bound_value
+from dragoman.json_bytes import MOST_DEPTH, Json, bound_value
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart
 
@@ -21,7 +21,8 @@ _KINDS = ("request", "response")
 
 
 def votes(message: Any) -> int:
-    """Returns how surely an object is a message of pydantic-ai: 0 = cannot be, 3 = hardly anything else."""
+    """Returns how surely an object is a message of pydantic-ai: 0 = cannot be, 3 = hardly anything
+    else."""
     fields = if_object(message)
     return 0 if _fault(fields) else 3
 
@@ -29,8 +30,8 @@ def votes(message: Any) -> int:
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A history → messages. `origin` is given to responses that do not name their provider. With `problems`, an element that cannot
-    be read is left out and noted there.
+    """A history → messages. `origin` is given to responses that do not name their provider. With
+    `problems`, an element that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: the payload is no list of requests and responses.
@@ -52,7 +53,7 @@ def load_messages(
         except HistoryError as error:
             noted(error, problems, index, _fault(fields))
             continue
-        parts: list[dict[str, Any]] = fields["parts"]
+        parts: list[Json] = fields["parts"]
         if fields["kind"] == "response":
             messages.append(load_response(fields, parts, origin))
         else:
@@ -66,10 +67,10 @@ def dump_messages(
     *,
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Messages → a history. What it cannot hold is added to `losses`."""
     losses = [] if losses is None else losses
-    entries: list[dict[str, Any]] = []
+    entries: list[Json] = []
     names: dict[str, str] = {}
     group: list[Sent] = []
     instructions: str | None = None
@@ -102,7 +103,7 @@ def dump_messages(
     return entries
 
 
-def _fault(fields: dict[str, Any]) -> str | None:
+def _fault(fields: Json) -> str | None:
     """Returns the field for which an object cannot be a message; `None`: it can."""
     if fields.get("kind") not in _KINDS:
         return "kind"

@@ -1,4 +1,5 @@
-"""Who answered, why it stopped, and what it used: the fields of a response ↔ `Origin`, `FinishReason`, `Usage`."""
+"""Who answered, why it stopped, and what it used: the fields of a response ↔ `Origin`,
+`FinishReason`, `Usage`."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Message, Origin, Usage
 
 __all__ = [
@@ -47,7 +49,8 @@ _HOSTS = (
 )
 """Where providers are that are not told by their URL."""
 _FIELD_IDS = ("", "content", "reasoning", "reasoning_content", "reasoning_details")
-"""Ids of parts from Chat Completions, which are names of fields; all others are those of items, which only the Responses API has."""
+"""Ids of parts from Chat Completions, which are names of fields; all others are those of items,
+which only the Responses API has."""
 _FINISH = {
     "stop": FinishReason.stop,
     "length": FinishReason.length,
@@ -75,7 +78,7 @@ _TOLD = ("input_tokens", "output_tokens")
 
 
 def load_origin(
-    response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], origin: Origin | None
+    response: JsonMap, parts: Sequence[JsonMap], origin: Origin | None
 ) -> Origin | None:
     """Returns where a response came from; `origin` where it does not name its provider."""
     name, served = (
@@ -102,7 +105,7 @@ def load_origin(
     return Origin(provider, endpoint, model, served, id_)
 
 
-def dump_origin(origin: Origin | None) -> dict[str, Any]:
+def dump_origin(origin: Origin | None) -> Json:
     """The inverse."""
     if origin is None:
         return {}
@@ -121,13 +124,14 @@ def wire_of(origin: Origin | None) -> str | None:
 
 
 def reader_of(origin: Origin | None) -> str | None:
-    """Returns the wire as whose the signatures of a response will be read; empty: nobody's; `None`: that of who signed its parts."""
+    """Returns the wire as whose the signatures of a response will be read; empty: nobody's; `None`:
+    that of who signed its parts."""
     if origin is None or not origin.provider:
         return None
     return WIRES.get(_RESPONSES.get(origin.provider, origin.provider), "")
 
 
-def load_finish(response: Mapping[str, Any]) -> FinishReason | None:
+def load_finish(response: JsonMap) -> FinishReason | None:
     """Why the model stopped."""
     if if_text(if_object(response.get("provider_details")).get("finish_reason")) == "refusal":
         return FinishReason.refusal
@@ -137,7 +141,7 @@ def load_finish(response: Mapping[str, Any]) -> FinishReason | None:
     return _STATES.get(if_text(response.get("state")))
 
 
-def dump_finish(message: Message) -> dict[str, Any]:
+def dump_finish(message: Message) -> Json:
     """The inverse, with the state that it is in."""
     reason = message.finish_reason
     if reason is None:
@@ -148,7 +152,8 @@ def dump_finish(message: Message) -> dict[str, Any]:
 
 
 def load_usage(value: Any) -> Usage | None:
-    """Returns what a response used; `None` where all counts are 0, as they are where nothing was told."""
+    """Returns what a response used; `None` where all counts are 0, as they are where nothing was
+    told."""
     fields = if_object(value)
     counts = {
         field: count
@@ -160,7 +165,7 @@ def load_usage(value: Any) -> Usage | None:
     return Usage(**counts) if any(counts.values()) else None
 
 
-def dump_usage(usage: Usage | None) -> dict[str, Any]:
+def dump_usage(usage: Usage | None) -> Json:
     """The inverse."""
     if usage is None:
         return {}
@@ -168,7 +173,7 @@ def dump_usage(usage: Usage | None) -> dict[str, Any]:
     return {key: count for key, count in counts.items() if count is not None}
 
 
-def _is_of_items(id_: str, parts: Sequence[Mapping[str, Any]]) -> bool:
+def _is_of_items(id_: str, parts: Sequence[JsonMap]) -> bool:
     return id_.startswith("resp_") or any(
         if_text(part.get("id")) not in _FIELD_IDS for part in parts
     )

@@ -1,10 +1,10 @@
-"""What stands in `native` of this format: the fields of an object of pydantic-ai's that differ from what would be written for the
-neutral piece alone. So whatever is read is written again as it was, and nothing is held twice.
+"""What stands in `native` of this format: the fields of an object of pydantic-ai's that differ from
+what would be written for the neutral piece alone. So whatever is read is written again as it was,
+and nothing is held twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ import msgspec
 from dragoman.codec.json_values import if_list
 from dragoman.codec.native import Own
 from dragoman.codec.timing import in_utc
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import NOTES, Content, Native, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = [
@@ -40,16 +41,15 @@ P = TypeVar("P", bound=Content)
 _MISSING = object()
 
 
-def note_as_read(piece: P, read: Mapping[str, Any], written: Mapping[str, Any], **form: Any) -> P:
-    """Returns the piece with a note of how the object that it was read from differs from `written`, which would be written for it."""
+def note_as_read(piece: P, read: JsonMap, written: JsonMap, **form: Any) -> P:
+    """Returns the piece with a note of how the object that it was read from differs from `written`,
+    which would be written for it."""
     return msgspec.structs.replace(
         piece, native=note_difference(piece.native, read, written, **form)
     )
 
 
-def note_difference(
-    native: Native, read: Mapping[str, Any], written: Mapping[str, Any], **form: Any
-) -> Native:
+def note_difference(native: Native, read: JsonMap, written: JsonMap, **form: Any) -> Native:
     """The same of a native mapping, to which it is added."""
     fields, absent = dict(read), list[str]()
     for key, was in written.items():
@@ -74,7 +74,7 @@ def with_form(native: Native, **form: Any) -> Native:
     return {**native, **(OWN.with_form(native, **form) or {})}
 
 
-def apply_notes(native: Native, written: Mapping[str, Any]) -> dict[str, Any]:
+def apply_notes(native: Native, written: JsonMap) -> Json:
     """The inverse: what would be written for a piece alone → the object as it was read."""
     if not native:
         return dict(written)
@@ -86,13 +86,15 @@ def apply_notes(native: Native, written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole(native: Native) -> Any:
-    """Returns the JSON value that a piece was read from, where all of it is kept; `None`: it is not."""
+    """Returns the JSON value that a piece was read from, where all of it is kept; `None`: it is
+    not."""
     values = if_list(OWN.notes(native).get("whole"))
     return values[0] if values else None
 
 
 def read_time(text: Any) -> datetime | None:
-    """A time as it is stored → the time; `None` where it is none, or none that is known to the zone."""
+    """A time as it is stored → the time; `None` where it is none, or none that is known to the
+    zone."""
     return _time(text) if isinstance(text, str) else None
 
 
@@ -117,9 +119,9 @@ _OF_RESULTS = ("tool_name", "tool_call_id", "content", "part_kind")
 _FORM = NAME + NOTES
 
 
-def usual_part(piece: Content, part: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the fields that are written for a text or a call of the model's that nobody signed, as the part has them that it was read from. Empty:
-    it is another piece."""
+def usual_part(piece: Content, part: JsonMap) -> tuple[str, ...]:
+    """Returns the fields that are written for a text or a call of the model's that nobody signed,
+    as the part has them that it was read from. Empty: it is another piece."""
     part_kind = part["part_kind"]
     if (
         isinstance(piece, ToolCallPart)
@@ -132,8 +134,9 @@ def usual_part(piece: Content, part: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def usual_text(piece: Content) -> dict[str, Any] | None:
-    """Returns the part of a text of the model's that has nothing but fields of this format; `None`: it is another piece."""
+def usual_text(piece: Content) -> Json | None:
+    """Returns the part of a text of the model's that has nothing but fields of this format; `None`:
+    it is another piece."""
     native = piece.native
     if not isinstance(piece, TextPart) or not (
         native is None or (len(native) == 1 and NAME in native)
@@ -142,7 +145,7 @@ def usual_text(piece: Content) -> dict[str, Any] | None:
     return {"content": piece.text, "part_kind": "text", **OWN.fields(native)}
 
 
-def usual_result(piece: ToolResultPart, part: Mapping[str, Any]) -> dict[str, Any] | None:
+def usual_result(piece: ToolResultPart, part: JsonMap) -> Json | None:
     """The same of a value that a tool of the agent's returned."""
     failed = piece.is_error or piece.denied
     if failed or piece.is_content or not piece.name or part["part_kind"] != "tool-return":

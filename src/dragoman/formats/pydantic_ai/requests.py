@@ -1,8 +1,9 @@
-"""A request ↔ the messages of system and user that it holds: parts that follow each other on one side are one message."""
+"""A request ↔ the messages of system and user that it holds: parts that follow each other on one
+side are one message."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from dragoman.formats.pydantic_ai.own import (
     written_time,
 )
 from dragoman.formats.pydantic_ai.tools import RETURNS, apply_result_notes, dump_result, load_result
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -61,9 +63,7 @@ _TEXTS = {
 """Kind of a part of the user's that is one text → the field that holds it."""
 
 
-def load_request(
-    entry: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], before: str | None
-) -> list[Message]:
+def load_request(entry: JsonMap, parts: Sequence[JsonMap], before: str | None) -> list[Message]:
     """A request → its messages. `before`: the instructions of the request before it."""
     time = entry.get("timestamp")
     times = [part["timestamp"] for part in parts if part.get("timestamp")]
@@ -119,9 +119,9 @@ def is_begun(message: Message, group: Sequence[Message]) -> bool:
     )
 
 
-def dump_request(group: Sequence[Sent], before: str | None) -> dict[str, Any]:
+def dump_request(group: Sequence[Sent], before: str | None) -> Json:
     """The messages of a request → the request. `before`: the instructions of the one before it."""
-    parts: list[dict[str, Any]] = []
+    parts: list[Json] = []
     instructions: str | None = None
     for outgoing in group:
         message = outgoing.message
@@ -153,11 +153,9 @@ def dump_request(group: Sequence[Sent], before: str | None) -> dict[str, Any]:
     }
 
 
-def _request_fields(
-    created: datetime | None, metadata: dict[str, Any], instructions: str | None
-) -> dict[str, Any]:
+def _request_fields(created: datetime | None, metadata: Json, instructions: str | None) -> Json:
     """Returns what is written for a request beside its parts."""
-    fields: dict[str, Any] = {INSTRUCTIONS: instructions} if instructions else {}
+    fields: Json = {INSTRUCTIONS: instructions} if instructions else {}
     if created is not None:
         fields["timestamp"] = written_time(created)
     if metadata:
@@ -165,7 +163,7 @@ def _request_fields(
     return {**fields, "kind": "request"}
 
 
-def _load(part: Mapping[str, Any], created: Any) -> list[Content]:
+def _load(part: JsonMap, created: Any) -> list[Content]:
     """A part → its pieces, one at least."""
     part_kind = part["part_kind"]
     if part_kind == "user-prompt" and (pieces := _load_prompt(part, created)) is not None:
@@ -202,7 +200,7 @@ def _load(part: Mapping[str, Any], created: Any) -> list[Content]:
     ]
 
 
-def _load_prompt(part: Mapping[str, Any], created: Any) -> list[Content] | None:
+def _load_prompt(part: JsonMap, created: Any) -> list[Content] | None:
     """What the user said → its pieces; `None`: it is not of the documented shape."""
     content = part.get("content")
     if not isinstance(content, (str, list)):
@@ -217,7 +215,7 @@ def _load_prompt(part: Mapping[str, Any], created: Any) -> list[Content] | None:
         note_difference(None, rest(part, "content"), {**_time(created), "part_kind": "user-prompt"})
         or {}
     )
-    form: dict[str, Any] = {"part": part_fields}
+    form: Json = {"part": part_fields}
     if isinstance(content, list) and len(pieces) == 1:
         form["content"] = "list"
     first = msgspec.structs.replace(
@@ -232,18 +230,18 @@ def _load_prompt(part: Mapping[str, Any], created: Any) -> list[Content] | None:
     ]
 
 
-def _time(created: Any) -> dict[str, Any]:
+def _time(created: Any) -> Json:
     return {} if created is None else {"timestamp": written_time(created)}
 
 
-def _text_part(text: str, part_kind: str, created: Any) -> dict[str, Any]:
+def _text_part(text: str, part_kind: str, created: Any) -> Json:
     times = {} if part_kind in ("instruction-delta", "compaction", "speech") else _time(created)
     return {_TEXTS.get(part_kind, "content"): text, **times, "part_kind": part_kind}
 
 
-def _dump(outgoing: Sent) -> list[dict[str, Any]]:
+def _dump(outgoing: Sent) -> list[Json]:
     """Returns the parts of a message."""
-    parts: list[dict[str, Any]] = []
+    parts: list[Json] = []
     open_prompt: list[tuple[int, Content]] = []
     for part_index, piece in enumerate(outgoing.message.content):
         if _is_prompt(piece) and outgoing.message.role is Role.USER:
@@ -273,7 +271,7 @@ def _is_prompt(piece: Content) -> bool:
     )
 
 
-def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> dict[str, Any]:
+def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> Json:
     """Pieces that follow each other → the part that says them."""
     items: list[Any] = []
     for part_index, piece in pieces:
@@ -288,7 +286,7 @@ def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> dict[str, 
     }
 
 
-def _part(piece: Content, outgoing: Sent, part_index: int) -> dict[str, Any] | None:
+def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
     """A piece that is a part by itself → the part; `None`: it cannot be held."""
     if (all_of_it := whole(piece.native)) is not None:
         return all_of_it

@@ -50,6 +50,7 @@ from dragoman.formats.pydantic_ai.tools import (
     load_call,
     load_result,
 )
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -69,7 +70,7 @@ from dragoman.message import (
 
 __all__ = ["dump_response", "load_response"]
 
-_Part = Mapping[str, Any]
+_Part = JsonMap
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -113,7 +114,7 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
     return message
 
 
-def dump_response(outgoing: Sent) -> dict[str, Any]:
+def dump_response(outgoing: Sent) -> Json:
     """The message → a response."""
     message = outgoing.message
     parts = [
@@ -127,9 +128,9 @@ def dump_response(outgoing: Sent) -> dict[str, Any]:
     return {"parts": parts, **apply_notes(message.native, written | _response_fields(message))}
 
 
-def _response_fields(message: Message) -> dict[str, Any]:
+def _response_fields(message: Message) -> Json:
     """Returns what is written for a message beside its parts and what it used."""
-    fields: dict[str, Any] = {}
+    fields: Json = {}
     for piece in message.content:
         if isinstance(piece, ToolCallPart) and piece.state == "cut":
             fields["state"] = "interrupted"
@@ -171,8 +172,8 @@ def _joins(group: Sequence[_Part], part: _Part, id_: str) -> bool:
 
 
 def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content]:
-    """The parts of one piece → the piece, or of several where they were not written so. `item`: id of the message item that the
-    piece before it is of."""
+    """The parts of one piece → the piece, or of several where they were not written so. `item`: id
+    of the message item that the piece before it is of."""
     part = group[0]
     load = _LOADERS.get(part["part_kind"])
     piece = load(group, read, item) if load else None
@@ -210,14 +211,14 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
 
 
 def _note(piece: Any, **notes: Any) -> Any:
-    native: dict[str, Any] = {
+    native: Json = {
         **(piece.native or {}),
         **(OWN.with_notes(piece.native, **notes) or {}),
     }
     return msgspec.structs.replace(piece, native=native)
 
 
-def _parts(piece: Any, origin: Origin | None) -> list[dict[str, Any]]:
+def _parts(piece: Any, origin: Origin | None) -> list[Json]:
     """A piece → its parts, without what they have beside it."""
     if isinstance(piece, ThinkingPart):
         parts = _readable(dump_thinking(piece), piece, origin)
@@ -238,10 +239,9 @@ def _parts(piece: Any, origin: Origin | None) -> list[dict[str, Any]]:
     return parts
 
 
-def _readable(
-    parts: list[dict[str, Any]], piece: ThinkingPart, origin: Origin | None
-) -> list[dict[str, Any]]:
-    """Returns the parts of thinking; one with all of its text where nobody who reads the response takes raw reasoning from its details."""
+def _readable(parts: list[Json], piece: ThinkingPart, origin: Origin | None) -> list[Json]:
+    """Returns the parts of thinking; one with all of its text where nobody who reads the response
+    takes raw reasoning from its details."""
     details = if_object(parts[0].get("provider_details"))
     if "raw_content" not in details or reader_of(origin) in (None, "openai_responses"):
         return parts
@@ -250,7 +250,7 @@ def _readable(
     return [{**part, "provider_details": details_left} if details_left else part]
 
 
-def _text_part(piece: TextPart) -> dict[str, Any]:
+def _text_part(piece: TextPart) -> Json:
     if OWN.form(piece.native).get("kind") == "speech":
         return {"transcript": piece.text, "speaker": "assistant", "part_kind": "speech"}
     return {"content": piece.text, **dump_text(piece), "part_kind": "text"}
@@ -305,7 +305,7 @@ _LOADERS: Mapping[str, Callable[[Sequence[_Part], _Read, str | None], Content | 
 """Kind of a part → what reads it; `None` from one: it is not of the documented shape."""
 
 
-def _dump(piece: Content, outgoing: Sent, part_index: int) -> list[dict[str, Any]]:
+def _dump(piece: Content, outgoing: Sent, part_index: int) -> list[Json]:
     """A piece → its parts. What cannot be held is a loss."""
     if (text := usual_text(piece)) is not None:
         return [text]
@@ -378,7 +378,8 @@ def _is_signed(part: _Part) -> bool:
 
 
 def _loses_signature(piece: Content, part: _Part, origin: Origin | None) -> bool:
-    """Returns whether somebody signed a piece and its part does not hold that, or would be read as if another had signed it."""
+    """Returns whether somebody signed a piece and its part does not hold that, or would be read as
+    if another had signed it."""
     signed = [
         (wire, signature) for wire, signature in signatures(piece.native).items() if wire != NAME
     ]

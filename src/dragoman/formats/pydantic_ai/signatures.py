@@ -1,14 +1,14 @@
-"""What a provider signed: fields of the parts of a response ↔ `native` of the wire that its provider speaks, so that it goes back
-there as it came."""
+"""What a provider signed: fields of the parts of a response ↔ `native` of the wire that its
+provider speaks, so that it goes back there as it came."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.native import Own
 from dragoman.formats.pydantic_ai.own import OWN
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.openai_responses.content import BETWEEN, split_joined
 
@@ -27,11 +27,11 @@ __all__ = [
 _REDACTED = "redacted_thinking"
 _ANTHROPIC, _GOOGLE, _RESPONSES = Own("anthropic"), Own("google"), Own("openai_responses")
 _SIGNATURE = "thoughtSignature"
-UNTOLD: Mapping[str, Any] = _GOOGLE.note(form={"thought": "absent"}) or {}
+UNTOLD: JsonMap = _GOOGLE.note(form={"thought": "absent"}) or {}
 """Google's native of a signature that hung on an empty text."""
 
 
-def load_thinking(parts: Sequence[Mapping[str, Any]], wire: str | None) -> ThinkingPart:
+def load_thinking(parts: Sequence[JsonMap], wire: str | None) -> ThinkingPart:
     """The parts of one thinking, of which only a reasoning item has several → the piece."""
     first = parts[0]
     text = BETWEEN.join([if_text(part.get("content")) for part in parts])
@@ -60,7 +60,7 @@ def load_thinking(parts: Sequence[Mapping[str, Any]], wire: str | None) -> Think
     return ThinkingPart(text)
 
 
-def dump_thinking(piece: ThinkingPart) -> list[dict[str, Any]]:
+def dump_thinking(piece: ThinkingPart) -> list[Json]:
     """The inverse, without what each part has beside it."""
     anthropic = _ANTHROPIC.fields(piece.native)
     if anthropic.get("type") == _REDACTED:
@@ -80,8 +80,9 @@ def dump_thinking(piece: ThinkingPart) -> list[dict[str, Any]]:
     return [{"content": piece.text, **dump_signed(piece.native), "part_kind": "thinking"}]
 
 
-def load_text(part: Mapping[str, Any], wire: str | None, before: str | None) -> Native:
-    """Returns the wire's native of a text. `before`: id of the message item that the piece before it is of."""
+def load_text(part: JsonMap, wire: str | None, before: str | None) -> Native:
+    """Returns the wire's native of a text. `before`: id of the message item that the piece before
+    it is of."""
     if wire != "openai_responses":
         return load_signed(part) if wire == "google" else None
     id_ = if_text(part.get("id"))
@@ -97,7 +98,7 @@ def load_text(part: Mapping[str, Any], wire: str | None, before: str | None) -> 
     return _RESPONSES.with_notes(None, item=item)
 
 
-def dump_text(piece: TextPart) -> dict[str, Any]:
+def dump_text(piece: TextPart) -> Json:
     """The inverse: the fields of a text's part."""
     item = if_object(_RESPONSES.notes(piece.native).get("item"))
     if not isinstance(item.get("id"), str):
@@ -108,7 +109,7 @@ def dump_text(piece: TextPart) -> dict[str, Any]:
     return {"id": item["id"], "provider_name": "openai", **details}
 
 
-def load_call(part: Mapping[str, Any], wire: str | None) -> Native:
+def load_call(part: JsonMap, wire: str | None) -> Native:
     """Returns the wire's native of a call."""
     if wire == "google":
         minted = if_text(part.get("tool_call_id")).startswith("pyd_ai_")
@@ -118,7 +119,7 @@ def load_call(part: Mapping[str, Any], wire: str | None) -> Native:
     return _RESPONSES.note({"id": id_}) if wire == "openai_responses" and id_ else None
 
 
-def dump_call(call: ToolCallPart) -> dict[str, Any]:
+def dump_call(call: ToolCallPart) -> Json:
     """The inverse: the fields of a call's part."""
     id_ = _RESPONSES.fields(call.native).get("id")
     return (
@@ -126,7 +127,7 @@ def dump_call(call: ToolCallPart) -> dict[str, Any]:
     )
 
 
-def load_signed(part: Mapping[str, Any]) -> Native:
+def load_signed(part: JsonMap) -> Native:
     """Google's native of a part that it signed."""
     signature = if_object(part.get("provider_details")).get("thought_signature")
     return (
@@ -134,7 +135,7 @@ def load_signed(part: Mapping[str, Any]) -> Native:
     )
 
 
-def dump_signed(native: Native) -> dict[str, Any]:
+def dump_signed(native: Native) -> Json:
     """The inverse."""
     signature = _GOOGLE.fields(native).get(_SIGNATURE)
     if not isinstance(signature, str):
@@ -142,12 +143,12 @@ def dump_signed(native: Native) -> dict[str, Any]:
     return {"provider_name": "google", **_details(native, {"thought_signature": signature})}
 
 
-def _details(native: Native, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _details(native: Native, fields: JsonMap) -> Json:
     details = {**fields, **if_object(OWN.notes(native).get("details"))}
     return {"provider_details": details} if details else {}
 
 
-def _reasoning(piece: ThinkingPart, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _reasoning(piece: ThinkingPart, fields: JsonMap) -> list[Json]:
     """A reasoning item → a part for each of its summaries."""
     pieces = if_object(_RESPONSES.form(piece.native).get("pieces")) or {
         "summary": [len(piece.text)] if piece.text else []
@@ -160,7 +161,7 @@ def _reasoning(piece: ThinkingPart, fields: Mapping[str, Any]) -> list[dict[str,
     summaries, raw = (
         (texts[: len(summary)], texts[len(summary) :]) if texts is not None else ([piece.text], [])
     )
-    parts: list[dict[str, Any]] = [
+    parts: list[Json] = [
         {"content": text, "id": fields["id"], "provider_name": "openai", "part_kind": "thinking"}
         for text in summaries or [""]
     ]

@@ -1,8 +1,8 @@
-"""Calls and what the tools returned: parts of a response and of a request ↔ `ToolCallPart`, `ToolResultPart`."""
+"""Calls and what the tools returned: parts of a response and of a request ↔ `ToolCallPart`,
+`ToolResultPart`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -14,6 +14,7 @@ from dragoman.formats.pydantic_ai.media import Sent, load_file
 from dragoman.formats.pydantic_ai.own import OWN, apply_notes, with_form
 from dragoman.formats.pydantic_ai.signatures import dump_call as dump_signed_call
 from dragoman.formats.pydantic_ai.signatures import load_call as load_signed_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 
@@ -35,15 +36,16 @@ _UNNAMED = "none"
 _ERRORS = ("failed", "retried", "interrupted", "denied")
 
 
-def load_call(part: Mapping[str, Any], wire: str | None, *, cut: bool) -> ToolCallPart | None:
-    """Returns a part that is a call; `None` where it is not of the documented shape. `cut`: the response was."""
+def load_call(part: JsonMap, wire: str | None, *, cut: bool) -> ToolCallPart | None:
+    """Returns a part that is a call; `None` where it is not of the documented shape. `cut`: the
+    response was."""
     id_, name, arguments = part.get("tool_call_id"), part.get("tool_name"), part.get("args")
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
     who = cast("Any", CALLS[part["part_kind"]])
     native = load_signed_call(part, wire) if who == "agent" else None
     if isinstance(arguments, dict):
-        return ToolCallPart(id_, name, cast("dict[str, Any]", arguments), run_by=who, native=native)
+        return ToolCallPart(id_, name, cast("Json", arguments), run_by=who, native=native)
     if not isinstance(arguments, str | None):
         return None
     form = "text" if arguments is not None else "null" if "args" in part else "absent"
@@ -54,7 +56,7 @@ def load_call(part: Mapping[str, Any], wire: str | None, *, cut: bool) -> ToolCa
     return msgspec.structs.replace(call, state="cut") if call.state == "invalid" and cut else call
 
 
-def dump_call(call: ToolCallPart) -> dict[str, Any]:
+def dump_call(call: ToolCallPart) -> Json:
     """The inverse."""
     provider = call.run_by == "provider"
     part_kind = "builtin-tool-call" if provider else "tool-call"
@@ -76,8 +78,9 @@ def dump_call(call: ToolCallPart) -> dict[str, Any]:
     return written
 
 
-def load_result(part: Mapping[str, Any]) -> ToolResultPart | None:
-    """Returns a part that is what a tool returned; `None` where it is not of the documented shape."""
+def load_result(part: JsonMap) -> ToolResultPart | None:
+    """Returns a part that is what a tool returned; `None` where it is not of the documented
+    shape."""
     id_, name, outcome = part.get("tool_call_id"), part.get("tool_name"), part.get("outcome")
     if not isinstance(id_, str) or not isinstance(name, str) or "content" not in part:
         return None
@@ -93,7 +96,7 @@ def load_result(part: Mapping[str, Any]) -> ToolResultPart | None:
     )
 
 
-def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> dict[str, Any]:
+def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> Json:
     """The inverse."""
     part_kind = "builtin-tool-return" if part.run_by == "provider" else "tool-return"
     outcome = "denied" if part.denied else "failed" if part.is_error else None
@@ -108,8 +111,9 @@ def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> dict[s
     return {**written, **({"outcome": outcome} if outcome else {})}
 
 
-def apply_result_notes(part: ToolResultPart, written: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the part of a result as it was read, without an outcome that is not its own any more."""
+def apply_result_notes(part: ToolResultPart, written: JsonMap) -> Json:
+    """Returns the part of a result as it was read, without an outcome that is not its own any
+    more."""
     fields = apply_notes(part.native, written)
     outcome = fields.get("outcome")
     is_retry = fields["part_kind"] == "retry-prompt"
@@ -121,8 +125,8 @@ def apply_result_notes(part: ToolResultPart, written: Mapping[str, Any]) -> dict
 
 
 def _parts(content: Any) -> tuple[Any, ...] | None:
-    """Returns what a tool returned as text and files, one file at least; `None` where it is a JSON value. Beside files any other value is a
-    text of JSON that keeps it."""
+    """Returns what a tool returned as text and files, one file at least; `None` where it is a JSON
+    value. Beside files any other value is a text of JSON that keeps it."""
     items = cast("list[Any]", content) if isinstance(content, list) else [content]
     files = [_file(item) for item in items]
     if not any(files):

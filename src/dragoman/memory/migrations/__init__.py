@@ -1,4 +1,5 @@
-"""How the tables of threads and messages came to be what they are; Alembic applies what a database lacks."""
+"""How the tables of threads and messages came to be what they are; Alembic applies what a database
+lacks."""
 
 from __future__ import annotations
 

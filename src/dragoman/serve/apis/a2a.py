@@ -11,6 +11,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import ErrorResponse
 from dragoman.errors import DragomanError, public
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.apis import a2a_methods as methods
 from dragoman.serve.apis import a2a_push as push
 from dragoman.serve.apis.a2a_frames import Frame, TaskError, respond
@@ -50,7 +51,7 @@ def _method(name: str) -> methods.Method:
     return methods.METHODS[name]
 
 
-def _params(call: Call) -> dict[str, Any]:
+def _params(call: Call) -> Json:
     _check_version(call)
     params: Any = call.body.get("params")
     if params is not None and not isinstance(params, dict):
@@ -87,7 +88,7 @@ def _by_path(method: methods.Method) -> Callable[[Call], Awaitable[None]]:
     return answer
 
 
-def _params_of_path(call: Call, *, is_old: bool) -> dict[str, Any]:
+def _params_of_path(call: Call, *, is_old: bool) -> Json:
     named = call.parameters
     ids = {"id": named["id"]} if "id" in named else {}
     is_push = call.route.purpose.endswith("_push")
@@ -107,7 +108,7 @@ def _check_type(call: Call) -> None:
 # both
 
 
-def _to_camel(params: Mapping[str, Any]) -> dict[str, Any]:
+def _to_camel(params: JsonMap) -> Json:
     """Returns parameters by the names that JSON has for them; protobuf's are taken too."""
     named = {_camel_name(name): value for name, value in params.items()}
     configuration = params.get("configuration")
@@ -122,7 +123,8 @@ def _camel_name(name: str) -> str:
 
 
 def _of_key(call: Call) -> Call:
-    """Returns a call without what its body says of a user: a task is its key's, since other methods name no user."""
+    """Returns a call without what its body says of a user: a task is its key's, since other methods
+    name no user."""
     return msgspec.structs.replace(call, body={})
 
 

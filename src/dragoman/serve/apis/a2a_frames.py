@@ -1,14 +1,15 @@
-"""How answers of A2A are framed for each of its versions and bindings, and the error of a request that a task does not allow."""
+"""How answers of A2A are framed for each of its versions and bindings, and the error of a request
+that a task does not allow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import InvalidRequestError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.core.call import Call
 from dragoman.wires import a2a
 
@@ -34,7 +35,7 @@ class Frame(msgspec.Struct, frozen=True):
     """Of its request."""
 
     @property
-    def envelope(self) -> dict[str, Any]:
+    def envelope(self) -> Json:
         """What an encoder takes to frame a stream for a client of today."""
         return {"rpc_id": self.id} if self.rpc else {}
 
@@ -42,19 +43,19 @@ class Frame(msgspec.Struct, frozen=True):
         """Answers with a value that is not streamed."""
         await respond(call, self._result(value))
 
-    def piece(self, item: Mapping[str, Any]) -> bytes:
+    def piece(self, item: JsonMap) -> bytes:
         """Returns the bytes of an object of a stream."""
         return a2a.framed(self._result(self.shape(item)))
 
-    def shape(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+    def shape(self, item: JsonMap) -> JsonMap:
         """Returns an object of a stream as the client's version has it."""
         return self._old_binding.dump_object(item) if self.old else item
 
-    def task(self, task: Mapping[str, Any]) -> Any:
+    def task(self, task: JsonMap) -> Any:
         """Returns a task as the client's version has it."""
         return self._old_binding.dump_task(task) if self.old else task
 
-    def push(self, config: Mapping[str, Any]) -> Any:
+    def push(self, config: JsonMap) -> Any:
         """Returns an address of notifications as the client's version has it."""
         return self._old_binding.dump_push(config) if self.old else config
 
@@ -63,7 +64,8 @@ class Frame(msgspec.Struct, frozen=True):
         return a2a.OLD_RPC if self.rpc else a2a.OLD_REST
 
     def history_length(self, length: Any) -> Any:
-        """Returns how much of a task's history a client wants, or None for all. For clients of 0.3 that is 0 too."""
+        """Returns how much of a task's history a client wants, or None for all. For clients of 0.3
+        that is 0 too."""
         return None if self.old and type(length) is int and length == 0 else length
 
     def _result(self, value: Any) -> Any:

@@ -1,5 +1,5 @@
-"""A2A over gRPC: each call is the request of JSON-RPC that it stands for, in this process, so that keys, limits and tasks are the same.
-Needs the extra `a2a`."""
+"""A2A over gRPC: each call is the request of JSON-RPC that it stands for, in this process, so that
+keys, limits and tasks are the same. Needs the extra `a2a`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.runtime import extra_hint, is_loopback
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ _MOST_BYTES = 32 * 1024 * 1024
 
 
 class Method(msgspec.Struct, frozen=True):
-    """A method of the service: its messages, as bytes, and the JSON of the method of JSON-RPC that it stands for."""
+    """A method of the service: its messages, as bytes, and the JSON of the method of JSON-RPC that
+    it stands for."""
 
     name: str
     """As in JSON-RPC."""
@@ -47,8 +49,9 @@ class Method(msgspec.Struct, frozen=True):
     streams: bool
     """Whether it answers with a stream."""
 
-    def read(self, data: bytes) -> dict[str, Any] | None:
-        """Returns the parameters of a request, or None if it is no message of that type, or holds what JSON has no form for."""
+    def read(self, data: bytes) -> Json | None:
+        """Returns the parameters of a request, or None if it is no message of that type, or holds
+        what JSON has no form for."""
         from google.protobuf import json_format, message
 
         request = self.request_type()
@@ -89,8 +92,8 @@ def load_methods() -> tuple[str, dict[str, Method]]:
 async def serve_grpc(
     app: Starlette, *, host: str = "127.0.0.1", port: int = 0, grace_seconds: float = 5.0
 ) -> AsyncGenerator[str]:
-    """Serves the agents of `serve.app` over gRPC too → the address, which their cards name from then on. Use it around `serve_http`, which runs
-    the application.
+    """Serves the agents of `serve.app` over gRPC too → the address, which their cards name from
+    then on. Use it around `serve_http`, which runs the application.
 
     Raises:
         SettingsError: a package is missing, the port is taken, or others than this machine could reach it and there are no keys.
@@ -107,7 +110,7 @@ async def serve_grpc(
     except ImportError as error:
         raise SettingsError(f"A2A over gRPC needs a2a-sdk: {extra_hint('a2a')}") from error
     server: Any = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST_BYTES)])
-    handlers: dict[str, Any] = {}
+    handlers: Json = {}
     for name, method in methods.items():
         make_handler: Any = (
             grpc.unary_stream_rpc_method_handler
@@ -211,7 +214,7 @@ class _Pipe:
         self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._room = asyncio.Event()
 
-    async def receive(self) -> dict[str, Any]:
+    async def receive(self) -> Json:
         """See ASGI."""
         if self._body is not None:
             body, self._body = self._body, None
@@ -229,8 +232,9 @@ class _Pipe:
             await self._room.wait()
 
     async def take(self) -> bytes | None:
-        """Returns the next piece of the answer, or None at its end. The piece before it has gone out to the client by
-        then, so no more than one waits here, however slowly the client reads."""
+        """Returns the next piece of the answer, or None at its end. The piece before it has gone
+        out to the client by then, so no more than one waits here, however slowly the client
+        reads."""
         self._room.set()
         return await self.pieces.get()
 
@@ -251,7 +255,7 @@ async def _refuse(context: Any, status: int) -> None:
     await context.abort(getattr(grpc.StatusCode, name), f"refused with {status}")
 
 
-async def _abort(context: Any, error: Mapping[str, Any]) -> None:
+async def _abort(context: Any, error: JsonMap) -> None:
     """Ends a call with an error and its `ErrorInfo`."""
     from a2a.utils.grpc_status import status_to_grpc
     from google.protobuf import any_pb2

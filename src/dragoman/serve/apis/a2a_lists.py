@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_text
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.apis.a2a_frames import TaskError
 from dragoman.serve.apis.a2a_tasks import load_task
 from dragoman.serve.core.call import Call
@@ -26,7 +27,7 @@ _LONGEST_PLACE = 18
 """Digits of the place of a task."""
 
 
-async def list_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
+async def list_tasks(call: Call, params: JsonMap) -> Json:
     """Returns a page of a client's tasks, the latest first.
 
     Raises:
@@ -58,7 +59,7 @@ async def list_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def trim_history(task: dict[str, Any], most: Any) -> dict[str, Any]:
+def trim_history(task: Json, most: Any) -> Json:
     """Returns a task with only the end of its history, if its client wants no more.
 
     Raises:
@@ -102,7 +103,7 @@ def _time(text: Any) -> datetime | None:
         ) from error
 
 
-def _without(task: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _without(task: Json, names: Sequence[str]) -> Json:
     return {name: value for name, value in task.items() if name not in names}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import anyio
 import msgspec
@@ -12,12 +12,13 @@ import msgspec
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.event import Event, RunError
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import Json
 from dragoman.request import RunRequest
 from dragoman.serve.apis import a2a_push
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_lists import list_tasks, trim_history
 from dragoman.serve.apis.a2a_tasks import (
-    Progress,
+    TaskProgress,
     context_of,
     find_run,
     is_over,
@@ -46,7 +47,7 @@ __all__ = [
     "subscribe_to_task",
 ]
 
-Method = Callable[[Call, dict[str, Any], Frame], Awaitable[None]]
+Method = Callable[[Call, Json, Frame], Awaitable[None]]
 """Answers a call with these parameters."""
 _LOOKS = 4
 """How often a run is looked for that is kept, but has not begun."""
@@ -65,7 +66,7 @@ class _Asked(NamedTuple):
     """The latest run of the task that it goes on with; None: it begins one."""
 
 
-async def send_message(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def send_message(call: Call, params: Json, frame: Frame) -> None:
     """Answers a message with its task, once that is over or waits."""
     message = await _read_message(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
@@ -79,7 +80,7 @@ async def send_message(call: Call, params: dict[str, Any], frame: Frame) -> None
     await frame.respond(call, frame.shape({"task": task} if reply is None else {"message": reply}))
 
 
-async def stream_message(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def stream_message(call: Call, params: Json, frame: Frame) -> None:
     """Answers a message with its task, streamed."""
     message = await _read_message(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
@@ -89,13 +90,13 @@ async def stream_message(call: Call, params: dict[str, Any], frame: Frame) -> No
 
 
 async def _begin(
-    call: Call, params: dict[str, Any], message: _Asked, served: Served
-) -> tuple[str, Progress]:
-    """Begins the run of a message, and sends what happens in it where its client wants. Returns the run's id, and what becomes of the
-    task."""
+    call: Call, params: Json, message: _Asked, served: Served
+) -> tuple[str, TaskProgress]:
+    """Begins the run of a message, and sends what happens in it where its client wants. Returns the
+    run's id, and what becomes of the task."""
     task_id, before = message.task_id, message.before
     task = None if before is None else await load_task(call, before)
-    progress = Progress(call, task, goes_on=before is not None)
+    progress = TaskProgress(call, task, goes_on=before is not None)
     config = await a2a_push.subscribe_address(call, task_id, params)
     try:
         run_id = await begin_run(
@@ -115,7 +116,7 @@ async def _begin(
     return run_id, progress
 
 
-async def _read_message(call: Call, params: dict[str, Any]) -> _Asked:
+async def _read_message(call: Call, params: Json) -> _Asked:
     """Reads what a message asks for.
 
     Raises:
@@ -129,7 +130,8 @@ async def _read_message(call: Call, params: dict[str, Any]) -> _Asked:
     if request.thread_id is None:
         request = request.replace(thread_id=call.id)
     else:
-        # The conversation may wait for an answer to another protocol, or to a task that the client does not name.
+        # The conversation may wait for an answer to another protocol, or to a task that the client
+        # does not name.
         thread = thread_id(resource_of(call), request.thread_id)
         last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
         pending = () if last is None else last.pending
@@ -197,7 +199,7 @@ async def _stream(
     await connection.end(end())
 
 
-async def get_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def get_task(call: Call, params: Json, frame: Frame) -> None:
     """Shows a task."""
     run = await find_run(call, if_text(params.get("id")))
     length = frame.history_length(params.get("historyLength"))
@@ -205,12 +207,12 @@ async def get_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
     await frame.respond(call, frame.task(task))
 
 
-async def show_tasks(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def show_tasks(call: Call, params: Json, frame: Frame) -> None:
     """Shows tasks, a page at a time."""
     await frame.respond(call, await list_tasks(call, params))
 
 
-async def cancel_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
     """Ends a task."""
     task_id = if_text(params.get("id"))
     run = await find_run(call, task_id)
@@ -232,7 +234,7 @@ async def cancel_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
     await frame.respond(call, frame.task(task))
 
 
-async def subscribe_to_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def subscribe_to_task(call: Call, params: Json, frame: Frame) -> None:
     """Streams a task that goes on or waits."""
     task_id = if_text(params.get("id"))
     run = await find_run(call, task_id)
@@ -250,7 +252,8 @@ async def subscribe_to_task(call: Call, params: dict[str, Any], frame: Frame) ->
 
 
 async def _wait_for_change(call: Call, run: Answered, task_id: str, frame: Frame) -> Answered:
-    """Shows a task that waits, and stays until somebody goes on with it or ends it. Returns its latest run then."""
+    """Shows a task that waits, and stays until somebody goes on with it or ends it. Returns its
+    latest run then."""
     headers = {
         "content-type": a2a.stream_type,
         "cache-control": "no-cache",

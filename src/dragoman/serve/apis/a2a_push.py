@@ -1,13 +1,14 @@
-"""Push notifications of A2A's tasks: what clients ask about their addresses, and what is sent of a run."""
+"""Push notifications of A2A's tasks: what clients ask about their addresses, and what is sent of a
+run."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.errors import ModelNotFoundError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
 from dragoman.request import RunRequest
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
@@ -24,7 +25,7 @@ _NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotificat
 """Field with an address in 1.0, in 0.3, and in the latter's REST binding."""
 
 
-async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def create_push(call: Call, params: Json, frame: Frame) -> None:
     """Takes an address for notifications."""
     run, task_id = await _push_task(call, params)
     hooks = call.service.webhooks
@@ -36,7 +37,7 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     await frame.respond(call, frame.push(stored))
 
 
-async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def get_push(call: Call, params: Json, frame: Frame) -> None:
     """Shows such an address."""
     _, task_id = await _push_task(call, params)
     configs = await call.service.webhooks.of(call.caller.id, task_id)
@@ -49,7 +50,7 @@ async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     await frame.respond(call, frame.push(config))
 
 
-async def list_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def list_push(call: Call, params: Json, frame: Frame) -> None:
     """Shows all addresses of a task."""
     _, task_id = await _push_task(call, params)
     configs = await call.service.webhooks.of(call.caller.id, task_id)
@@ -58,14 +59,14 @@ async def list_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     await frame.respond(call, items if is_plain else {"configs": items, "nextPageToken": ""})
 
 
-async def delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+async def delete_push(call: Call, params: Json, frame: Frame) -> None:
     """Forgets an address."""
     _, task_id = await _push_task(call, params)
     await call.service.webhooks.remove(call.caller.id, task_id, _config_id(params))
     await frame.respond(call, None if frame.old and frame.rpc else {})
 
 
-async def _push_task(call: Call, params: dict[str, Any]) -> tuple[Answered, str]:
+async def _push_task(call: Call, params: Json) -> tuple[Answered, str]:
     """Returns the latest run of the task that the parameters name, and the task's id.
 
     Raises:
@@ -80,7 +81,7 @@ async def _push_task(call: Call, params: dict[str, Any]) -> tuple[Answered, str]
     return await find_run(call, task_id), task_id
 
 
-async def subscribe_address(call: Call, task_id: str, params: Mapping[str, Any]) -> str | None:
+async def subscribe_address(call: Call, task_id: str, params: JsonMap) -> str | None:
     """Takes the address that comes with a message. Returns its id, or None if none came.
 
     Raises:
@@ -96,7 +97,8 @@ async def subscribe_address(call: Call, task_id: str, params: Mapping[str, Any])
 
 
 async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> None:
-    """Sends what happens in a run to the addresses that its task has now, whichever process took them."""
+    """Sends what happens in a run to the addresses that its task has now, whichever process took
+    them."""
     hooks = call.service.webhooks
     if hooks.policy is None:
         return
@@ -112,7 +114,7 @@ async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> 
 
 async def _objects(
     call: Call, run_id: str, task_id: str, request: RunRequest
-) -> AsyncGenerator[Mapping[str, Any], None]:
+) -> AsyncGenerator[JsonMap, None]:
     envelope = a2a.envelope(request, id=task_id, now=call.now)
     encoder = a2a.encoder(**{**envelope, "now": call.service.clock})
     async with aclosing(call.service.runs.pages(run_id)) as pages:
@@ -124,10 +126,10 @@ async def _objects(
         yield item
 
 
-def _config(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the address that the parameters name: by themselves, or in a field of theirs. Of several schemes, as 0.3 has them, the
-    first counts."""
-    config: dict[str, Any] = dict(params)
+def _config(params: JsonMap) -> Json:
+    """Returns the address that the parameters name: by themselves, or in a field of theirs. Of
+    several schemes, as 0.3 has them, the first counts."""
+    config: Json = dict(params)
     for name in ("config", *_NAMES):
         if isinstance(params.get(name), dict):
             inner = if_object(params[name])
@@ -140,5 +142,5 @@ def _config(params: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "authentication": {**rest(auth, "schemes"), "scheme": schemes[0]}}
 
 
-def _config_id(params: Mapping[str, Any]) -> str:
+def _config_id(params: JsonMap) -> str:
     return if_text(params.get("pushNotificationConfigId")) or if_text(params.get("id"))

@@ -1,15 +1,16 @@
-"""Whole tasks. A task is the runs of one conversation until none of them waits for the client any more.
+"""Whole tasks. A task is the runs of one conversation until none of them waits for the client any
+more.
 
-A task is made of what happened in its runs, one after the other. With the record of each run the task is kept as it was after that
-run, so that reading it takes one read of the store. While a run goes on its record holds the task before it, to which the events of
-the log are added. Where nothing is kept (records of before, a task that is too large, a run that another protocol began) all runs are
-read and the task is made anew.
+A task is made of what happened in its runs, one after the other. With the record of each run the
+task is kept as it was after that run, so that reading it takes one read of the store. While a run
+goes on its record holds the task before it, to which the events of the log are added. Where nothing
+is kept (records of before, a task that is too large, a run that another protocol began) all runs
+are read and the task is made anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -18,6 +19,7 @@ from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import ContentRefusedError, ModelNotFoundError, ProviderError
 from dragoman.event import Event, RunError, RunFinished, RunStarted
 from dragoman.fold import compact, unfold
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Message
 from dragoman.request import RunRequest
 from dragoman.serve.core.call import Call
@@ -27,7 +29,7 @@ from dragoman.serve.store.records import Answered
 from dragoman.wires import a2a
 
 __all__ = [
-    "Progress",
+    "TaskProgress",
     "context_of",
     "find_run",
     "is_over",
@@ -40,7 +42,7 @@ __all__ = [
 _MOST_KEPT = 256 * 1024
 """Bytes of a task that is kept beside its run: each later run keeps it again."""
 
-Task = Mapping[str, Any]
+Task = JsonMap
 
 
 async def find_run(call: Call, task_id: str) -> Answered:
@@ -71,13 +73,14 @@ def context_of(call: Call, run: Answered) -> str:
 
 
 def request_of(call: Call, run: Answered) -> RunRequest:
-    """Returns what the client asked of a run, as an envelope of its stream takes it: its last message."""
+    """Returns what the client asked of a run, as an envelope of its stream takes it: its last
+    message."""
     # What the client said in words may be an answer: then the words stand in `asked`.
     messages = (run.asked.messages if run.asked is not None else ()) or run.request.messages
     return _in_task(call, run, messages[-1:])
 
 
-async def load_task(call: Call, run: Answered) -> dict[str, Any]:
+async def load_task(call: Call, run: Answered) -> Json:
     """Returns a task as it is now. `run`: its latest."""
     if run.task is None:
         task: Task = {}
@@ -90,8 +93,9 @@ async def load_task(call: Call, run: Answered) -> dict[str, Any]:
     return _end_cancelled(task, run)
 
 
-def _end_cancelled(task: Task, run: Answered) -> dict[str, Any]:
-    """Returns a task that says it was cancelled if it was: perhaps while it waited, which no event says."""
+def _end_cancelled(task: Task, run: Answered) -> Json:
+    """Returns a task that says it was cancelled if it was: perhaps while it waited, which no event
+    says."""
     if run.state != "cancelled" or run.pending:
         return dict(task)
     ended = a2a.cancelled(task)
@@ -127,8 +131,9 @@ def _last_events(run: Answered) -> list[Event]:
     return [RunFinished(run.id, outcome, run.usage, run.pending)]
 
 
-class Progress:
-    """What becomes of a task in a run that this process begins: what is kept with the run's record, and what its client is answered."""
+class TaskProgress:
+    """What becomes of a task in a run that this process begins: what is kept with the run's record,
+    and what its client is answered."""
 
     def __init__(self, call: Call, before: Task | None, *, goes_on: bool) -> None:
         """`before`: the task before the run. `goes_on`: whether there was one."""
@@ -137,7 +142,7 @@ class Progress:
         self._run: Answered | None = None
         self.events: list[Event] = []
         """What happened in the run, as far as it is stored; deltas are joined."""
-        self.task: dict[str, Any] | None = None
+        self.task: Json | None = None
         """The task after the run; None while that goes on."""
 
     def begin(self, run: Answered) -> Answered:
@@ -156,8 +161,9 @@ class Progress:
         self.task = _end_cancelled(_add_run(self._call, self._before, run, self.events), run)
         return msgspec.structs.replace(run, task=_if_small(self.task))
 
-    async def load(self) -> tuple[dict[str, Any], list[Event]]:
-        """Returns the task as it is now, and what happened in the run, which may go on or have been taken over by another process."""
+    async def load(self) -> tuple[Json, list[Event]]:
+        """Returns the task as it is now, and what happened in the run, which may go on or have been
+        taken over by another process."""
         if self.task is not None:
             return self.task, self.events
         assert self._run is not None, "a run begins before it is asked for"
@@ -169,7 +175,7 @@ def _if_small(task: Task) -> Task | None:
     return task if len(json_bytes.encode(task)) <= _MOST_KEPT else None
 
 
-def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> dict[str, Any]:
+def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> Json:
     """Returns a task after one more run."""
     messages = (run.asked.messages if run.asked is not None else ()) or run.request.messages
     envelope = a2a.envelope(

@@ -1,5 +1,5 @@
-"""What a server tells of its agents: what their owner says, what they can do, and the card of A2A, for
-everybody and for clients with a key.
+"""What a server tells of its agents: what their owner says, what they can do, and the card of A2A,
+for everybody and for clients with a key.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dragoman.arguments import expect
 from dragoman.capability import Capability
 from dragoman.codec.agent_card import Abilities, AgentCard, Skill
 from dragoman.errors import AuthenticationError, ModelNotFoundError, SettingsError
+from dragoman.json_bytes import Json
 from dragoman.runtime import extra_hint
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.core.agents import Served, served_agent
@@ -82,7 +83,8 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
 
 
 def card_of(call: Call, served: Served) -> AgentCard:
-    """What is said of an agent: by its owner, else its names. One without a name is not known by that of its model."""
+    """What is said of an agent: by its owner, else its names. One without a name is not known by
+    that of its model."""
     cards, agent = call.service.cards, served.agent
     given = cards.get(served.name) or cards.get("") or AgentCard()
     is_named = served.name != agent.model.partition("?")[0]
@@ -156,7 +158,7 @@ async def show_card(call: Call) -> None:
     await call.connection.respond(200, {"content-type": "application/json", **headers}, body)
 
 
-async def show_extended_card(call: Call, params: dict[str, Any], frame: Frame) -> None:  # noqa: ARG001 a method's
+async def show_extended_card(call: Call, params: Json, frame: Frame) -> None:  # noqa: ARG001 a method's
     """Shows all that is told of an agent to clients with a key.
 
     Raises:
@@ -169,7 +171,7 @@ async def show_extended_card(call: Call, params: dict[str, Any], frame: Frame) -
     await frame.respond(call, {**card, **a2a.old_card(card)} if frame.old else card)
 
 
-def _make_card(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
+def _make_card(call: Call, served: Served, *, is_whole: bool) -> Json:
     service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
     root = f"{_origin(call)}/a2a" + (
         f"/agents/{call.parameters['model']}" if "model" in call.parameters else ""
@@ -182,7 +184,7 @@ def _make_card(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
     security = (
         {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if service.has_keys else {}
     )
-    card: dict[str, Any] = a2a.dump_card(
+    card: Json = a2a.dump_card(
         agent_card,
         abilities if is_whole else without_tools(abilities),
         urls,

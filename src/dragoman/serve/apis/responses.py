@@ -1,5 +1,5 @@
-"""The Responses API, whose answers are kept: a client may go on from one, ask for it later, and have it
-made in the background.
+"""The Responses API, whose answers are kept: a client may go on from one, ask for it later, and
+have it made in the background.
 
 A request names what the server kept in three ways: `previous_response_id`, `conversation`, and
 references to single items (`_with_references`). An answer that is made without its client stands in
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import aclosing
-from typing import Any
 
 import anyio
 import msgspec
@@ -26,6 +25,7 @@ from dragoman.errors import (
 from dragoman.event import Event, RunError
 from dragoman.fold import fold, unfold
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Message, Role
 from dragoman.repair import repair
 from dragoman.request import ModelRequest
@@ -79,7 +79,7 @@ class ResponsesApi(Api):
         """See `Api`."""
         return await _with_references(call, passes_on=passes_on)
 
-    async def respond_in_progress(self, call: Call, envelope: Mapping[str, Any]) -> None:
+    async def respond_in_progress(self, call: Call, envelope: JsonMap) -> None:
         """See `Api`."""
         body = wire.dump_response([], **envelope)
         await call.respond(wire.with_state(body, "in_progress", None))
@@ -195,7 +195,7 @@ async def _stream_again(call: Call, answered: Answered) -> None:
         await stream(call, encoder, pages, public_events)
 
 
-def _dump_answer(answered: Answered) -> dict[str, Any]:
+def _dump_answer(answered: Answered) -> Json:
     """Returns a kept answer as a whole response."""
     body = _dump_completed(answered)
     if answered.state == "completed":
@@ -203,7 +203,7 @@ def _dump_answer(answered: Answered) -> dict[str, Any]:
     return wire.with_state(body, answered.state, answered.error)
 
 
-def _dump_completed(answered: Answered) -> dict[str, Any]:
+def _dump_completed(answered: Answered) -> Json:
     envelope = wire.envelope(answered.request, id=answered.id, now=answered.created_at)
     return wire.dump_response(unfold(answered.visible or answered.output), **envelope)
 
@@ -234,8 +234,8 @@ async def _find_answer(call: Call) -> Answered:
 
 
 async def settle(call: Call, answered: Answered) -> Answered:
-    """Returns an answer as far as it is by now. One whose process is gone has failed, with what there was
-    of it."""
+    """Returns an answer as far as it is by now. One whose process is gone has failed, with what
+    there was of it."""
     if answered.state != "in_progress":
         return answered
     status = await status_of(call, answered)
@@ -343,8 +343,8 @@ def _links_of(request: ModelRequest) -> Links:
 
 
 async def _with_references(call: Call, *, passes_on: bool) -> Call:
-    """Returns the call with the items that its body names. `passes_on`: those that are not kept are left
-    to the provider.
+    """Returns the call with the items that its body names. `passes_on`: those that are not kept are
+    left to the provider.
 
     Raises:
         InvalidRequestError: one is not kept, or is another's, or is named twice.
@@ -353,8 +353,8 @@ async def _with_references(call: Call, *, passes_on: bool) -> Call:
     references = wire.item_references(call.body)
     if not references:
         return call
-    found: dict[str, Mapping[str, Any]] = {}
-    items: dict[int, Mapping[str, Any]] = {}
+    found: dict[str, JsonMap] = {}
+    items: dict[int, JsonMap] = {}
     taken: set[int] = set()
     for place, name in references:
         if name not in found:
@@ -383,7 +383,7 @@ async def _with_references(call: Call, *, passes_on: bool) -> Call:
     return msgspec.structs.replace(call, body=wire.with_items(call.body, items))
 
 
-def _items_of(answered: Answered) -> dict[str, dict[str, Any]]:
+def _items_of(answered: Answered) -> dict[str, Json]:
     """Returns the items of an answer by their ids."""
     return wire.items_by_id(_dump_completed(answered))
 

@@ -1,4 +1,5 @@
-"""The APIs of agent protocols whose clients ask for runs: AG-UI, and UI message streams of the AI SDK.
+"""The APIs of agent protocols whose clients ask for runs: AG-UI, and UI message streams of the AI
+SDK.
 
 A run is begun in the server's log of runs, streamed from there, and kept as an answer of its thread
 whether its client stays or leaves. A2A begins and reads its runs by the same functions.
@@ -24,9 +25,9 @@ from dragoman.serve.core.background import check_room
 from dragoman.serve.core.call import Api, Call, Handler
 from dragoman.serve.core.join import change_memory, join_turn
 from dragoman.serve.core.policy import apply_policy
-from dragoman.serve.core.record import Progress, Record, latest_key
+from dragoman.serve.core.record import Record, RunFollower, latest_key
 from dragoman.serve.core.shown import note_and_show
-from dragoman.serve.core.stream import Encoder, stream
+from dragoman.serve.core.stream import BytesEncoder, stream
 from dragoman.serve.core.threads import resource_of, thread_id
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.http.limits import check_request
@@ -90,7 +91,8 @@ HANDLERS: Mapping[str, Handler] = {
 
 
 class AiSdkApi(Api):
-    """UI message streams: a client may ask for an answer anew, and reads a stream from its beginning."""
+    """UI message streams: a client may ask for an answer anew, and reads a stream from its
+    beginning."""
 
     stream_headers = ai_sdk.stream_headers
 
@@ -121,7 +123,7 @@ async def begin_run(
     *,
     task_id: str | None = None,
     shown: Sequence[Message] = (),
-    progress: Progress | None = None,
+    progress: RunFollower | None = None,
 ) -> str:
     """Begins the run that answers a request. Returns its id in the server's log.
 
@@ -243,9 +245,9 @@ class _NumberedEncoder:
     """Numbers the frames of each event: a client that lost the stream goes on behind the number of
     the last frame that it got."""
 
-    def __init__(self, encoder: Encoder, skip: int, *, is_sse: bool) -> None:
-        """`skip`: so many events the client has. `is_sse`: frames are Server-Sent Events, which have
-        room for a number."""
+    def __init__(self, encoder: BytesEncoder, skip: int, *, is_sse: bool) -> None:
+        """`skip`: so many events the client has. `is_sse`: frames are Server-Sent Events, which
+        have room for a number."""
         self._encoder, self._skip, self._is_sse = encoder, skip, is_sse
         self._count = 0
 
@@ -273,7 +275,7 @@ def _number(data: bytes, number: int) -> bytes:
 async def _stream_run(
     call: Call,
     run_id: str,
-    encoder: Encoder,
+    encoder: BytesEncoder,
     *,
     skip: int = 0,
     cancel_on_leave: bool = False,

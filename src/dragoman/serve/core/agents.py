@@ -19,6 +19,7 @@ from dragoman.errors import (
     SettingsError,
 )
 from dragoman.event import Event, RunError, RunFinished
+from dragoman.json_bytes import Json
 from dragoman.message import Content, Message, ToolResultPart
 from dragoman.orchestration.state import Claim
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
@@ -27,7 +28,7 @@ from dragoman.run import Run
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.policy import AgentPolicy, apply_policy, blame_client, client_tools
 from dragoman.serve.core.record import Record, find_waiting_task
-from dragoman.serve.core.shown import AgentAnswer
+from dragoman.serve.core.shown import ClientAnswer
 from dragoman.serve.core.threads import resource_of
 from dragoman.serve.core.turn import Turn, claim_of, join_memory
 from dragoman.serve.http.observed import offered_name
@@ -84,7 +85,8 @@ class AgentBackend:
         return list(self._agents)
 
     def admit(self, call: Call) -> Call:
-        """See `Backend`. An agent's provider gets no field of a client's but those of `AgentPolicy`."""
+        """See `Backend`. An agent's provider gets no field of a client's but those of
+        `AgentPolicy`."""
         return call
 
     def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
@@ -118,15 +120,15 @@ class AgentBackend:
     async def answer(
         self, call: Call, turn: Turn, record: Record
     ) -> AsyncGenerator[list[Event], None]:
-        """Yields a run as its client may see it: the agent's own calls are hidden, the client's tools
-        wait for the client."""
+        """Yields a run as its client may see it: the agent's own calls are hidden, the client's
+        tools wait for the client."""
         agent, claim = self._agent(turn.asked.model), claim_of(call, turn)
         turn = _without_cache_marks(turn)
         request, losses = apply_policy(turn.asked, call.wire.name, self._policy, agent.tools)
         turn = await _join(agent, call, turn, request)
         record.follow(turn)
         run = _run(agent, call, turn, request, claim)
-        client_answer = AgentAnswer(call, losses, turn.new)
+        client_answer = ClientAnswer(call, losses, turn.new)
         async with run, aclosing(run.steps(chunks=False)) as steps:
             async for step in steps:
                 last = step.events[-1] if step.events else None
@@ -245,12 +247,12 @@ def _check_name(name: object) -> None:
 
 
 def _without_cache_marks(turn: Turn) -> Turn:
-    """Returns the conversation without a client's cache marks. If there were some, and no setting says
-    it, the request asks for the cache.
+    """Returns the conversation without a client's cache marks. If there were some, and no setting
+    says it, the request asks for the cache.
 
     A client moves its marks along with its conversation, of which an agent has its own copy, with
-    messages that the client never saw: there they would stay in their old places, one more each turn,
-    and providers take few. The agent's requests ask for the cache as a whole.
+    messages that the client never saw: there they would stay in their old places, one more each
+    turn, and providers take few. The agent's requests ask for the cache as a whole.
     """
     request = turn.asked
     messages = [_unmark_message(message) for message in request.messages]
@@ -292,7 +294,7 @@ def _unmark(bearer: Bearer) -> Bearer:
         _MARK in fields for fields in native.values() if isinstance(fields, dict)
     ):
         return bearer
-    remaining: dict[str, Any] = {}
+    remaining: Json = {}
     for name, fields in native.items():
         unmarked = {field: value for field, value in fields.items() if field != _MARK}
         if unmarked:

@@ -1,4 +1,5 @@
-"""Answers that are made whether their client stays or leaves: their events stand in the server's log of runs, from which they are streamed."""
+"""Answers that are made whether their client stays or leaves: their events stand in the server's
+log of runs, from which they are streamed."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ async def begin_in_background(
     *,
     strict: bool,
 ) -> None:
-    """Begins to make an answer: a run with the call's id, which goes on by itself. `strict`: only if the
-    store keeps that there is one.
+    """Begins to make an answer: a run with the call's id, which goes on by itself. `strict`: only
+    if the store keeps that there is one.
 
     Raises:
         OverloadedError: the server makes no such answers now, or as many as it may.

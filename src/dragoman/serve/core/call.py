@@ -1,7 +1,8 @@
-"""One request of a client, as all of the server sees it: `Call`; and the API that it is a call of: `Api`.
+"""One request of a client, as all of the server sees it: `Call`; and the API that it is a call of:
+`Api`.
 
-An API's room in `apis/` makes an `Api` of its wire: it says what is done at each place, and what the
-API has that others do not. What is the same in all of them stands in `core/`.
+An API's room in `apis/` makes an `Api` of its wire: it says what is done at each place, and what
+the API has that others do not. What is the same in all of them stands in `core/`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dragoman import json_bytes
 from dragoman.codec.serving import ErrorResponse, Route
 from dragoman.errors import DragomanError
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Content, Message
 from dragoman.request import ModelRequest, RunRequest
@@ -44,14 +46,15 @@ class Call(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     caller: Caller
     """Whose it is."""
     path: str
-    """Path from the root of the API's host, with the query, as the wire's `load_request` takes it."""
+    """Path from the root of the API's host, with the query, as the wire's `load_request` takes
+    it."""
     query: Mapping[str, str]
     """Fields of the query, the last of each name."""
     headers: Mapping[str, str]
     """Headers, names in lower case."""
     parameters: Mapping[str, str]
     """What the path has in the place of `{model}` and `{id}`."""
-    body: Mapping[str, Any]
+    body: JsonMap
     """The JSON; empty if there is none."""
     connection: Connection
     """Where the answer goes."""
@@ -100,7 +103,8 @@ class Links(msgspec.Struct, frozen=True):
 
 
 class Api:
-    """What the server does for clients of one API. Rooms override what their API has differently."""
+    """What the server does for clients of one API. Rooms override what their API has
+    differently."""
 
     id_header = "x-request-id"
     """Header in which its clients look for the id of a request, in lower case."""
@@ -131,12 +135,13 @@ class Api:
         """Returns what a request says of answers that are kept."""
         return Links(request)
 
-    async def respond_in_progress(self, call: Call, envelope: Mapping[str, Any]) -> None:
+    async def respond_in_progress(self, call: Call, envelope: JsonMap) -> None:
         """Answers with an answer that is still being made in the background."""
         raise NotImplementedError("only an API whose requests ask for it gives such answers")
 
     def regenerates(self, request: RunRequest) -> str | None:  # noqa: ARG002
-        """Returns the id of the message that is to be made anew; empty: the last answer; None: none."""
+        """Returns the id of the message that is to be made anew; empty: the last answer; None:
+        none."""
         return None
 
     def is_lasting(self, message: Message) -> bool:  # noqa: ARG002

@@ -1,6 +1,6 @@
 """What a request's fields ask for beyond what all providers know, as its wire says; what of them
-another wire leaves out; and the response header `dragoman-loss` that names what was left out, a list
-of structured fields (RFC 9651).
+another wire leaves out; and the response header `dragoman-loss` that names what was left out, a
+list of structured fields (RFC 9651).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import RequestFields
 from dragoman.errors import InvalidRequestError
 from dragoman.event import Event, MessageStarted
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
 from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
@@ -51,7 +52,8 @@ _SERVERS_OWN = ("previous_response_id", "conversation")
 _PACKING = ("encoding_format", "embedding_types")
 """Fields that say how vectors are packed, which every answer can do."""
 _ROOTS = {"chat": "request", "embeddings": "embeddings"}
-"""Purpose of a route whose body goes to a provider → what its fields are called in an allow list."""
+"""Purpose of a route whose body goes to a provider → what its fields are called in an allow
+list."""
 _ACCOUNTING = ("user", "truncate", "keep_alive", "priority", "title")
 HEADER = "dragoman-loss"
 """The response header that names losses."""
@@ -74,7 +76,7 @@ def limit_candidates(request: ModelRequest, wire: str) -> tuple[ModelRequest, li
     return request.replace(options=_remove(request.options, path)), [loss]
 
 
-def check_types(body: Mapping[str, Any], wire: str) -> None:
+def check_types(body: JsonMap, wire: str) -> None:
     """Refuses a body one of whose fields has a type that no client means.
 
     Raises:
@@ -99,7 +101,7 @@ def without_lengths(request: ModelRequest, wire: str) -> ModelRequest:
     return request.replace(options=options, native={**native, wire: wire_fields})
 
 
-def check_references(body: Mapping[str, Any], wire: str) -> None:
+def check_references(body: JsonMap, wire: str) -> None:
     """Refuses fields of a body that name objects in the provider's account.
 
     Raises:
@@ -113,8 +115,8 @@ def check_references(body: Mapping[str, Any], wire: str) -> None:
 
 
 def admit_fields(call: Call) -> Call:
-    """Returns the call without the fields that its wire's allow list lacks: they may name objects of
-    an account that all clients of a gateway share, other models, or who pays.
+    """Returns the call without the fields that its wire's allow list lacks: they may name objects
+    of an account that all clients of a gateway share, other models, or who pays.
 
     Raises:
         InvalidRequestError: what a field names is what the request is about.
@@ -148,7 +150,7 @@ def foreign_losses(request: ModelRequest, wire: str) -> list[Loss]:
     return option_losses(wire, request.options, if_object((request.native or {}).get(wire)))
 
 
-def option_losses(wire: str, *options: Mapping[str, Any]) -> list[Loss]:
+def option_losses(wire: str, *options: JsonMap) -> list[Loss]:
     """Returns a loss for each of these fields of a wire that asks for something."""
     fields = _fields_of(wire)
     paths = islice(
@@ -226,9 +228,7 @@ def _fields_of(wire: str) -> RequestFields:
     return serving(wires.get(wire)).request_fields
 
 
-def _asking_paths(
-    fields: Mapping[str, Any], table: RequestFields, prefix: str = ""
-) -> Iterator[str]:
+def _asking_paths(fields: JsonMap, table: RequestFields, prefix: str = "") -> Iterator[str]:
     """Yields the paths of fields that ask for something. Only objects that the table knows have
     paths of their own: other keys may be the client's."""
     for name, value in fields.items():
@@ -254,7 +254,7 @@ def _has_paths(path: str, table: RequestFields) -> bool:
     return any(inner.startswith(f"{path}.") for inner in (*table.idle, *table.minor))
 
 
-def _get(fields: Mapping[str, Any], path: str) -> Any:
+def _get(fields: JsonMap, path: str) -> Any:
     """Returns the value at a path; None if there is none."""
     value: Any = fields
     for step in path.split("."):
@@ -262,7 +262,7 @@ def _get(fields: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _remove(fields: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _remove(fields: JsonMap, path: str) -> Json:
     """Returns the fields without the one at a path, and without objects that are then empty."""
     step, _, further = path.partition(".")
     remaining = {name: value for name, value in fields.items() if name != step}

@@ -1,9 +1,10 @@
-"""What an agent's run waits for, as the client of a model's API gets it, and the client's answers to it.
+"""What an agent's run waits for, as the client of a model's API gets it, and the client's answers
+to it.
 
-An API may have pieces of its own for it (`Api.dump_interrupt`). Else it is a call of a reserved tool,
-which the model does not know, and the answer is that tool's result. A conversation of which the
-server kept nothing has the calls that were asked about only in the client's copy: `with_asked_calls`
-puts them back.
+An API may have pieces of its own for it (`Api.dump_interrupt`). Else it is a call of a reserved
+tool, which the model does not know, and the answer is that tool's result. A conversation of which
+the server kept nothing has the calls that were asked about only in the client's copy:
+`with_asked_calls` puts them back.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import InvalidRequestError
 from dragoman.interrupt import Interrupt, Reason, Resume
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     Message,
@@ -47,8 +49,8 @@ RESERVED: Mapping[Reason, str] = {
     "input": "request_answer",
     "auth": "request_sign_in",
 }
-"""What a run waits for → name of the tool whose call says so. Calls of the client's own tools wait by
-themselves."""
+"""What a run waits for → name of the tool whose call says so. Calls of the client's own tools wait
+by themselves."""
 _MOST_OPTIONS = 100
 """Alternatives of a schema that are looked at."""
 _REASONS: Mapping[str, Reason] = {name: reason for reason, name in RESERVED.items()}
@@ -60,7 +62,7 @@ def dump_interrupt(interrupt: Interrupt, api: Api) -> Content:
     if piece is not None:
         return piece
     call, expires_at = interrupt.call, interrupt.expires_at
-    fields: dict[str, Any] = {
+    fields: Json = {
         "tool": call and call.name,
         "arguments": call and dict(call.arguments),
         "message": interrupt.message,
@@ -77,8 +79,8 @@ def dump_interrupt(interrupt: Interrupt, api: Api) -> Content:
 
 
 def load_interrupt(piece: Content, api: Api) -> Interrupt | None:
-    """Returns what a piece, as a client sends it back, says that is waited for; None if it is another
-    piece. Nobody has checked it."""
+    """Returns what a piece, as a client sends it back, says that is waited for; None if it is
+    another piece. Nobody has checked it."""
     if isinstance(piece, ProviderPart):
         return api.load_interrupt(piece)
     if not isinstance(piece, ToolCallPart) or (reason := _REASONS.get(piece.name)) is None:
@@ -97,8 +99,8 @@ def load_interrupt(piece: Content, api: Api) -> Interrupt | None:
 
 
 def sign(resume: Resume, interrupt: Interrupt) -> Resume:
-    """Returns an answer with the signature and the data of what was asked, which the client's format
-    may have no room for."""
+    """Returns an answer with the signature and the data of what was asked, which the client's
+    format may have no room for."""
     return msgspec.structs.replace(
         resume,
         signature=resume.signature or interrupt.signature,
@@ -160,8 +162,8 @@ def without_interrupts(messages: Sequence[Message], api: Api) -> list[Message]:
 
 
 def with_asked_calls(messages: Sequence[Message], api: Api) -> tuple[list[Message], list[Resume]]:
-    """Returns the conversation with the calls that were asked about in the last answer, and what the
-    client answered. All of it may be made up.
+    """Returns the conversation with the calls that were asked about in the last answer, and what
+    the client answered. All of it may be made up.
 
     Raises:
         InvalidRequestError: an answer cannot be understood.
@@ -240,10 +242,10 @@ def _answer_by_result(interrupt: Interrupt, result: ToolResultPart) -> Resume:
     return interrupt.answer(value)
 
 
-def _takes_text(schema: Mapping[str, Any]) -> bool:
+def _takes_text(schema: JsonMap) -> bool:
     """True if an answer may be a text, as far as the top of the schema says. The schema may be one
-    that the client made up, so it is not evaluated here: what was signed is checked when the run goes
-    on."""
+    that the client made up, so it is not evaluated here: what was signed is checked when the run
+    goes on."""
     types = schema.get("type")
     if types is None and ("enum" in schema or "const" in schema):
         choices = [*if_list(schema.get("enum"))[:_MOST_OPTIONS], schema.get("const")]
@@ -255,7 +257,7 @@ def _takes_text(schema: Mapping[str, Any]) -> bool:
 
 
 def _load_approval(interrupt: Interrupt, value: Any) -> Resume:
-    fields: Mapping[str, Any] = if_object(value)
+    fields: JsonMap = if_object(value)
     if isinstance(value, bool):
         fields = {"approved": value}
     approved, reason, arguments = map(fields.get, ("approved", "reason", "arguments"))

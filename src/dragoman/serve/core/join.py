@@ -1,9 +1,9 @@
 """The turn of a request in an agent protocol: what the server kept of the thread, with what its
 client changed.
 
-The client names its thread and sends the copy that it has. The stored thread is what counts: the copy
-is put into it (`history.put`), which finds what is new, edited or cut off. If that makes it another
-conversation, the agent's memory is changed before the run (`change_memory`).
+The client names its thread and sends the copy that it has. The stored thread is what counts: the
+copy is put into it (`history.put`), which finds what is new, edited or cut off. If that makes it
+another conversation, the agent's memory is changed before the run (`change_memory`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.agent import Agent
-from dragoman.history.client_copy import Changes, Received, put
+from dragoman.history.client_copy import Changes, SentCopy, put
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role
@@ -56,7 +56,7 @@ async def join_turn(
         stored, pending = await _load_kept(call, latest)
     if not stored:
         return _begin_thread(request, thread).replace(reading=reading)
-    received = Received(
+    received = SentCopy(
         _copy_to_put(request, stored, pending, has_memory=agent.memory is not None),
         regenerates=regenerates is not None,
         until=regenerates or "",

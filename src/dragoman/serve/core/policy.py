@@ -1,14 +1,16 @@
-"""What clients may change of the runs of agents: `AgentPolicy`, and a request as far as it is let through."""
+"""What clients may change of the runs of agents: `AgentPolicy`, and a request as far as it is let
+through."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, TypeVar, get_args, get_type_hints
+from collections.abc import Collection, Sequence
+from typing import Literal, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from dragoman.errors import DragomanError, InvalidRequestError, SettingsError, ToolError
 from dragoman.interrupt import Resume
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import speaks
@@ -40,13 +42,16 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     system: Literal["keep", "drop", "refuse"] = "keep"
-    """The client's system texts: they follow the agent's own, or are left out, or the request is refused."""
+    """The client's system texts: they follow the agent's own, or are left out, or the request is
+    refused."""
     tools: Literal["keep", "drop", "refuse"] = "keep"
     """The client's tools, which the model may call beside the agent's own and the client runs."""
     settings: tuple[str, ...] | None = None
-    """Names of the `Settings` that the client may set, and `output_schema`; of all others the agent's count. `None`: all."""
+    """Names of the `Settings` that the client may set, and `output_schema`; of all others the
+    agent's count. `None`: all."""
     older: bool = True
-    """Whether an agent's card says how clients of A2A 0.3 reach it. Validators of 1.0 take no card that does."""
+    """Whether an agent's card says how clients of A2A 0.3 reach it. Validators of 1.0 take no card
+    that does."""
     on_disconnect: Literal["cancel", "detach"] = "cancel"
     """What becomes of a run whose client leaves: it ends, or goes on and its answer is kept."""
 
@@ -76,7 +81,7 @@ def apply_policy(
         InvalidRequestError: it has what the policy refuses, or a tool's name that is taken.
     """
     losses: list[Loss] = []
-    schema: Mapping[str, Any] | None = None
+    schema: JsonMap | None = None
     if isinstance(request, ModelRequest):
         single, losses = limit_candidates(request, wire)
         losses += foreign_losses(single, wire)
@@ -88,7 +93,7 @@ def apply_policy(
     settings, schema = _admit_settings(request.settings or Settings(), schema, policy, losses)
     messages = _admit_messages(request.messages, policy, losses)
     tools, settings = _apply_choice(tools, settings, losses)
-    changed: dict[str, Any] = {"messages": messages, "tools": tools, "settings": settings}
+    changed: Json = {"messages": messages, "tools": tools, "settings": settings}
     if isinstance(request, ModelRequest):
         changed["output_schema"] = schema
     return request.replace(**changed), losses
@@ -217,10 +222,10 @@ def _check_names(tools: Sequence[ToolSpec], agent_names: Collection[str]) -> Non
 
 def _admit_settings(
     settings: Settings,
-    schema: Mapping[str, Any] | None,
+    schema: JsonMap | None,
     policy: AgentPolicy,
     losses: list[Loss],
-) -> tuple[Settings, Mapping[str, Any] | None]:
+) -> tuple[Settings, JsonMap | None]:
     if policy.settings is None:
         return settings, schema
     refused = [
@@ -238,8 +243,8 @@ def _admit_settings(
 def _apply_choice(
     tools: tuple[ToolSpec, ...], settings: Settings, losses: list[Loss]
 ) -> tuple[tuple[ToolSpec, ...], Settings]:
-    """Returns the tools and settings that a client's `tool_choice` leaves. A client chooses among its
-    own tools only."""
+    """Returns the tools and settings that a client's `tool_choice` leaves. A client chooses among
+    its own tools only."""
     choice = settings.tool_choice
     if choice is None:
         return tools, settings

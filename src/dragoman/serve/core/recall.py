@@ -1,9 +1,9 @@
 """The turn of a request to a model's API: the answers that the server kept are put where the client
 has its copy of them.
 
-A client goes on from an answer in one of three ways: by its id, by a name of the conversation, or by
-sending the whole conversation again, which is then known by its words. In the third way the copy may
-differ from what was given: then it is merged into what is kept (`history.put`).
+A client goes on from an answer in one of three ways: by its id, by a name of the conversation, or
+by sending the whole conversation again, which is then known by its words. In the third way the copy
+may differ from what was given: then it is merged into what is kept (`history.put`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ __all__ = ["lasting_texts", "recall_turn"]
 
 
 async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool = True) -> Turn:
-    """Returns the turn of a request with these links, with what the server kept of its conversation.
+    """Returns the turn of a request with these links, with what the server kept of its
+    conversation.
 
     Args:
         call: the call.
@@ -128,8 +129,8 @@ def _lasting_system(
 def _find_forgotten(
     chain: Sequence[Answered], copy: Sequence[Message], scope: str
 ) -> Sequence[Message] | None:
-    """Returns what the client has before the first answer that is still kept; None if that cannot be
-    found out."""
+    """Returns what the client has before the first answer that is still kept; None if that cannot
+    be found out."""
     if chain[0].parent is None:
         return ()
     shown = [message for answered in chain for message in answered.shown if message.parts]

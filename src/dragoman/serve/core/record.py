@@ -1,9 +1,9 @@
 """What is kept of an answer: that it is being made, and what became of it.
 
-A `Record` is begun where somebody may ask for the answer while it is made, and ended once it is over.
-An answer to a model's API is collected from the events that its client gets; a run of an agent says
-itself what it gave. Both are kept as an `Answered`, under the keys by which they are found again. A
-store that fails takes no answer from anybody, unless `begin` is strict.
+A `Record` is begun where somebody may ask for the answer while it is made, and ended once it is
+over. An answer to a model's API is collected from the events that its client gets; a run of an
+agent says itself what it gave. Both are kept as an `Answered`, under the keys by which they are
+found again. A store that fails takes no answer from anybody, unless `begin` is strict.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from dragoman.serve.store.answers import NoAnswers
 from dragoman.serve.store.keeping import begin_answer, find_conversation, keep_answer
 from dragoman.serve.store.records import Answered, AnsweredState, keys_of
 
-__all__ = ["Progress", "Record", "find_waiting_task", "latest_key"]
+__all__ = ["RunFollower", "Record", "find_waiting_task", "latest_key"]
 
 _UNCOMPACTED = 1024
 """Events of an answer that are held as they came."""
 _FORGET_SECONDS = 0.2
-"""So long it is waited for that what could not begin is forgotten: the client has waited already."""
+"""So long it is waited for that what could not begin is forgotten: the client has waited
+already."""
 
 
 def latest_key(thread_id: str | None) -> str:
@@ -44,7 +45,7 @@ def latest_key(thread_id: str | None) -> str:
     return f"latest:{thread_id}"
 
 
-class Progress(Protocol):
+class RunFollower(Protocol):
     """Follows a run that is kept, for an API that keeps more of it than its messages."""
 
     def begin(self, run: Answered) -> Answered:
@@ -64,7 +65,7 @@ class Record:
     """Collects what an answer becomes, and keeps it."""
 
     def __init__(
-        self, call: Call, turn: Turn, answered: Answered, progress: Progress | None = None
+        self, call: Call, turn: Turn, answered: Answered, progress: RunFollower | None = None
     ) -> None:
         """`answered`: what is known before the answer. `progress`: what more is kept of a run."""
         self._call, self._turn, self._progress = call, turn, progress
@@ -79,7 +80,8 @@ class Record:
         self.run_id = answered.run_id
         """Id of the run that makes the answer, if one goes on without its client."""
         self.task_id = answered.task_id
-        """Id of the task that the answer is a part of, or that waited for what the client answers."""
+        """Id of the task that the answer is a part of, or that waited for what the client
+        answers."""
 
     @classmethod
     def of_answer(cls, call: Call, turn: Turn, request: ModelRequest, links: Links) -> Record:
@@ -106,7 +108,7 @@ class Record:
         request: RunRequest,
         *,
         shown: Sequence[Message],
-        progress: Progress | None,
+        progress: RunFollower | None,
     ) -> Record:
         """Returns the record of a run in an agent protocol. `request`: as the client sent it;
         `shown`: the client's messages, if an answer took the place of one."""
@@ -144,7 +146,8 @@ class Record:
             self._next_compaction = len(self._events) + _UNCOMPACTED
 
     def note(self, result: ChatResult[Any]) -> None:
-        """Takes what a run of an agent has given: the answer as the server has it, and what waits."""
+        """Takes what a run of an agent has given: the answer as the server has it, and what
+        waits."""
         turn = self._turn
         question_ids = {message.id for message in (*turn.before, *turn.new, *turn.added)}
         self._output = tuple(

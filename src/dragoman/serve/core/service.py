@@ -18,15 +18,15 @@ from dragoman.runs import RunLog, Runs, open_log
 from dragoman.runtime import new_id, now
 from dragoman.serve.core.webhooks import Webhooks
 from dragoman.serve.http.callers import Authenticate, Caller
-from dragoman.serve.http.connection import Gate
+from dragoman.serve.http.connection import ConcurrencyGate
 from dragoman.serve.http.limits import ServerLimits
-from dragoman.serve.http.observed import Metrics, Observed, log_call
+from dragoman.serve.http.observed import Observed, ServerMetrics, log_call
 from dragoman.serve.http.processes import check_processes, process_count
 from dragoman.serve.store.answers import AnswerStore
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.transport.address_policy import AddressPolicy
 
-__all__ = ["Offer", "Service", "Waiting", "look_seconds"]
+__all__ = ["Offer", "Service", "Waiters", "look_seconds"]
 
 _LOG = logger("serve")
 _AGAIN_SECONDS = 1.0
@@ -37,7 +37,7 @@ _LONGEST_SECONDS = 15.0
 _GROWTH = 1.5
 
 
-class Waiting:
+class Waiters:
     """The calls that wait for a change, by the key of what may change."""
 
     def __init__(self) -> None:
@@ -67,8 +67,8 @@ class Waiting:
 
 
 def look_seconds() -> Iterator[float]:
-    """Yields the seconds to wait before looking whether another process made the change: ever longer, up
-    to a quarter of a minute."""
+    """Yields the seconds to wait before looking whether another process made the change: ever
+    longer, up to a quarter of a minute."""
     seconds = _FIRST_SECONDS
     while True:
         yield seconds
@@ -113,7 +113,8 @@ class Service:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`reopened`: gives the store and the log anew, for a server that starts again after it has closed both."""
+        """`reopened`: gives the store and the log anew, for a server that starts again after it has
+        closed both."""
         self._reopened, self._was_closed = reopened, False
         self.backends = tuple(backends)
         self.authenticate = authenticate
@@ -122,12 +123,12 @@ class Service:
         self.answers = answers
         self.log = log or open_log("memory:")
         self.runs = Runs(self.log)
-        self.gate = Gate(limits)
-        self.metrics = Metrics(lambda: self.gate.open)
+        self.gate = ConcurrencyGate(limits)
+        self.metrics = ServerMetrics(lambda: self.gate.open)
         self.new_id = new_id
         self.clock = clock
         self.webhooks = Webhooks(webhooks, answers)
-        self.waiting = Waiting()
+        self.waiting = Waiters()
         self.cards = cards
         """What is said of agents, by their names."""
         self.grpc_address = ""
@@ -137,8 +138,8 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Serves until the block is left, which ends what goes on in the background and gives back what
-        stores and backends hold. It may be entered again if the store is a URL.
+        """Serves until the block is left, which ends what goes on in the background and gives back
+        what stores and backends hold. It may be entered again if the store is a URL.
 
         Raises:
             SettingsError: several processes keep answers in memory.
@@ -186,8 +187,8 @@ class Service:
                     _LOG.warning("%s cannot be asked: %s", model, error.message)
 
     async def _prune(self) -> None:
-        """Forgets old answers and runs now and then. A user's own store that cannot be pruned looks after
-        itself."""
+        """Forgets old answers and runs now and then. A user's own store that cannot be pruned looks
+        after itself."""
         stores: tuple[Any, ...] = (self.answers, self.log)
         prunes = [store.prune for store in stores if hasattr(store, "prune")]
         seconds = self.limits.kept_seconds
@@ -216,8 +217,8 @@ class Service:
         return list(models.values())
 
     def backend(self, model: str, caller: Caller) -> Offer:
-        """Returns the backend that answers to a name. A name that the caller may not use is as if it
-        were not there.
+        """Returns the backend that answers to a name. A name that the caller may not use is as if
+        it were not there.
 
         Raises:
             ModelNotFoundError: there is none.

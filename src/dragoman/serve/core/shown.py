@@ -1,5 +1,5 @@
-"""Events as a client of an agent gets them: without what they say of the provider behind it, with the
-client's own name of the conversation, and with errors in words for clients.
+"""Events as a client of an agent gets them: without what they say of the provider behind it, with
+the client's own name of the conversation, and with errors in words for clients.
 
 For a client of a model's API a run is one answer (`AgentAnswer`), with what the run waits for as
 calls.
@@ -35,7 +35,7 @@ from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import RESERVED, dump_interrupt
 from dragoman.serve.core.threads import name_of, resource_of
 
-__all__ = ["AgentAnswer", "note_and_show", "show_event", "show_events"]
+__all__ = ["ClientAnswer", "note_and_show", "show_event", "show_events"]
 
 _LAST_INDEX = 1_000_000
 """Index of a part behind all that a model's message has."""
@@ -95,7 +95,7 @@ def _neutral_losses(losses: Sequence[Loss]) -> tuple[Loss, ...]:
     return tuple([_replace(loss, why=_WHY) for loss in losses])
 
 
-class AgentAnswer:
+class ClientAnswer:
     """The answer that a client of a model's API gets of a run: feed it the run's events."""
 
     def __init__(
@@ -167,8 +167,8 @@ class AgentAnswer:
         ]
 
     def _show(self, event: Event) -> Event:
-        """Returns an event without what it says of the provider behind the agent. The first start of
-        a message says what the client's request lost."""
+        """Returns an event without what it says of the provider behind the agent. The first start
+        of a message says what the client's request lost."""
         if isinstance(event, MessageStarted):
             losses, self._losses = (*self._losses, *event.losses), ()
             return _replace(event, native=None, origin=None, losses=losses)

@@ -1,20 +1,21 @@
-"""Events on their way to a client: an answer to a model's API, whole or streamed, and the stream of any
-run.
+"""Events on their way to a client: an answer to a model's API, whole or streamed, and the stream of
+any run.
 
-`answer` resolves the turn of a request, asks the backend, and keeps what comes of it. `stream` is the
-one loop that writes events: what an API shows of them, and how it frames them, it is given.
+`answer` resolves the turn of a request, asks the backend, and keeps what comes of it. `stream` is
+the one loop that writes events: what an API shows of them, and how it frames them, it is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Protocol
+from typing import Protocol
 
 from dragoman import json_bytes
 from dragoman.codec.timing import AnswerTimer
 from dragoman.errors import AuthenticationError, public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
+from dragoman.json_bytes import Json
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.serve.core.background import begin_in_background
@@ -26,7 +27,7 @@ from dragoman.serve.core.turn import Turn
 from dragoman.serve.http.limits import check_request
 from dragoman.wires.serving import stream_form
 
-__all__ = ["Backend", "Encoder", "answer", "stream"]
+__all__ = ["Backend", "BytesEncoder", "answer", "stream"]
 
 _ENDS = (MessageFinished, RunFinished, RunError)
 
@@ -78,8 +79,8 @@ class Backend(Protocol):
     def answer(self, call: Call, turn: Turn, record: Record) -> AsyncGenerator[list[Event], None]:
         """Yields the events that the client gets, one list for each read.
 
-        A failure is a `RunError`, the last event; what is raised ends the call. What the client does
-        not get of the answer is given to `record`.
+        A failure is a `RunError`, the last event; what is raised ends the call. What the client
+        does not get of the answer is given to `record`.
         """
         ...
 
@@ -96,7 +97,7 @@ class Backend(Protocol):
         ...
 
 
-class Encoder(Protocol):
+class BytesEncoder(Protocol):
     """Makes the bytes of a stream."""
 
     def feed(self, event: Event) -> bytes:
@@ -146,7 +147,7 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
 
 async def stream(
     call: Call,
-    encoder: Encoder,
+    encoder: BytesEncoder,
     pages: AsyncIterable[Sequence[Event]],
     take: Callable[[Sequence[Event]], Sequence[Event]],
     *,
@@ -205,7 +206,7 @@ async def _observe(
 
 async def _stream_answer(
     call: Call,
-    envelope: dict[str, Any],
+    envelope: Json,
     events: AsyncGenerator[list[Event], None],
     record: Record | None,
 ) -> None:
@@ -225,7 +226,7 @@ async def _stream_answer(
 
 async def _respond_whole(
     call: Call,
-    envelope: dict[str, Any],
+    envelope: Json,
     events: AsyncGenerator[list[Event], None],
     record: Record | None,
 ) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
 from dragoman.codec.json_values import if_object
 from dragoman.errors import InvalidRequestError
+from dragoman.json_bytes import JsonMap
 from dragoman.serve.core.call import Call
 from dragoman.serve.http.callers import ANONYMOUS
 
@@ -46,8 +47,8 @@ def resource_of(call: Call) -> str:
 
 
 def thread_name(call: Call, conversation: str | None) -> str | None:
-    """Returns the client's name of its conversation; None if it names none. `conversation`: the name
-    that its API has a field for.
+    """Returns the client's name of its conversation; None if it names none. `conversation`: the
+    name that its API has a field for.
 
     Raises:
         InvalidRequestError: the name is too long.
@@ -57,21 +58,22 @@ def thread_name(call: Call, conversation: str | None) -> str | None:
 
 
 def thread_id(resource: str, name: str) -> str:
-    """Returns the id of the conversation that a resource calls by this name. No other resource's name
-    gives the same id."""
+    """Returns the id of the conversation that a resource calls by this name. No other resource's
+    name gives the same id."""
     return name if resource == ANONYMOUS.id else f"{resource}/{quote(name, safe='')}"
 
 
 def name_of(resource: str, thread: str) -> str:
-    """Returns the name by which a resource calls the conversation of an id that `thread_id` made."""
+    """Returns the name by which a resource calls the conversation of an id that `thread_id`
+    made."""
     if resource == ANONYMOUS.id:
         return thread
     return unquote(thread.removeprefix(f"{resource}/"))
 
 
 def scope_of(resource: str, thread: str | None) -> str:
-    """Returns the prefix of conversation keys: under one prefix, equal messages are one conversation.
-    `thread`: the conversation that the client names."""
+    """Returns the prefix of conversation keys: under one prefix, equal messages are one
+    conversation. `thread`: the conversation that the client names."""
     return f"{resource}\n{thread or ''}"
 
 
@@ -82,7 +84,7 @@ def belongs(thread: str, resource: str) -> bool:
     return thread.startswith(f"{resource}/") and "/" not in thread[len(resource) + 1 :]
 
 
-def _find_name(body: Mapping[str, Any], paths: Sequence[tuple[str, ...]]) -> str:
+def _find_name(body: JsonMap, paths: Sequence[tuple[str, ...]]) -> str:
     for path in paths:
         value: Any = body
         for step in path:

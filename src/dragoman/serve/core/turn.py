@@ -1,9 +1,9 @@
 """One turn of a conversation: what goes before a request, and what the request adds to it.
 
-Whatever a client asks, the server first resolves it to a `Turn`: `recall.py` does for the requests of
-models' APIs, of which the server keeps the answers; `join.py` for those of agent protocols, which
-name a thread. If the agent has a memory, its thread goes before both: it is read here, once, and the
-run is handed the reading.
+Whatever a client asks, the server first resolves it to a `Turn`: `recall.py` does for the requests
+of models' APIs, of which the server keeps the answers; `join.py` for those of agent protocols,
+which name a thread. If the agent has a memory, its thread goes before both: it is read here, once,
+and the run is handed the reading.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class Turn(msgspec.Struct, frozen=True):
     keeps: bool = True
     """True if the answer is kept."""
     added: tuple[Message, ...] = ()
-    """What a thread gains by a run: `new`, or the whole of a conversation that is another one now."""
+    """What a thread gains by a run: `new`, or the whole of a conversation that is another one
+    now."""
     changes: Changes | None = None
     """What the client of an agent protocol changed of what is kept."""
     task_id: str | None = None
@@ -139,9 +140,9 @@ async def read_memory(
 
 
 async def join_memory(agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest) -> Turn:
-    """Returns the turn of a request of a model's API as a run of this agent goes on with it: from the
-    thread of its memory, from what the server kept, or from the client's copy. `request`: what the
-    policy lets through of it.
+    """Returns the turn of a request of a model's API as a run of this agent goes on with it: from
+    the thread of its memory, from what the server kept, or from the client's copy. `request`: what
+    the policy lets through of it.
 
     Raises:
         InvalidRequestError: the client answers what it was not asked.
@@ -240,8 +241,8 @@ def rename_results(messages: Sequence[Message], ids: Mapping[str, str]) -> list[
 
 
 async def _thread_of(call: Call, turn: Turn, resource: str) -> str:
-    """Returns the id of the thread that a request goes on with; a new one if the client goes on from
-    elsewhere than its end."""
+    """Returns the id of the thread that a request goes on with; a new one if the client goes on
+    from elsewhere than its end."""
     if turn.thread_id is not None and turn.is_named:
         return turn.thread_id
     goes_on = turn.parent is not None and turn.thread_id is not None

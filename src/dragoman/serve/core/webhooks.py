@@ -1,15 +1,16 @@
-"""Push notifications: what happens in a task, sent to addresses that its client gave, as far as the server's policy lets it."""
+"""Push notifications: what happens in a task, sent to addresses that its client gave, as far as the
+server's policy lets it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import DragomanError, InvalidRequestError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
 from dragoman.serve.store.answers import AnswerStore, NoAnswers
 from dragoman.transport.address_policy import AddressPolicy
@@ -31,11 +32,11 @@ _Key = tuple[str, str, str, str]
 
 
 class Webhooks:
-    """The addresses of tasks, kept beside the tasks, so that every process over that store knows them. Without a policy, or where nothing is
-    kept, there are none.
+    """The addresses of tasks, kept beside the tasks, so that every process over that store knows
+    them. Without a policy, or where nothing is kept, there are none.
 
-    The process that begins a run sends it to the addresses that the task has then; that which takes an address meanwhile sends the rest
-    there.
+    The process that begins a run sends it to the addresses that the task has then; that which takes
+    an address meanwhile sends the rest there.
     """
 
     def __init__(self, policy: AddressPolicy | None, store: AnswerStore) -> None:
@@ -44,9 +45,7 @@ class Webhooks:
         self._store = store
         self._senders: dict[_Key, asyncio.Task[None]] = {}
 
-    async def add(
-        self, owner: str, task_id: str, config: Mapping[str, Any], new_id: str
-    ) -> dict[str, Any]:
+    async def add(self, owner: str, task_id: str, config: JsonMap, new_id: str) -> Json:
         """Adds an address to a task. Returns what is kept of it.
 
         Raises:
@@ -74,7 +73,7 @@ class Webhooks:
         await self._store.save_push(owner, task_id, kept)
         return kept
 
-    async def of(self, owner: str, task_id: str) -> dict[str, dict[str, Any]]:
+    async def of(self, owner: str, task_id: str) -> dict[str, Json]:
         """Returns the addresses of a task, by their ids."""
         configs = await self._store.push_configs(owner, task_id)
         return {config["id"]: config for config in configs}
@@ -89,7 +88,7 @@ class Webhooks:
         task_id: str,
         config_id: str,
         run_id: str,
-        objects: AsyncGenerator[Mapping[str, Any], None],
+        objects: AsyncGenerator[JsonMap, None],
     ) -> None:
         """Sends what happens in a run to an address until the run ends; once at a time."""
         key = (owner, task_id, config_id, run_id)
@@ -107,7 +106,7 @@ class Webhooks:
         if senders:
             await asyncio.wait(senders)
 
-    async def _send(self, key: _Key, objects: AsyncGenerator[Mapping[str, Any], None]) -> None:
+    async def _send(self, key: _Key, objects: AsyncGenerator[JsonMap, None]) -> None:
         owner, task_id, config_id, _ = key
         failures = 0
         try:
@@ -129,7 +128,7 @@ class Webhooks:
         except Exception:  # noqa: BLE001 a store of the user's raises what it likes
             _LOG.exception("notifications of a task ended")
 
-    async def _is_posted(self, config: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+    async def _is_posted(self, config: JsonMap, item: JsonMap) -> bool:
         assert self.policy is not None
         try:
             return (await post(config["url"], self.policy, item, _headers_of(config))).status < 400
@@ -138,7 +137,7 @@ class Webhooks:
             return False
 
 
-def _check_headers(config: Mapping[str, Any]) -> None:
+def _check_headers(config: JsonMap) -> None:
     """Refuses what no header can hold.
 
     Raises:
@@ -161,7 +160,7 @@ def _check_headers(config: Mapping[str, Any]) -> None:
             )
 
 
-def _headers_of(config: Mapping[str, Any]) -> dict[str, str]:
+def _headers_of(config: JsonMap) -> dict[str, str]:
     headers = {"content-type": "application/a2a+json"}
     if token := if_text(config.get("token")):
         headers["x-a2a-notification-token"] = token

@@ -1,15 +1,19 @@
-"""What a client's request becomes for the provider that it goes to, each time that one is asked: also in the place of another.
+"""What a client's request becomes for the provider that it goes to, each time that one is asked:
+also in the place of another.
 
 - Of the client's API, and of the model that the client named: the client's body as it is.
-- Of the client's API, but another model: the client's body, changed where the API's documentation demands it.
-- Of the client's API, where the gateway or a middleware changed the request, or the provider has quirks and another model was named: the
+- Of the client's API, but another model: the client's body, changed where the API's documentation
+  demands it.
+- Of the client's API, where the gateway or a middleware changed the request, or the provider has
+  quirks and another model was named: the
   client's request, written again.
-- Of another API: the conversation as the server has it, without the fields that only the client's API has.
+- Of another API: the conversation as the server has it, without the fields that only the client's
+  API has.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -17,6 +21,7 @@ import msgspec
 
 from dragoman import wires
 from dragoman.event import Event, MessageStarted, RunError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
 from dragoman.model.middleware import Batches, Destination, Target
@@ -96,7 +101,7 @@ def _settle(
 
 def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
     """Returns a call with those fields of the API that the client's copy lacks."""
-    native: dict[str, Any] = {**(call.native or {})}
+    native: Json = {**(call.native or {})}
     for name, fields in (stored.native or {}).items():
         native[name] = {**fields, **native.get(name, {})}
     same: Native = call.native or {}
@@ -115,7 +120,7 @@ class ClientCopy(msgspec.Struct, frozen=True):
 
     request: ModelRequest
     """As it was read, its seals opened."""
-    body: Mapping[str, Any]
+    body: JsonMap
     """As it came."""
     is_exact: bool
     """Whether nothing of the conversation was sealed, so that the body may go on."""
@@ -124,7 +129,8 @@ class ClientCopy(msgspec.Struct, frozen=True):
 
 
 class Fitting:
-    """A `BatchMiddleware`: the innermost of a gateway, made for one call. The request's `wire` is that of its client."""
+    """A `BatchMiddleware`: the innermost of a gateway, made for one call. The request's `wire` is
+    that of its client."""
 
     def __init__(
         self,
@@ -186,11 +192,11 @@ class Fitting:
     def _body(
         self,
         request: ModelRequest,
-        body: Mapping[str, Any],
+        body: JsonMap,
         destination: Destination,
         served: Serving,
         losses: list[Loss],
-    ) -> Mapping[str, Any] | None:
+    ) -> JsonMap | None:
         """Returns the body to send, or None if it is to be written."""
         if served.forward is None:
             return None
@@ -210,8 +216,8 @@ class Fitting:
     def _for_another(
         self, request: ModelRequest, wire: str, destination: Destination, losses: list[Loss]
     ) -> ModelRequest:
-        """Returns the request for a provider of another API. What the model's messages hold of the client's API stays in them: no
-        wire writes it."""
+        """Returns the request for a provider of another API. What the model's messages hold of the
+        client's API stays in them: no wire writes it."""
         # No middleware has changed the messages.
         if request.messages is self._messages:
             request = request.replace(messages=self._recalled)
@@ -236,7 +242,8 @@ async def with_losses(
     on_loss: OnLoss,
     behind: Sequence[Loss] = (),
 ) -> AsyncGenerator[list[Event], None]:
-    """Yields an answer whose first start has these losses too, or the error that refuses them. `behind`: losses to put last."""
+    """Yields an answer whose first start has these losses too, or the error that refuses them.
+    `behind`: losses to put last."""
     is_pending = bool(losses or behind)
     async with aclosing(following):
         if on_loss == "error" and (refused := refusal([*losses, *behind])) is not None:

@@ -19,6 +19,7 @@ from dragoman.errors import (
     SettingsError,
 )
 from dragoman.event import Event, RunError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message
 from dragoman.model.access import Key
@@ -63,7 +64,8 @@ class Gateway:
     edits = True
     """The conversation is the client's."""
     detaches = False
-    """What nobody reads any more is not paid for, unless its client asks for it in the background."""
+    """What nobody reads any more is not paid for, unless its client asks for it in the
+    background."""
 
     def __init__(
         self,
@@ -164,17 +166,20 @@ class Gateway:
 
     @property
     def names(self) -> Sequence[str]:
-        """The names that clients may ask for, as they were given: a `*` stands for any characters."""
+        """The names that clients may ask for, as they were given: a `*` stands for any
+        characters."""
         return [*self._models, *(f"{pattern.before}*{pattern.after}" for pattern in self._patterns)]
 
     async def models(self) -> Sequence[ModelInfo]:
-        """Returns the names that clients may ask for; of a pattern those that the provider lists, refreshed now and then."""
+        """Returns the names that clients may ask for; of a pattern those that the provider lists,
+        refreshed now and then."""
         named = [ModelInfo(name, each.provider.name) for name, each in self._models.items()]
         models = {info.name: info for info in [*await self._listings.of(self._patterns), *named]}
         return list(models.values())
 
     def check_keys(self) -> Mapping[str, AuthenticationError | None]:
-        """Returns the error for a key that is missing, or None, for each model that the gateway names and each pattern."""
+        """Returns the error for a key that is missing, or None, for each model that the gateway
+        names and each pattern."""
         errors = {
             name: error
             for models in self._models.values()
@@ -195,7 +200,8 @@ class Gateway:
         return call if self.references else admit_fields(call)
 
     def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
-        """See `Backend`. Where one provider stands behind all models, and its API is the client's, clients have all that there is."""
+        """See `Backend`. Where one provider stands behind all models, and its API is the client's,
+        clients have all that there is."""
         name = call.wire.name
         if name not in self._remembering:
             self._remembering[name] = self._is_mixed(
@@ -209,7 +215,8 @@ class Gateway:
         turn: Turn,
         record: Record,  # noqa: ARG002
     ) -> AsyncGenerator[list[Event], None]:
-        """Yields the provider's answer as it is, calls and all. What a retry or a failed model began is left out.
+        """Yields the provider's answer as it is, calls and all. What a retry or a failed model
+        began is left out.
 
         Raises:
             ModelNotFoundError: there is no such model.
@@ -240,7 +247,8 @@ class Gateway:
         return _seal_answer(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """See `Backend`. Options go to a provider of the client's wire as they are, and to no other.
+        """See `Backend`. Options go to a provider of the client's wire as they are, and to no
+        other.
 
         Raises:
             InvalidRequestError: there is no text, or an option that may not be left out.
@@ -250,7 +258,7 @@ class Gateway:
                 "there is no text to embed; lists of tokens are not taken, since each model has its own"
             )
         model = self._find_models(request.model).embeddings()
-        options: Mapping[str, Any] = request.options
+        options: JsonMap = request.options
         is_own = model.provider.wire == call.wire.name
         losses = list(call.losses)
         if not is_own:
@@ -285,8 +293,8 @@ class Gateway:
         return restores is not None and restores(behind[0].quirks)
 
     def _copy_of(self, call: Call, turn: Turn, recalled: tuple[Message, ...]) -> ClientCopy | None:
-        """Returns what the client sent, if that is the whole conversation. `recalled`: the conversation as the server has it, its
-        seals opened."""
+        """Returns what the client sent, if that is the whole conversation. `recalled`: the
+        conversation as the server has it, its seals opened."""
         if (sent := turn.sent) is None:
             return None
         opened = recalled
@@ -330,11 +338,9 @@ class Gateway:
         raise _not_found(name)
 
 
-def _metadata_for_client(
-    metadata: Mapping[str, Any], model: str, *, is_own: bool
-) -> dict[str, Any]:
-    """Returns what a client reads of what a provider says beside its vectors: the model by the client's name for it, and nothing
-    that another API has."""
+def _metadata_for_client(metadata: JsonMap, model: str, *, is_own: bool) -> Json:
+    """Returns what a client reads of what a provider says beside its vectors: the model by the
+    client's name for it, and nothing that another API has."""
     metadata_kept = {name: value for name, value in metadata.items() if is_own or name in _OF_ALL}
     return {**metadata_kept, "model": model} if "model" in metadata_kept else metadata_kept
 
@@ -346,7 +352,8 @@ def _not_found(name: str) -> ModelNotFoundError:
 async def _hide_unlisted(
     batches: AsyncGenerator[list[Event], None], name: str
 ) -> AsyncGenerator[list[Event], None]:
-    """Yields the answer of a model that a pattern matched. A ModelNotFoundError names the model as the client did."""
+    """Yields the answer of a model that a pattern matched. A ModelNotFoundError names the model as
+    the client did."""
     async with aclosing(batches):
         async for events in batches:
             last = events[-1]
@@ -375,7 +382,8 @@ async def _show_final(
             if seen := [shown for event in events for shown in view.feed(event)]:
                 yield seen
                 if type(seen[-1]) is RunError:
-                    # The client has seen this error; a fallback's answer could not be shown after it.
+                    # The client has seen this error; a fallback's answer could not be shown after
+                    # it.
                     return
     if remaining := view.close():
         yield remaining

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.model.middleware import Middleware
 from dragoman.request import Settings
 from dragoman.transport import Transport
@@ -73,8 +74,10 @@ def load_gateway(
     temperature = 0.2
     ```
 
-    `[fetch]` with `allow = ["*.example.org"]`: what a provider cannot take by its URL is fetched from there; it has the other arguments of
-    `AddressPolicy` and of `dragoman.model.fetch_files` too. `seal_keys = ["env:NEW_SEAL", "env:OLD_SEAL"]`: see `Gateway(seal_key=…)`, the newest first.
+    `[fetch]` with `allow = ["*.example.org"]`: what a provider cannot take by its URL is fetched
+    from there; it has the other arguments of `AddressPolicy` and of `dragoman.model.fetch_files`
+    too. `seal_keys = ["env:NEW_SEAL", "env:OLD_SEAL"]`: see `Gateway(seal_key=…)`, the newest
+    first.
 
     Keys do not stand in the file: `env:` names a variable, `file:` a file, relative to this one.
 
@@ -109,9 +112,9 @@ def load_gateway(
     return file.make(("models",), make_gateway)
 
 
-def _read_arguments(file: _File, top: Mapping[str, Any]) -> dict[str, Any]:
+def _read_arguments(file: _File, top: JsonMap) -> Json:
     """Returns the arguments of `Gateway` beside the models and their providers."""
-    arguments: dict[str, Any] = {
+    arguments: Json = {
         name: file.value((name,), value_type) for name, value_type in _PLAIN.items() if name in top
     }
     if "record" in arguments:
@@ -134,7 +137,7 @@ def _read_arguments(file: _File, top: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _read_providers(file: _File, top: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+def _read_providers(file: _File, top: JsonMap) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the keys and the base URLs of providers, by their names."""
     keys: dict[str, str] = {}
     urls: dict[str, str] = {}
@@ -147,7 +150,7 @@ def _read_providers(file: _File, top: Mapping[str, Any]) -> tuple[dict[str, str]
     return keys, urls
 
 
-def _fetching(table: Mapping[str, Any]) -> Middleware:
+def _fetching(table: JsonMap) -> Middleware:
     from dragoman.model.file_fetching import fetch_files
     from dragoman.transport.address_policy import AddressPolicy
 
@@ -170,14 +173,12 @@ class _File:
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(f"{path} is no TOML: {error}") from None
 
-    def table(
-        self, path: tuple[str, ...], allowed: Collection[str] | None = None
-    ) -> dict[str, Any]:
+    def table(self, path: tuple[str, ...], allowed: Collection[str] | None = None) -> Json:
         """Returns the table at a path; `allowed`: the names that it may have."""
         value = self._at(path)
         if not isinstance(value, dict):
             raise self.wrong(path, f"it must be a table; write [{'.'.join(path)}]")
-        table = cast("dict[str, Any]", value)
+        table = cast("Json", value)
         for name in table if allowed is not None else ():
             if allowed is not None and name not in allowed:
                 near = get_close_matches(name, allowed, n=1)

@@ -1,4 +1,5 @@
-"""Which models a gateway offers: names that clients may ask for, and patterns of them, → model strings."""
+"""Which models a gateway offers: names that clients may ask for, and patterns of them, → model
+strings."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from dragoman.serve.http.callers import match_star
 __all__ = ["Offered", "Pattern", "offers", "pattern_of", "providers_of"]
 
 Offered: TypeAlias = Mapping[str, ModelChoice] | Sequence[str]
-"""The name that a client asks for → a model; with a `*` in both, what stands in its place is the same on both sides. Or a list: model
-strings, also with a `*`, which clients ask for as they are."""
+"""The name that a client asks for → a model; with a `*` in both, what stands in its place is the
+same on both sides. Or a list: model strings, also with a `*`, which clients ask for as they are."""
 
 _FIXED_HOST = re.compile(r"https?://[^/*@?#]+/[^?#]*\*")
 # characters of a model's name
@@ -43,7 +44,8 @@ class Pattern(msgspec.Struct, frozen=True):
         return self.model.partition(":")[0]
 
     def string(self, name: str) -> str | None:
-        """Returns the model string of a client's name, or None if the name is not of this pattern, or gives no plain model string."""
+        """Returns the model string of a client's name, or None if the name is not of this pattern,
+        or gives no plain model string."""
         part = match_star(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST else None
         if part is None:
             return None
@@ -151,7 +153,8 @@ def _check(name: str, model: str | Provider) -> None:
 
 
 def _is_plain(string: str) -> bool:
-    """True if a model string has the one form `provider:model`, so that nothing in a name changes what it means."""
+    """True if a model string has the one form `provider:model`, so that nothing in a name changes
+    what it means."""
     try:
         parsed = parse_model_string(string)
     except SettingsError:

@@ -1,5 +1,5 @@
-"""The providers behind a gateway: one way to each, shared by all models there; the models that were asked for lately, and those that a
-provider lists."""
+"""The providers behind a gateway: one way to each, shared by all models there; the models that were
+asked for lately, and those that a provider lists."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _MOST_LISTED = 1000
 
 
 class Upstreams:
-    """Makes the models of a gateway. Keys and base URLs are given by provider, else found as everywhere."""
+    """Makes the models of a gateway. Keys and base URLs are given by provider, else found as
+    everywhere."""
 
     def __init__(
         self,
@@ -126,7 +127,8 @@ class Upstreams:
         return None
 
     def check(self, used: set[str]) -> None:
-        """Refuses keys and base URLs for providers that nobody can ask for: most often a slip of the pen.
+        """Refuses keys and base URLs for providers that nobody can ask for: most often a slip of
+        the pen.
 
         Raises:
             SettingsError: there is one.
@@ -145,7 +147,8 @@ class Upstreams:
 
 
 def _by_name(what: str, values: Mapping[str, T]) -> dict[str, T]:
-    """Returns the values by the providers' own names, where aliases or other spellings were given. `what`: the argument's name."""
+    """Returns the values by the providers' own names, where aliases or other spellings were given.
+    `what`: the argument's name."""
     expect(what, values, Mapping, hint=f'give them by their providers: {what}={{"openai": …}}')
     named: dict[str, T] = {}
     for name, value in values.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import cast
 
 import anyio
 import msgspec
@@ -12,6 +12,7 @@ from starlette.types import Receive
 
 from dragoman import json_bytes
 from dragoman.errors import InvalidRequestError, RequestTooLargeError
+from dragoman.json_bytes import Json
 from dragoman.serve.http.limits import ServerLimits
 
 __all__ = ["BodyTimeoutError", "json_object", "read_body"]
@@ -73,9 +74,10 @@ async def read_body(
     )
 
 
-def json_object(data: bytes, limits: ServerLimits) -> dict[str, Any]:
-    """A body that holds a JSON object; an empty one is an empty object. Of two fields of one name the last one counts. Half a
-    character, as a client leaves it that cuts an emoji, is replaced by U+FFFD.
+def json_object(data: bytes, limits: ServerLimits) -> Json:
+    """A body that holds a JSON object; an empty one is an empty object. Of two fields of one name
+    the last one counts. Half a character, as a client leaves it that cuts an emoji, is replaced by
+    U+FFFD.
 
     Raises:
         InvalidRequestError: it holds no JSON object, or one that is nested too deep.
@@ -93,7 +95,7 @@ def json_object(data: bytes, limits: ServerLimits) -> dict[str, Any]:
         raise InvalidRequestError("the body is not in UTF-8") from error
     if not isinstance(body, dict):
         raise InvalidRequestError("the body must be a JSON object")
-    return cast("dict[str, Any]", body)
+    return cast("Json", body)
 
 
 def _bound(data: bytes, limits: ServerLimits) -> None:

@@ -1,7 +1,8 @@
 """Who calls: the keys that a server knows, where clients put them, and what their callers may name.
 
-`authenticator` makes of `auth=` a function that finds the caller of a key; it compares with all keys, so that its time tells nothing.
-Keys may stand in a file, one a line (`read_keys`). Names of models may hold `*`, in a key's list and in what a gateway offers.
+`authenticator` makes of `auth=` a function that finds the caller of a key; it compares with all
+keys, so that its time tells nothing. Keys may stand in a file, one a line (`read_keys`). Names of
+models may hold `*`, in a key's list and in what a gateway offers.
 """
 
 from __future__ import annotations
@@ -43,19 +44,20 @@ _SHORTEST = 8
 _LONGEST_NAME = 500
 """Characters of a model's name that is looked at with patterns."""
 Authenticate: TypeAlias = Callable[[Sequence[str]], Awaitable["Caller | None"]]
-"""The keys that a request presents, where its wire's clients put them → who calls; `None`: nobody who may."""
+"""The keys that a request presents, where its wire's clients put them → who calls; `None`: nobody
+who may."""
 Auth: TypeAlias = (
     "str | Key | Iterable[str | Key] | Mapping[str, str] | Callable[[str], Any] | None"
 )
-"""A key, or several, or a name for each key → the key; or a function, plain or async, of a key: the `Caller`, or `None` for a key that it
-does not know. `None`: nobody needs a key."""
+"""A key, or several, or a name for each key → the key; or a function, plain or async, of a key: the
+`Caller`, or `None` for a key that it does not know. `None`: nobody needs a key."""
 _LOG = logger("serve")
 _MOST_KEY_BYTES = 1024 * 1024
 
 
 def fits_pattern(name: str, pattern: str) -> bool:
-    """Returns whether a name is of a pattern, in which each `*` stands for any characters, none too. The time is bounded by
-    the product of both lengths."""
+    """Returns whether a name is of a pattern, in which each `*` stands for any characters, none
+    too. The time is bounded by the product of both lengths."""
     first, *pieces = pattern.split("*")
     if not pieces:
         return name == pattern
@@ -73,7 +75,8 @@ def fits_pattern(name: str, pattern: str) -> bool:
 
 
 def match_star(name: str, pattern: str) -> str | None:
-    """Returns what is in the place of a pattern's only `*`, or None if the name is not of the pattern or nothing is there."""
+    """Returns what is in the place of a pattern's only `*`, or None if the name is not of the
+    pattern or nothing is there."""
     before, _, after = pattern.partition("*")
     if len(name) <= len(before) + len(after) or not fits_pattern(name, pattern):
         return None
@@ -84,7 +87,8 @@ class Caller(msgspec.Struct, frozen=True):
     """Who calls, once the key was checked."""
 
     id: str
-    """Whose everything is that the call leaves on the server: answers, threads, runs. The same for every call with the same key."""
+    """Whose everything is that the call leaves on the server: answers, threads, runs. The same for
+    every call with the same key."""
     name: str = ""
     """For logs and metrics."""
     models: tuple[str, ...] | None = None
@@ -220,9 +224,11 @@ def _digest(secret: str) -> bytes:
 def find_keys(
     headers: Iterable[tuple[bytes, bytes]], query: bytes, places: Sequence[KeyPlace] = BEARER
 ) -> list[str]:
-    """The keys that a request presents in these places, each once. `headers`: names in lower case; `query`: as the URL has it.
+    """The keys that a request presents in these places, each once. `headers`: names in lower case;
+    `query`: as the URL has it.
 
-    A place that holds two different keys holds none: what stands before this server may have looked at the other.
+    A place that holds two different keys holds none: what stands before this server may have looked
+    at the other.
     """
     header_list = list(headers)
     keys: list[str] = []
@@ -258,7 +264,8 @@ def _text(value: bytes) -> str:
 
 
 def read_keys(path: Path | str) -> list[Key]:
-    """The keys of a file, as `keys_in` reads them. Where other users of this machine may read it, a warning says so.
+    """The keys of a file, as `keys_in` reads them. Where other users of this machine may read it, a
+    warning says so.
 
     Raises:
         SettingsError: it cannot be read, or holds no keys.
@@ -284,8 +291,9 @@ def read_keys(path: Path | str) -> list[Key]:
 
 
 def keys_in(text: str, *, where: str) -> list[Key]:
-    """A key on each line: the secret; behind it, if wanted, a name for logs, and then the models that it may name, `*` for any
-    characters. Empty lines, and those that begin with `#`, are none. `where`: what the text is, for errors, which never show a secret.
+    """A key on each line: the secret; behind it, if wanted, a name for logs, and then the models
+    that it may name, `*` for any characters. Empty lines, and those that begin with `#`, are none.
+    `where`: what the text is, for errors, which never show a secret.
 
     Raises:
         SettingsError: there is none, or one can be guessed.

@@ -1,5 +1,6 @@
-"""One request's connection: what goes out, signs of life in between, and an end when the client is gone or reads nothing; and `Gate`, which
-counts the calls that run, with one key and in all, and says whether new ones are taken."""
+"""One request's connection: what goes out, signs of life in between, and an end when the client is
+gone or reads nothing; and `Gate`, which counts the calls that run, with one key and in all, and
+says whether new ones are taken."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from dragoman.logs import logger
 from dragoman.serve.http.callers import Caller
 from dragoman.serve.http.limits import ServerLimits
 
-__all__ = ["Connection", "Gate"]
+__all__ = ["Connection", "ConcurrencyGate"]
 
 _LOG = logger("serve")
 _NEVER = float("inf")
@@ -30,10 +31,12 @@ _AGAIN_SECONDS = 1.0
 
 
 class Connection:
-    """Use it in `async with`: where the client leaves, or reads nothing for too long, the block is cancelled and left in silence.
+    """Use it in `async with`: where the client leaves, or reads nothing for too long, the block is
+    cancelled and left in silence.
 
-    One task beside the block's own waits for the client's leaving, and one timer looks after the rest; a write costs neither. What is not
-    read yet is bounded: a write waits until the server's buffer has room, and nothing is read ahead of it.
+    One task beside the block's own waits for the client's leaving, and one timer looks after the
+    rest; a write costs neither. What is not read yet is bounded: a write waits until the server's
+    buffer has room, and nothing is read ahead of it.
     """
 
     def __init__(
@@ -82,7 +85,8 @@ class Connection:
     ) -> bool | None:
         if self._timer is not None:
             self._timer.cancel()
-        # A cancel scope that ends its tasks costs more: it words a reason with the task's whole stack.
+        # A cancel scope that ends its tasks costs more: it words a reason with the task's whole
+        # stack.
         helpers = [task for task in (self._leaving, self._pinging) if task is not None]
         for task in helpers:
             task.cancel()
@@ -91,7 +95,8 @@ class Connection:
         return self._scope.__exit__(error_type, error, trace)
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> Exception | None:
-        """Runs `work` under the request's deadline. Returns the exception that ended it early, or None."""
+        """Runs `work` under the request's deadline. Returns the exception that ended it early, or
+        None."""
         seconds = self._limits.run_seconds
         deadline = _NEVER if seconds is None else self._loop.time() + seconds
         self._work = anyio.CancelScope(deadline=deadline)
@@ -117,8 +122,9 @@ class Connection:
     def stream(
         self, headers: Mapping[str, str], ping: bytes, error_bytes: Callable[[DragomanError], bytes]
     ) -> None:
-        """Prepares a stream, which begins with the first `write`, or after a long silence. `ping`: a sign of life; empty: the
-        format has none. `error_bytes`: how the format ends a stream with an error."""
+        """Prepares a stream, which begins with the first `write`, or after a long silence. `ping`:
+        a sign of life; empty: the format has none. `error_bytes`: how the format ends a stream with
+        an error."""
         self._start, self._ping, self._error_bytes = (
             self._start_message(200, {**headers, **_AT_ONCE}),
             ping,
@@ -242,7 +248,7 @@ def _one_line(value: str) -> str:
     return "".join([character if character.isprintable() else " " for character in value])
 
 
-class Gate:
+class ConcurrencyGate:
     """Counts the calls that run, and lets no more in than may."""
 
     def __init__(self, limits: ServerLimits) -> None:
@@ -294,8 +300,8 @@ class Gate:
 
     @contextmanager
     def room(self) -> Generator[Callable[[int], None]]:
-        """Counts the bytes of a body that are given to it as long as its call runs; it raises an `OverloadedError` where all bodies together
-        have more than may be."""
+        """Counts the bytes of a body that are given to it as long as its call runs; it raises an
+        `OverloadedError` where all bodies together have more than may be."""
         taken = 0
 
         def take(count: int) -> None:

@@ -27,7 +27,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     depth: int | None = 128
     """Most levels of objects and lists in a body; never more than 128."""
     values: int | None = 2_000_000
-    """Most commas and opening brackets in a body, which bound what it takes in memory: some 60 bytes each."""
+    """Most commas and opening brackets in a body, which bound what it takes in memory: some 60
+    bytes each."""
     messages: int | None = 10_000
     """Most messages of a conversation."""
     conversation_bytes: int | None = 128 * 1024 * 1024
@@ -43,11 +44,13 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     write_seconds: float | None = 120.0
     """So long a client may read nothing of what was sent, before its call is ended."""
     kept_seconds: float | None = 30 * 24 * 3600.0
-    """So long answers are kept; of a conversation that goes on all are, until its latest is that old."""
+    """So long answers are kept; of a conversation that goes on all are, until its latest is that
+    old."""
     keep_seconds: float | None = 5.0
     """So long an answer waits to be kept, before its client gets its end all the same."""
     ping_seconds: float = 10.0
-    """After so much silence a stream gets a sign that it is still open, where its format has one."""
+    """After so much silence a stream gets a sign that it is still open, where its format has
+    one."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

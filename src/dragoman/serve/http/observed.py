@@ -1,4 +1,5 @@
-"""What a server notes of each call, for its metrics and its log: never what was said, and no keys."""
+"""What a server notes of each call, for its metrics and its log: never what was said, and no
+keys."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from dragoman.message import Origin
 from dragoman.result import Usage
 from dragoman.serve.http.callers import fits_pattern
 
-__all__ = ["CONTENT_TYPE", "LEFT", "Metrics", "Observed", "log_call", "log_failure", "offered_name"]
+__all__ = [
+    "CONTENT_TYPE",
+    "LEFT",
+    "ServerMetrics",
+    "Observed",
+    "log_call",
+    "log_failure",
+    "offered_name",
+]
 
 _CALLS = logger("serve.calls")
 _LOG = logger("serve")
@@ -60,7 +69,8 @@ class Observed:
         self.caller = ""
         """Name of the key; empty: it has none."""
         self.model = ""
-        """What the client asks for: a name that the server offers, or a pattern of its. Empty: it came to none."""
+        """What the client asks for: a name that the server offers, or a pattern of its. Empty: it
+        came to none."""
         self.status = LEFT
         """HTTP status; of a stream that broke off that of its error."""
         self.first_seconds: float | None = None
@@ -95,8 +105,9 @@ class Observed:
 
 
 def offered_name(model: str, names: Sequence[str]) -> str:
-    """What a server offers that a client's name stands for: one of its names, else its first pattern that fits (`*` stands for any
-    characters), else its first name. So there are no more than it offers, whatever clients send."""
+    """What a server offers that a client's name stands for: one of its names, else its first
+    pattern that fits (`*` stands for any characters), else its first name. So there are no more
+    than it offers, whatever clients send."""
     if model in names:
         return model
     return next(
@@ -141,7 +152,7 @@ def _cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:
     return None if cost is None else float(cost)
 
 
-class Metrics:
+class ServerMetrics:
     """Counts the calls of one server."""
 
     def __init__(self, open_calls: Callable[[], int]) -> None:
@@ -204,8 +215,9 @@ class Metrics:
 
 
 def log_failure(call: Observed, error: BaseException, status: int) -> None:
-    """Logs why a call ended with a status of 500 or more: class and message of the error and of its causes, the provider and
-    the call's id. Keys in messages are left out. An error that is not dragoman's own comes with its traceback."""
+    """Logs why a call ended with a status of 500 or more: class and message of the error and of its
+    causes, the provider and the call's id. Keys in messages are left out. An error that is not
+    dragoman's own comes with its traceback."""
     if status < _LEAST:
         return
     traceback = None if isinstance(error, DragomanError) else error

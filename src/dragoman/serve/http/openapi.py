@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from dragoman.codec.serving import PURPOSES, KeyPlace, Route
 from dragoman.errors import InvalidRequestError
-from dragoman.serve.http.places import Place
+from dragoman.json_bytes import Json, JsonMap
+from dragoman.serve.http.places import MethodPath
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
@@ -23,7 +24,7 @@ _KIND: Mapping[object, str] = {
     type(None): "null",
 }
 _TEXT = {"text/plain": {"schema": {"type": "string"}}}
-_OPERATIONS: Mapping[str, Any] = {
+_OPERATIONS: JsonMap = {
     "/healthz": ("Whether the server lives.", _TEXT, {"200"}),
     "/readyz": ("Whether it takes calls: not while it ends.", _TEXT, {"200", "503"}),
     "/metrics": ("What Prometheus reads.", _TEXT, {"200", "401", "403"}),
@@ -35,7 +36,7 @@ _OPERATIONS: Mapping[str, Any] = {
 }
 
 
-def description(places: Iterable[Place], *, has_keys: bool) -> dict[str, Any]:
+def description(places: Iterable[MethodPath], *, has_keys: bool) -> Json:
     """Returns the OpenAPI document of these places: methods, parameters, keys, bodies and
     answers."""
     from importlib.metadata import PackageNotFoundError, version
@@ -44,7 +45,7 @@ def description(places: Iterable[Place], *, has_keys: bool) -> dict[str, Any]:
         number = version("dragoman")
     except PackageNotFoundError:
         number = "0"
-    paths: dict[str, dict[str, Any]] = {
+    paths: dict[str, Json] = {
         path: {"get": _own(path, summary, content, statuses)}
         for path, (summary, content, statuses) in _OPERATIONS.items()
     }
@@ -73,10 +74,10 @@ def description(places: Iterable[Place], *, has_keys: bool) -> dict[str, Any]:
     }
 
 
-def _operation(place: Place, *, has_keys: bool) -> dict[str, Any]:
+def _operation(place: MethodPath, *, has_keys: bool) -> Json:
     wire, route = place.candidates[0]
     also = list(dict.fromkeys(wire.name for wire, _ in place.candidates))
-    operation: dict[str, Any] = {
+    operation: Json = {
         "operationId": _id(place),
         "summary": PURPOSES.get(route.purpose, route.purpose),
         "tags": also,
@@ -94,7 +95,7 @@ def _operation(place: Place, *, has_keys: bool) -> dict[str, Any]:
         ]
     if place.method == "POST":
         bodies = [body for wire, route in place.candidates if (body := _body(wire, route))]
-        schema: Mapping[str, Any] = {"anyOf": bodies} if bodies else {"type": "object"}
+        schema: JsonMap = {"anyOf": bodies} if bodies else {"type": "object"}
         if len(bodies) == 1:
             schema = bodies[0]
         operation["requestBody"] = {
@@ -107,18 +108,18 @@ def _operation(place: Place, *, has_keys: bool) -> dict[str, Any]:
     return operation
 
 
-def _answer(wire: Wire, route: Route) -> dict[str, Any]:
+def _answer(wire: Wire, route: Route) -> Json:
     if route.method == "HEAD":
         return {"description": "It is there."}
     if route.purpose == "alive":
         return {"description": "It is there.", "content": _TEXT}
-    content: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
+    content: Json = {"application/json": {"schema": {"type": "object"}}}
     if route.purpose == "chat":
         content[wire.stream_type] = {}
     return {"description": "The answer.", "content": content}
 
 
-def _refusal(names: Sequence[str]) -> dict[str, Any]:
+def _refusal(names: Sequence[str]) -> Json:
     shapes = [{"$ref": f"#/components/schemas/{name}_error"} for name in names]
     schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
     return {
@@ -127,10 +128,8 @@ def _refusal(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _own(path: str, summary: str, content: Any, statuses: set[str]) -> dict[str, Any]:
-    responses: dict[str, Any] = {
-        status: {"description": summary, "content": content} for status in ("200",)
-    }
+def _own(path: str, summary: str, content: Any, statuses: set[str]) -> Json:
+    responses: Json = {status: {"description": summary, "content": content} for status in ("200",)}
     for status in sorted(statuses - {"200"}):
         responses[status] = {"description": "It may not, or does not."}
     return {
@@ -140,7 +139,7 @@ def _own(path: str, summary: str, content: Any, statuses: set[str]) -> dict[str,
     }
 
 
-def _body(wire: Wire, route: Route) -> Mapping[str, Any] | None:
+def _body(wire: Wire, route: Route) -> JsonMap | None:
     """Returns the JSON Schema of a body, as the wire has it, or None."""
     return serving(wire).bodies.get(route.path)
 
@@ -159,7 +158,7 @@ def _security(key: KeyPlace) -> dict[str, str]:
     return {"type": "apiKey", "in": key.kind, "name": key.name}
 
 
-def _id(place: Place) -> str:
+def _id(place: MethodPath) -> str:
     slash = " slash" if place.path.endswith("/") else ""
     return re.sub(r"\W+", "_", f"{place.method.lower()} {place.path}{slash}").strip("_")
 
@@ -168,11 +167,11 @@ def _error(wire: Wire) -> Any:
     return wire.dump_error(InvalidRequestError("what was wrong", provider=None)).body
 
 
-def _shape(value: Any) -> dict[str, Any]:
+def _shape(value: Any) -> Json:
     """Returns a JSON Schema that a value of this shape fits; a text and null may stand for each
     other."""
     if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
+        fields = cast("Json", value)
         return {
             "type": "object",
             "required": list(fields),

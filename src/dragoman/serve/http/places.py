@@ -1,5 +1,5 @@
-"""Where things stand: each wire's API at the root, where its own clients expect it, and whole under the wire's name; and what is answered
-where nothing stands."""
+"""Where things stand: each wire's API at the root, where its own clients expect it, and whole under
+the wire's name; and what is answered where nothing stands."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dragoman import json_bytes
 from dragoman.codec.serving import Route
 from dragoman.wires.wire import Wire
 
-__all__ = ["Place", "absent", "places"]
+__all__ = ["MethodPath", "absent", "places"]
 
 
-class Place(NamedTuple):
+class MethodPath(NamedTuple):
     """A method and a path of the server, and what may be there."""
 
     method: str
@@ -26,12 +26,13 @@ class Place(NamedTuple):
     path: str
     """With `{model}` and `{id}`."""
     candidates: tuple[tuple[Wire, Route], ...]
-    """What is there: the first whose route names a header that the request has, else the first that names none, else the first."""
+    """What is there: the first whose route names a header that the request has, else the first that
+    names none, else the first."""
 
 
-def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> list[Place]:
-    """Returns the places of these wires' routes whose purpose is offered. At the root the first wire
-    that has a path has it."""
+def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> list[MethodPath]:
+    """Returns the places of these wires' routes whose purpose is offered. At the root the first
+    wire that has a path has it."""
     entries = [
         (route.method, prefix + route.path, wire, route)
         for wire in served
@@ -43,16 +44,16 @@ def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> l
 
 
 def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
-    """Returns the sort key of a place: fixed paths before patterns, long ones before what may be their beginning, and a name at the
-    end, which may hold slashes, last."""
+    """Returns the sort key of a place: fixed paths before patterns, long ones before what may be
+    their beginning, and a name at the end, which may hold slashes, last."""
     method, path, _, _ = entry
     return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
 
 
-def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
+def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[MethodPath]:
     ordered = sorted(entries, key=_sureness)
     for (path, method), same in groupby(ordered, key=lambda entry: (entry[1], entry[0])):
-        yield Place(method, path, tuple([(wire, route) for _, _, wire, route in same]))
+        yield MethodPath(method, path, tuple([(wire, route) for _, _, wire, route in same]))
 
 
 async def absent(request: Request, error: Exception) -> Response:

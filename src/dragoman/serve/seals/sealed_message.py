@@ -1,8 +1,10 @@
-"""What a token holds of a model's message: where it came from, what the provider signed, and where in the message that stands.
+"""What a token holds of a model's message: where it came from, what the provider signed, and where
+in the message that stands.
 
-What the client has in its own format anyway is not repeated: text and calls are found again by their order. A digest of them binds a
-token to its message, so that beside other words, or another call, it opens nothing. A token of a call holds what stands between the
-one before it and its call, whose arguments nobody knows yet where it is made: it is bound to the text and to the calls so far.
+What the client has in its own format anyway is not repeated: text and calls are found again by
+their order. A digest of them binds a token to its message, so that beside other words, or another
+call, it opens nothing. A token of a call holds what stands between the one before it and its call,
+whose arguments nobody knows yet where it is made: it is bound to the text and to the calls so far.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_object
+from dragoman.json_bytes import Json
 from dragoman.message import (
     NOTES,
     Content,
@@ -42,7 +45,8 @@ __all__ = [
 ]
 
 MARK = "dragoman"
-"""With which every token begins and ends: eight characters of base64. One whose head was cut or changed is known by its tail."""
+"""With which every token begins and ends: eight characters of base64. One whose head was cut or
+changed is known by its tail."""
 
 _ID = re.compile(rf"(.+?)({MARK}[\w+/=-]{{48,}}{MARK})", re.ASCII | re.DOTALL)
 """The least token has more characters than that."""
@@ -50,7 +54,8 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def is_sealed(text: str) -> bool:
-    """True if a text looks like a token of any server, or what is left of one; `Sealer.open` says if it opens."""
+    """True if a text looks like a token of any server, or what is left of one; `Sealer.open` says
+    if it opens."""
     return text.startswith(MARK) or text.rstrip("=").endswith(MARK)
 
 
@@ -117,8 +122,8 @@ def pack(message: Message) -> bytes | None:
 
 
 def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes | None:
-    """Returns the content of a call's token. `content`: the message as far as the call, its last piece; `since`: how many of these
-    pieces the tokens of earlier calls hold."""
+    """Returns the content of a call's token. `content`: the message as far as the call, its last
+    piece; `since`: how many of these pieces the tokens of earlier calls hold."""
     text, pieces_shown = _visible(content[:since])
     pieces = _pieces(content[since:])
     return _write(
@@ -137,7 +142,8 @@ def unpack(content: bytes) -> _Sealed | None:
 
 
 def restore(message: Message, sealed: _Sealed) -> Message | None:
-    """Returns the message as its provider made it, or None if the token is not this message's, or the message was changed."""
+    """Returns the message as its provider made it, or None if the token is not this message's, or
+    the message was changed."""
     if sealed.after is not None:
         return None
     pieces_shown = _visible(message.content)[1]
@@ -149,8 +155,8 @@ def restore(message: Message, sealed: _Sealed) -> Message | None:
 
 
 def restore_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
-    """Returns the message as its provider made it, from the tokens of its calls in their order. What follows the last of them stays
-    as the client has it."""
+    """Returns the message as its provider made it, from the tokens of its calls in their order.
+    What follows the last of them stays as the client has it."""
     pieces_shown = _visible(message.content)[1]
     for text in _readings(message.content, sealed):
         content = _fill_calls(sealed, text, pieces_shown)
@@ -162,8 +168,8 @@ def restore_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None
 def _fill_calls(
     sealed: Sequence[_Sealed], text: str, pieces_shown: Sequence[Content]
 ) -> list[Content] | None:
-    """Returns the content that the tokens of calls make of a text and the pieces beside it, or None if a token does not belong to
-    these."""
+    """Returns the content that the tokens of calls make of a text and the pieces beside it, or None
+    if a token does not belong to these."""
     content: list[Content] = []
     letters = calls = 0
     for token in sealed:
@@ -181,8 +187,10 @@ def _fill_calls(
 
 
 def _readings(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator[str]:
-    """Yields the texts that a client's message may hold of what its tokens count: without the blank pieces that the tokens hold."""
-    # A format keeps blank pieces, and then joins them with the text beside them, or leaves all of them out.
+    """Yields the texts that a client's message may hold of what its tokens count: without the blank
+    pieces that the tokens hold."""
+    # A format keeps blank pieces, and then joins them with the text beside them, or leaves all of
+    # them out.
     text = "".join([piece.text for piece in content if isinstance(piece, TextPart)])
     if (without := _without_blanks(text, sealed)) is not None:
         yield without
@@ -190,7 +198,8 @@ def _readings(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator
 
 
 def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
-    """Returns a text without the blank pieces that its tokens hold, or None if one of them is not where it should be."""
+    """Returns a text without the blank pieces that its tokens hold, or None if one of them is not
+    where it should be."""
     texts: list[str] = []
     position = letters = 0
 
@@ -287,8 +296,9 @@ def _own(native: Native) -> bool:
 
 
 def _sendable(native: Native) -> Native:
-    """Returns the native mapping without what stood around the message in a response, which is never sent."""
-    wires: dict[str, Any] = {}
+    """Returns the native mapping without what stood around the message in a response, which is
+    never sent."""
+    wires: Json = {}
     for wire, fields in (native or {}).items():
         if NOTES in wire:
             fields = {

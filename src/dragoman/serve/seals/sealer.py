@@ -1,7 +1,8 @@
 """Sealed texts: what a server gives its clients to keep, and only it can read or make.
 
-A token is base64 throughout, so that clients that hold such a field as bytes give it back as it was: a mark, the key's id, a
-nonce, the content encrypted with AES-256-GCM-SIV for one owner, and the mark again.
+A token is base64 throughout, so that clients that hold such a field as bytes give it back as it
+was: a mark, the key's id, a nonce, the content encrypted with AES-256-GCM-SIV for one owner, and
+the mark again.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _PLAIN, _PACKED = b"\0", b"\1"
 
 
 class Sealer:
-    """Seals with the first of its keys and opens with all, so that keys can be changed while clients hold tokens. Immutable; of
-    use from any thread."""
+    """Seals with the first of its keys and opens with all, so that keys can be changed while
+    clients hold tokens. Immutable; of use from any thread."""
 
     def __init__(self, keys: Sequence[bytes | str], *, purpose: str = "thinking") -> None:
         """Args:
@@ -61,7 +62,8 @@ class Sealer:
         self._purpose = purpose.encode()
 
     def seal(self, content: bytes, owner: str = "") -> str | None:
-        """Returns a token of this content that only `owner` can bring back, or None if it is too long for one."""
+        """Returns a token of this content that only `owner` can bring back, or None if it is too
+        long for one."""
         if len(content) > MOST_BYTES:
             return None
         packed = zlib.compress(content, 6)
@@ -73,8 +75,8 @@ class Sealer:
         return token if len(token) <= MOST_TOKEN else None
 
     def open(self, token: str, owner: str = "") -> bytes | None:
-        """Returns the content, or None for a token that was forged, cut or changed, is another owner's, or was sealed with a key
-        that is not among these. Never raises."""
+        """Returns the content, or None for a token that was forged, cut or changed, is another
+        owner's, or was sealed with a key that is not among these. Never raises."""
         sealed = _decode(token)
         if sealed is None:
             return None
@@ -92,7 +94,8 @@ class Sealer:
         return None
 
     def _bound(self, head: bytes, owner: str) -> bytes:
-        # Authenticated with the content: a token opens only for its owner, and for what it was made.
+        # Authenticated with the content: a token opens only for its owner, and for what it was
+        # made.
         return b"\0".join([head, self._purpose, owner.encode("utf-8", "surrogatepass")])
 
 
@@ -111,7 +114,8 @@ def _decode(token: str) -> bytes | None:
 
 
 def _frame(sealed: bytes) -> bytes:
-    """Returns the bytes padded to a multiple of three, with the number of those added, so that a token is base64 without padding."""
+    """Returns the bytes padded to a multiple of three, with the number of those added, so that a
+    token is base64 without padding."""
     fill = -len(sealed) % 3
     return sealed + bytes(fill) + bytes([0, 0, fill])
 

@@ -1,9 +1,11 @@
-"""Signed thinking across a gateway that keeps nothing: what a provider must have back goes to the client sealed, in a field of the
-client's own format, and comes back with its history (`open_messages`).
+"""Signed thinking across a gateway that keeps nothing: what a provider must have back goes to the
+client sealed, in a field of the client's own format, and comes back with its history
+(`open_messages`).
 
-Where a token stands is said by the client's wire: `dump_seal` makes the piece of content that holds one, `load_seal` finds it. A wire
-without them has no room. A wire whose clients keep fields of a call has `dump_call_seal` and `load_call_seal` too: a call goes out before
-its message is whole, so its token holds what stands before it. Where the gateway says so, the id of a call holds that token.
+Where a token stands is said by the client's wire: `dump_seal` makes the piece of content that holds
+one, `load_seal` finds it. A wire without them has no room. A wire whose clients keep fields of a
+call has `dump_call_seal` and `load_call_seal` too: a call goes out before its message is whole, so
+its token holds what stands before it. Where the gateway says so, the id of a call holds that token.
 """
 
 from __future__ import annotations
@@ -62,11 +64,12 @@ class _Open:
 
 
 class Sealing:
-    """Adds a token to each message of an answer of another wire's provider, and to its calls, as its events pass."""
+    """Adds a token to each message of an answer of another wire's provider, and to its calls, as
+    its events pass."""
 
     def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
-        """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
-        hold one."""
+        """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back;
+        `longest_id`: characters of a call's id that may hold one."""
         form = serving(wire).seal
         self._dump, self._load, self._dump_call = form.dump, form.load, form.dump_call
         self._wire: str = wire.name
@@ -75,8 +78,8 @@ class Sealing:
         self._messages: dict[str, _Open] = {}
 
     def feed(self, event: Event) -> list[Event]:
-        """Returns an event as the client gets it: a call with its token, and before the end of a message the piece that holds its
-        token."""
+        """Returns an event as the client gets it: a call with its token, and before the end of a
+        message the piece that holds its token."""
         if type(event) is PartDelta or self._is_idle:
             return [event]
         if isinstance(event, MessageStarted) and event.role is Role.MODEL:
@@ -166,8 +169,8 @@ class Sealing:
         ]
 
     def _is_from_a_gateway(self, content: Sequence[Content]) -> bool:
-        """True if a gateway that was asked has put a token of its own into an answer. No server takes another's token from a client,
-        so it must come back within this one's."""
+        """True if a gateway that was asked has put a token of its own into an answer. No server
+        takes another's token from a client, so it must come back within this one's."""
         tokens = [self._load(piece) for piece in content] if self._load is not None else []
         return any(isinstance(token, str) and is_sealed(token) for token in tokens)
 
@@ -193,9 +196,10 @@ def _join_origins(start: Origin | None, end: Origin | None) -> Origin | None:
 def open_messages(
     messages: Sequence[Message], wire: Wire, sealer: Sealer | None, owner: str = ""
 ) -> tuple[tuple[Message, ...], list[Loss]]:
-    """A client's conversation with what was sealed in it, as the providers made it, and what does not open. No token is left in it, nor what
-    is left of one, so that none goes to a provider. Without a `sealer` none opens. Where a message has a token and its calls have too, the
-    message's counts, which holds all."""
+    """A client's conversation with what was sealed in it, as the providers made it, and what does
+    not open. No token is left in it, nor what is left of one, so that none goes to a provider.
+    Without a `sealer` none opens. Where a message has a token and its calls have too, the message's
+    counts, which holds all."""
     out: list[Message] = []
     losses: list[Loss] = []
     for position, message in enumerate(messages):

@@ -1,13 +1,15 @@
-"""Where a server keeps the answers that it gave: what such a store can do, one that keeps none, and a store by its URL."""
+"""Where a server keeps the answers that it gave: what such a store can do, one that keeps none, and
+a store by its URL."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.store.records import Answered, Stage
 
 __all__ = ["AnswerStore", "NoAnswers", "TaskPage", "TaskQuery"]
@@ -40,7 +42,8 @@ class TaskPage(NamedTuple):
 
 
 class AnswerStore(Protocol):
-    """Keeps answers. Each is seen by its owner alone: to anybody else it is as if it were not there."""
+    """Keeps answers. Each is seen by its owner alone: to anybody else it is as if it were not
+    there."""
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
         """Stores an answer, in place of one with its id. `keys`: further keys to find it by."""
@@ -55,7 +58,8 @@ class AnswerStore(Protocol):
         ...
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 what it is
-        """Returns an answer and those that it goes on from, the oldest first, as far as they are kept; `[]` if there is none.
+        """Returns an answer and those that it goes on from, the oldest first, as far as they are
+        kept; `[]` if there is none.
 
         Raises:
             ContextLengthError: together they have more than `most_bytes` as JSON.
@@ -70,11 +74,12 @@ class AnswerStore(Protocol):
         """Returns a page of an owner's tasks."""
         ...
 
-    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
-        """Stores an address for notifications of a task, in place of one with its `id`. It goes with the task."""
+    async def save_push(self, owner: str, task_id: str, config: JsonMap) -> None:
+        """Stores an address for notifications of a task, in place of one with its `id`. It goes
+        with the task."""
         ...
 
-    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
+    async def push_configs(self, owner: str, task_id: str) -> list[Json]:
         """Returns all addresses of a task, the oldest first."""
         ...
 
@@ -83,11 +88,13 @@ class AnswerStore(Protocol):
         ...
 
     async def prune(self, before: datetime) -> int:
-        """Deletes answers that were given before a time, unless a later one goes on from them. Returns how many."""
+        """Deletes answers that were given before a time, unless a later one goes on from them.
+        Returns how many."""
         ...
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 what it is
-        """Takes an answer from its client: it cannot be asked for, and nothing goes on from it. → whether it was there."""
+        """Takes an answer from its client: it cannot be asked for, and nothing goes on from it. →
+        whether it was there."""
         ...
 
     async def close(self) -> None:
@@ -121,10 +128,10 @@ class NoAnswers:
         """See `AnswerStore`."""
         return TaskPage([], 0, more=False)
 
-    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+    async def save_push(self, owner: str, task_id: str, config: JsonMap) -> None:
         """See `AnswerStore`."""
 
-    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:  # noqa: ARG002 the protocol's
+    async def push_configs(self, owner: str, task_id: str) -> list[Json]:  # noqa: ARG002 the protocol's
         """See `AnswerStore`."""
         return []
 

@@ -1,4 +1,5 @@
-"""Answers on their way into the store. A store that fails, or is slow, takes no answer from anybody."""
+"""Answers on their way into the store. A store that fails, or is slow, takes no answer from
+anybody."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ async def begin_answer(store: AnswerStore, answered: Answered, *, seconds: float
 async def keep_answer(
     store: AnswerStore, answered: Answered, keys: Sequence[str], *, seconds: float | None
 ) -> bool:
-    """Stores an answer and returns True if it is stored. `seconds`: how long to wait; a slower store may store it yet."""
+    """Stores an answer and returns True if it is stored. `seconds`: how long to wait; a slower
+    store may store it yet."""
     try:
         await _save(store, answered, keys, seconds)
     except StoreError as failure:
@@ -42,8 +44,8 @@ async def keep_answer(
 async def find_conversation(
     store: AnswerStore, owner: str, keys: Sequence[str], limits: ServerLimits
 ) -> list[Answered]:
-    """Returns the conversation under the first of these keys that has one, the oldest answer first. If the store fails or is slow
-    there is none: the client has a copy of its own.
+    """Returns the conversation under the first of these keys that has one, the oldest answer first.
+    If the store fails or is slow there is none: the client has a copy of its own.
 
     Raises:
         ContextLengthError: it is larger than may be.
@@ -66,7 +68,8 @@ async def find_conversation(
 
 @contextmanager
 def store_deadline(limits: ServerLimits) -> Generator[None]:
-    """Bounds what a client waits for: raises once the server's databases have taken longer than `keep_seconds`.
+    """Bounds what a client waits for: raises once the server's databases have taken longer than
+    `keep_seconds`.
 
     Raises:
         StoreError: they did.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from dragoman.arguments import wrong
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.http.limits import check_conversation
 from dragoman.serve.store.answers import AnswerStore, NoAnswers, TaskPage, TaskQuery
 from dragoman.serve.store.records import Answered, DecodedAnswers, Stage
@@ -51,13 +52,14 @@ class _Share:
 
 
 class MemoryAnswers:
-    """Answers in this process. Beyond so many, or so many bytes, the oldest go of whoever has most: nobody drives others' out."""
+    """Answers in this process. Beyond so many, or so many bytes, the oldest go of whoever has most:
+    nobody drives others' out."""
 
     def __init__(self, *, most: int = _MOST_ANSWERS, most_bytes: int = _MOST_BYTES) -> None:
         """`most`: answers; `most_bytes`: of them as JSON."""
         self._most, self._most_bytes = most, most_bytes
         self._shares: dict[str, _Share] = {}
-        self._push: OrderedDict[tuple[str, str], dict[str, dict[str, Any]]] = OrderedDict()
+        self._push: OrderedDict[tuple[str, str], dict[str, Json]] = OrderedDict()
         """Owner and task → where notifications go."""
         self._count = self._bytes = 0
         self._numbers, self._decoded = count(), DecodedAnswers()
@@ -140,14 +142,14 @@ class MemoryAnswers:
         page = [(run.number, self._of(run)) for run in after[: wanted.most]]
         return TaskPage(page, len(matches), more=len(after) > len(page))
 
-    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+    async def save_push(self, owner: str, task_id: str, config: JsonMap) -> None:
         """See `AnswerStore`."""
         self._push.setdefault((owner, task_id), {})[config["id"]] = dict(config)
         # Addresses go with their tasks, of which there are at most half as many.
         while len(self._push) > 2 * self._most:
             self._push.popitem(last=False)
 
-    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
+    async def push_configs(self, owner: str, task_id: str) -> list[Json]:
         """See `AnswerStore`."""
         return [dict(config) for config in self._push.get((owner, task_id), {}).values()]
 
@@ -228,8 +230,8 @@ def _is_wanted(stored: _Kept, wanted: TaskQuery) -> bool:
 
 
 def open_answers(store: str | AnswerStore | None) -> AnswerStore:
-    """Opens the store of a URL: `memory:`, `sqlite:///file` or `postgresql://…`. A store is returned as it is; for `None` a store
-    that keeps nothing.
+    """Opens the store of a URL: `memory:`, `sqlite:///file` or `postgresql://…`. A store is
+    returned as it is; for `None` a store that keeps nothing.
 
     Raises:
         SettingsError: the URL is of another kind, or a package is missing.

@@ -1,17 +1,19 @@
-"""What a server keeps of an answer that it gave: `Answered`, the keys under which it is found again, and those that were read before."""
+"""What a server keeps of an answer that it gave: `Answered`, the keys under which it is found
+again, and those that were read before."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from dragoman.history.pieces import is_shared, said_key
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Content, Message, Role, TextPart, Usage
 from dragoman.request import ModelRequest, RunRequest
 
@@ -46,9 +48,11 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     request: ModelRequest
     """What was asked, its messages without those of the answers that it goes on from."""
     lasting: tuple[Message, ...] = ()
-    """System texts of the request that belong to the conversation; the others are for this answer alone."""
+    """System texts of the request that belong to the conversation; the others are for this answer
+    alone."""
     output: tuple[Message, ...] = ()
-    """The answer as the server has it: with an agent's own rounds of calls, and what providers signed."""
+    """The answer as the server has it: with an agent's own rounds of calls, and what providers
+    signed."""
     visible: tuple[Message, ...] = ()
     """The answer as the client has it, where that is not `output`."""
     parent: str | None = None
@@ -60,10 +64,11 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     run_id: str | None = None
     """Id of the run that makes it, where one goes on without its client."""
     asked: RunRequest | None = None
-    """Of such a run: what its client called it, and which version it speaks, so that it reads the same when it reads it again."""
+    """Of such a run: what its client called it, and which version it speaks, so that it reads the
+    same when it reads it again."""
     state: AnsweredState = "completed"
     """How far it is."""
-    error: Mapping[str, Any] | None = None
+    error: JsonMap | None = None
     """Of a failed one: what its client was answered."""
     refused: bool = False
     """Of a failed one: whether it failed since what was asked for is refused."""
@@ -73,13 +78,15 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Of the whole answer."""
     pending: tuple[Interrupt, ...] = ()
     """What it waits for."""
-    task: Mapping[str, Any] | None = None
-    """The task that it is the latest part of, as its client reads it: after this run, or before it while that goes on. `None`: it is made of
-    all its runs when it is asked for."""
+    task: JsonMap | None = None
+    """The task that it is the latest part of, as its client reads it: after this run, or before it
+    while that goes on. `None`: it is made of all its runs when it is asked for."""
     key: str = ""
-    """The key of the conversation up to and with it, as its client has it; empty: it is found by its id or its thread alone."""
+    """The key of the conversation up to and with it, as its client has it; empty: it is found by
+    its id or its thread alone."""
     shared: bool = True
-    """Whether the client may ask for it by its id; else it is kept to recognise the conversation alone."""
+    """Whether the client may ask for it by its id; else it is kept to recognise the conversation
+    alone."""
 
     @property
     def stage(self) -> Stage:
@@ -96,7 +103,8 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What the conversation gains by it: the request's messages without its system texts, and the answer."""
+        """What the conversation gains by it: the request's messages without its system texts, and
+        the answer."""
         return (*self._question, *self.output)
 
     @property
@@ -110,8 +118,8 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def conversation_key(conversation: Iterable[Message], scope: str) -> str:
-    """Returns the key of a conversation as its client has it; system texts and what no client shows do not count. `scope`: within
-    which it is looked for."""
+    """Returns the key of a conversation as its client has it; system texts and what no client shows
+    do not count. `scope`: within which it is looked for."""
     visible = [
         message for message in conversation if message.role is not Role.SYSTEM and message.parts
     ]
@@ -119,9 +127,11 @@ def conversation_key(conversation: Iterable[Message], scope: str) -> str:
 
 
 def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
-    """Returns the keys of an answer. `conversation`: all that the client has before it; both as the client has them.
+    """Returns the keys of an answer. `conversation`: all that the client has before it; both as the
+    client has them.
 
-    A call is known by its id, and by what it is and what it answers: many providers number the calls of each conversation.
+    A call is known by its id, and by what it is and what it answers: many providers number the
+    calls of each conversation.
     """
     before = _key_of(conversation[-1]) if conversation else ""
     calls = [
@@ -134,7 +144,8 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
 
 
 def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
-    """Returns the keys under which the latest answer of a conversation may be found, as its client sends it back."""
+    """Returns the keys under which the latest answer of a conversation may be found, as its client
+    sends it back."""
     last = max(
         (index for index, message in enumerate(conversation) if message.role is Role.MODEL),
         default=None,
@@ -145,7 +156,8 @@ def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
 
 
 def _key_of(message: Message) -> str:
-    """Returns the key of a message. Texts that stand beside each other count as one, since clients of many formats join them."""
+    """Returns the key of a message. Texts that stand beside each other count as one, since clients
+    of many formats join them."""
     joined: list[Content] = []
     for piece in message.content:
         if not is_shared(piece):
@@ -170,10 +182,11 @@ _ANSWERED = msgspec.json.Decoder(Answered)
 
 
 class DecodedAnswers:
-    """Kept answers that were read before: a long conversation is read with each of its requests, and each answer is decoded once.
+    """Kept answers that were read before: a long conversation is read with each of its requests,
+    and each answer is decoded once.
 
-    They are known by a number that no other answer, and no later state of the same, ever has. Beyond so many bytes what was not used
-    for the longest time goes.
+    They are known by a number that no other answer, and no later state of the same, ever has.
+    Beyond so many bytes what was not used for the longest time goes.
     """
 
     def __init__(self, most_bytes: int = _MOST_DECODED) -> None:

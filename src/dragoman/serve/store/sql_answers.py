@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import takewhile
@@ -29,6 +29,7 @@ from sqlalchemy import (
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
 from dragoman.errors import StoreError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.http.limits import check_conversation
 from dragoman.serve.store.answers import TaskPage, TaskQuery
 from dragoman.serve.store.records import Answered, DecodedAnswers
@@ -59,13 +60,13 @@ _GREATEST = select(func.coalesce(func.max(answers.c.number), 0)).scalar_subquery
 
 
 def _insert(dialect: SqlDialect, *, replaces: bool) -> Any:
-    """Returns the statement that writes an answer, and gives its number; `replaces`: in the place of
-    an earlier state of it, else only if there is none."""
+    """Returns the statement that writes an answer, and gives its number; `replaces`: in the place
+    of an earlier state of it, else only if there is none."""
     statement = dialect.insert(answers).returning(answers.c.number)
     if dialect is DIALECTS["sqlite"]:
-        # A number that no answer has had: SQLite would give that of the latest one again once it was
-        # deleted, and processes know answers that they have read by their numbers. The time goes on
-        # when the greatest number does not.
+        # A number that no answer has had: SQLite would give that of the latest one again once it
+        # was deleted, and processes know answers that they have read by their numbers. The time
+        # goes on when the greatest number does not.
         statement = statement.values(number=func.max(_GREATEST + 1, bindparam("least")))
     if not replaces:
         return statement.on_conflict_do_nothing()
@@ -94,7 +95,8 @@ class SqlAnswers:
         """Bytes that are to be written."""
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
-        """See `AnswerStore`. Who stops waiting does not stop the writing, so that what waits for a file that is locked is bounded."""
+        """See `AnswerStore`. Who stops waiting does not stop the writing, so that what waits for a
+        file that is locked is bounded."""
         body = msgspec.json.encode(answered)
         if self._waiting and self._waiting + len(body) > _MOST_WAITING:
             raise StoreError(
@@ -165,14 +167,14 @@ class SqlAnswers:
         page = [(number, self._decoded.of(number, body)) for number, body in rows[: wanted.most]]
         return TaskPage(page, total, more=len(rows) > len(page))
 
-    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+    async def save_push(self, owner: str, task_id: str, config: JsonMap) -> None:
         """See `AnswerStore`."""
         now = datetime.now(UTC)
         await self._database.write(
             lambda connection: _save_push(connection, owner, task_id, config, now)
         )
 
-    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
+    async def push_configs(self, owner: str, task_id: str) -> list[Json]:
         """See `AnswerStore`."""
         return await self._database.read(
             lambda connection: _read_push(connection, owner, _sendable(task_id))
@@ -255,7 +257,8 @@ def _delete(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 
 
 
 def _prune(connection: Connection, before: int) -> int:
-    """Forgets some answers from which none goes on, and then those that they went on from → how many."""
+    """Forgets some answers from which none goes on, and then those that they went on from → how
+    many."""
     later = answers.alias("later")
     goes_on = exists().where(
         later.c.owner == answers.c.owner, later.c.parent == answers.c.answer_id
@@ -284,7 +287,8 @@ def _chain(
     decoded: DecodedAnswers,
     most_bytes: int | None,
 ) -> list[tuple[int, bytes | Answered]]:
-    """An answer and those that it goes on from, the latest first; as JSON those that are not known."""
+    """An answer and those that it goes on from, the latest first; as JSON those that are not
+    known."""
     first = (
         select(
             answers.c.number,
@@ -327,7 +331,7 @@ def _chain(
     return [(number, body) for number, body in readable if body is not None]
 
 
-def _task_columns(answered: Answered, thread: str) -> dict[str, Any]:
+def _task_columns(answered: Answered, thread: str) -> Json:
     """What the columns of an answer say of its task. `thread`: its conversation, as it is kept."""
     if answered.task_id is None:
         return {}
@@ -351,7 +355,8 @@ def _read_task(connection: Connection, owner: str, task_id: str) -> Sequence[Row
 def read_tasks(
     connection: Connection, owner: str, wanted: TaskQuery, thread: str | None
 ) -> tuple[Sequence[Row[Any, Any]], int]:
-    """Number and body of the latest run of each task of a page, and of one more where there is one; how many are wanted in all."""
+    """Number and body of the latest run of each task of a page, and of one more where there is one;
+    how many are wanted in all."""
     newer = answers.alias("newer")
     goes_on = exists().where(
         newer.c.owner == answers.c.owner,
@@ -381,7 +386,7 @@ def read_tasks(
 
 
 def _save_push(
-    connection: Connection, owner: str, task_id: str, config: Mapping[str, Any], now: datetime
+    connection: Connection, owner: str, task_id: str, config: JsonMap, now: datetime
 ) -> None:
     """Keeps where notifications of a task go."""
     values = {
@@ -394,7 +399,7 @@ def _save_push(
     connection.execute(insert(push_configs).values(**values, body=json_bytes.encode(dict(config))))
 
 
-def _read_push(connection: Connection, owner: str, task_id: str) -> list[dict[str, Any]]:
+def _read_push(connection: Connection, owner: str, task_id: str) -> list[Json]:
     """All of a task, the oldest first."""
     configs = select(push_configs.c.body).where(
         push_configs.c.owner == owner, push_configs.c.task == task_id
@@ -440,6 +445,7 @@ def _key(text: str) -> str:
 
 
 def _sendable(id: str) -> str:  # noqa: A002 what it is
-    """An id that a client made up, as one that databases take: Postgres has no NUL, and no text has half of a pair of surrogates."""
+    """An id that a client made up, as one that databases take: Postgres has no NUL, and no text has
+    half of a pair of surrogates."""
     text = id.encode("utf-8", "replace").decode()
     return "" if "\0" in text else text

@@ -80,5 +80,5 @@ answers = Table(
     _of_tasks("ix_dragoman_answers_stage", "owner", "stage", "number"),
     _of_tasks("ix_dragoman_answers_thread", "owner", "thread", "number"),
 )
-"""An answer as JSON. `number`: rises with each; `created_at`, `updated_at`: in microseconds since 1970. From `task` on: of the runs of
-tasks alone."""
+"""An answer as JSON. `number`: rises with each; `created_at`, `updated_at`: in microseconds since
+1970. From `task` on: of the runs of tasks alone."""

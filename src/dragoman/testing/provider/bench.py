@@ -1,4 +1,5 @@
-"""What the checks of a provider work with: its record, and agents on it whose model is scripted, or the real one."""
+"""What the checks of a provider work with: its record, and agents on it whose model is scripted, or
+the real one."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dragoman import providers, wires
 from dragoman.agent import Agent
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError, DragomanError, SettingsError, TypedOutputError
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import (
     FinishReason,
@@ -57,9 +59,10 @@ Reply = (
 class ProviderBench(Bench):
     """A provider on the bench.
 
-    Scripted, as it is without any of `live`, `transport` and `recordings`, a `ScriptedServer` answers what each check tells
-    it to. Else the agents go to the real server, or over the transport, or get what was recorded, and checks that need a
-    server to fail on purpose are skipped.
+    Scripted, as it is without any of `live`, `transport` and `recordings`, a `ScriptedServer`
+    answers what each check tells it to. Else the agents go to the real server, or over the
+    transport, or get what was recorded, and checks that need a server to fail on purpose are
+    skipped.
 
     Args:
         provider: a record, or the name of a registered one.
@@ -99,7 +102,7 @@ class ProviderBench(Bench):
         self.signed = signed or sign_by_kit(self.wire.name)
         self.model = model or self.provider.chat_model or "kit-model-1"
         self._transport = transport
-        self._access: dict[str, Any] = {
+        self._access: Json = {
             "api_key": api_key,
             "base_url": base_url,
             "headers": headers,
@@ -129,7 +132,8 @@ class ProviderBench(Bench):
         return not self.scripted and isinstance(error, TypedOutputError)
 
     def blames(self, error: BaseException) -> str | None:
-        """See `Bench.blames`. What is no fault of the provider's: the caller's key, and recordings of something else."""
+        """See `Bench.blames`. What is no fault of the provider's: the caller's key, and recordings
+        of something else."""
         if isinstance(error, AuthenticationError) and not self.scripted:
             names = ", ".join((*self.provider.key_names, *self.provider.auth_names))
             return f"the key ({names or 'api_key, headers'})"
@@ -145,12 +149,14 @@ class ProviderBench(Bench):
         wrap: Callable[[Transport], Transport] = lambda server: server,
         **options: Any,
     ) -> Agent[None]:
-        """Returns an agent on this provider. Scripted, its model answers with `replies`, one a request, the last for ever.
+        """Returns an agent on this provider. Scripted, its model answers with `replies`, one a
+        request, the last for ever.
 
-        `model`: in place of the bench's. `vectors`: what it makes of texts, where it is asked for embeddings. `wrap`: puts something around the scripted server. `how`: as for `Agent`.
+        `model`: in place of the bench's. `vectors`: what it makes of texts, where it is asked for
+        embeddings. `wrap`: puts something around the scripted server. `how`: as for `Agent`.
         """
         if not self.scripted:
-            arguments: dict[str, Any] = {**self._access, "transport": self._transport, **options}
+            arguments: Json = {**self._access, "transport": self._transport, **options}
             return Agent(self._record(model), **arguments)
         remaining = list(replies) or [says("Nothing was asked for.")]
 
@@ -174,12 +180,13 @@ class ProviderBench(Bench):
             base_url=self.base_url,
             vectors=embedded if vectors is not None else None,
         )
-        access: dict[str, Any] = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
+        access: Json = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
         arguments = {**access, "transport": wrap(self.server), **options}
         return Agent(self._record(model), **arguments)
 
     def judge(self, condition: object, wrong: str) -> None:
-        """Demands something of what the model says. Of a real one it can only be hoped for: there it is `Doubtful`."""
+        """Demands something of what the model says. Of a real one it can only be hoped for: there
+        it is `Doubtful`."""
         if not self.scripted and not condition:
             raise Doubtful(wrong)
         demand(condition, wrong)
@@ -200,7 +207,8 @@ class ProviderBench(Bench):
         return [part for message in self.received().messages for part in message.tool_calls]
 
     def losses_of(self, settings: Settings) -> list[Loss]:
-        """Returns what the wire tells of a request with these settings that the provider cannot be told."""
+        """Returns what the wire tells of a request with these settings that the provider cannot be
+        told."""
         losses: list[Loss] = []
         request = ModelRequest(self.model, (Message.user("Hi."),), settings=settings)
         self.wire.dump_request(request, losses=losses, quirks=self.provider.quirks)
@@ -259,8 +267,8 @@ def weather(cities: list[str] | None = None) -> Tool:
 
 
 def obliging(value: Any, tools: Sequence[ToolCallPart] = ()) -> Callable[[ModelRequest], Message]:
-    """Returns a model that first calls tools, then gives the value however it is asked for: by a schema or by a tool, bare or in an
-    object that holds it as `result`."""
+    """Returns a model that first calls tools, then gives the value however it is asked for: by a
+    schema or by a tool, bare or in an object that holds it as `result`."""
 
     def reply(request: ModelRequest) -> Message:
         schemas = {

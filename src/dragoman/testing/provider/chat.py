@@ -35,7 +35,8 @@ _LOOK = "the wire's request and decoder, and the record's quirks"
 
 @provider_check(Capability.chat, look=_LOOK, live=True)
 async def answers(bench: ProviderBench) -> None:
-    """A prompt is answered: text, a finish reason, the two messages, and where the answer came from."""
+    """A prompt is answered: text, a finish reason, the two messages, and where the answer came
+    from."""
     async with bench.agent(says("Hello there.")) as agent:
         result = await agent.send("Say hello.")
     demand(result.output.strip(), "the answer is empty")
@@ -75,7 +76,8 @@ async def answers_without_a_stream(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look=_LOOK, live=True)
 async def streams_text(bench: ProviderBench) -> None:
-    """Text comes in pieces as it is made; joined, they are the answer. The first chunk holds the prompt's message."""
+    """Text comes in pieces as it is made; joined, they are the answer. The first chunk holds the
+    prompt's message."""
     text = "One two three four five six seven eight nine ten. " * 3
     async with bench.agent(says(text)) as agent:
         chunks = [chunk async for chunk in agent.send_stream("Count from one to thirty in words.")]
@@ -129,7 +131,8 @@ async def long_prompts_arrive(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's decoder: an answer without content")
 async def empty_answers_are_answers(bench: ProviderBench) -> None:
-    """A model that says nothing has answered: there is no error, and the conversation goes on after it."""
+    """A model that says nothing has answered: there is no error, and the conversation goes on after
+    it."""
     async with bench.agent(says(), says("Well.")) as agent:
         first = await agent.send("Say nothing.")
         second = await agent.send("And now?", history=first.messages)
@@ -143,7 +146,8 @@ async def empty_answers_are_answers(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look=_LOOK, live=True)
 async def system_prompts_arrive(bench: ProviderBench) -> None:
-    """The system prompt arrives as such, and the model follows it; it is none of the messages of the result."""
+    """The system prompt arrives as such, and the model follows it; it is none of the messages of
+    the result."""
     system = "Whatever you are asked, answer with the one word PONG."
     async with bench.agent(says("PONG"), system=system) as agent:
         result = await agent.send("How are you?")
@@ -160,7 +164,8 @@ async def system_prompts_arrive(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="state that requests share")
 async def answers_side_by_side(bench: ProviderBench) -> None:
-    """One agent answers several prompts at once, each with its own answer, and leaves nothing open."""
+    """One agent answers several prompts at once, each with its own answer, and leaves nothing
+    open."""
 
     def echo(request: ModelRequest) -> Message:
         return says(f"You said {request.messages[-1].text}")

@@ -1,4 +1,5 @@
-"""Checks of what happens when a provider fails: refusals, cut and spoilt answers, cancellation, several event loops."""
+"""Checks of what happens when a provider fails: refusals, cut and spoilt answers, cancellation,
+several event loops."""
 
 from __future__ import annotations
 
@@ -62,8 +63,8 @@ _PAGE = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 
 @provider_check(Capability.chat, look=_LOOK)
 async def refusals_have_their_class(bench: ProviderBench) -> None:
-    """Each refusal (401, 403, 404, 400, too long, 429, overloaded, 500) is raised as the error of its class, with the provider's
-    name, the status, the body and what the provider said."""
+    """Each refusal (401, 403, 404, 400, too long, 429, overloaded, 500) is raised as the error of
+    its class, with the provider's name, the status, the body and what the provider said."""
     for error_class in _REFUSALS:
         error = await _failure(bench, error_class("The kit says no."))
         same(type(error).__name__, error_class.__name__, "the class of the error")
@@ -113,8 +114,8 @@ async def waits_are_told(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="transport.Retry, and load_error")
 async def retries_lead_to_the_answer(bench: ProviderBench) -> None:
-    """With `Retry` around the transport, refusals that pass (429, no capacity) lead to the answer, after the wait that the provider
-    asks for, and the request is the same each time."""
+    """With `Retry` around the transport, refusals that pass (429, no capacity) lead to the answer,
+    after the wait that the provider asks for, and the request is the same each time."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -136,7 +137,8 @@ async def retries_lead_to_the_answer(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's decoder.close")
 async def cut_answers_keep_what_came(bench: ProviderBench) -> None:
-    """A connection that breaks in the middle of an answer is a `StreamCutError` with all that had come; the pieces were shown."""
+    """A connection that breaks in the middle of an answer is a `StreamCutError` with all that had
+    come; the pieces were shown."""
     text = "one two three four five six seven eight nine ten " * 4
     shown: list[str] = []
     async with bench.agent(Answer(content=says(text), cut=True)) as agent:
@@ -156,7 +158,8 @@ async def cut_answers_keep_what_came(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's decoder: what is no JSON")
 async def spoilt_answers_are_errors(bench: ProviderBench) -> None:
-    """Bytes in the middle of an answer that are no event of the format are an error that says so, after what came before."""
+    """Bytes in the middle of an answer that are no event of the format are an error that says so,
+    after what came before."""
     text = "one two three four five six seven eight nine ten " * 4
     for wrong in (b"\n\ndata: {]\n\n", b"\n{]\n{]\n"):
         error = await _failure(bench, Answer(content=says(text), wrong=wrong * 2))
@@ -167,7 +170,8 @@ async def spoilt_answers_are_errors(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's decoder: a body that is no answer")
 async def strange_answers_are_errors(bench: ProviderBench) -> None:
-    """A status of success with a page, nothing or other JSON in place of an answer is an error, and no empty answer."""
+    """A status of success with a page, nothing or other JSON in place of an answer is an error, and
+    no empty answer."""
     for body in (_PAGE, b"", b"[]", b"null", b"{}"):
         error = await _failure(bench, Answer(body=body))
         demand(
@@ -178,7 +182,8 @@ async def strange_answers_are_errors(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's decoder: errors in a stream")
 async def errors_within_answers_are_raised(bench: ProviderBench) -> None:
-    """An error that comes in place of an answer though the status says success is raised as what it is."""
+    """An error that comes in place of an answer though the status says success is raised as what it
+    is."""
     body = bench.wire.dump_error(OverloadedError("No capacity.")).body
     error = await _failure(bench, Answer(body=msgspec.json.encode(body)))
     same(type(error).__name__, "OverloadedError", "the class of the error")
@@ -188,7 +193,8 @@ async def errors_within_answers_are_raised(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="nothing of a provider's: the transport")
 async def cancelled_answers_are_closed(bench: ProviderBench) -> None:
-    """A run that is left, cancelled or timed out while the model is silent ends at once, and its connection is closed."""
+    """A run that is left, cancelled or timed out while the model is silent ends at once, and its
+    connection is closed."""
     text = "one two three four five six seven eight nine ten " * 4
     silent = Answer(content=says(text), gate=anyio.Event())
     prompt = Message.user("Count.").replace(id="prompt")
@@ -217,7 +223,8 @@ async def cancelled_answers_are_closed(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="state that is bound to an event loop", live=True)
 def event_loops_may_differ(bench: ProviderBench) -> None:
-    """One agent answers in one event loop after the other, in another thread's, and synchronously."""
+    """One agent answers in one event loop after the other, in another thread's, and
+    synchronously."""
     agent = bench.agent(says("Hello."))
     outputs = [asyncio.run(_output(agent)), asyncio.run(_output(agent))]
     with ThreadPoolExecutor(1) as thread:
@@ -230,7 +237,8 @@ def event_loops_may_differ(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look=f"{_LOOK}: 401", live=True)
 async def wrong_keys_are_refused(bench: ProviderBench) -> None:
-    """A wrong key is an `AuthenticationError` that names the provider, and says what the provider said."""
+    """A wrong key is an `AuthenticationError` that names the provider, and says what the provider
+    said."""
     if not (bench.provider.key_names and bench.provider.key_required):
         raise Skipped(f"{bench.provider.display_name} needs no key")
     error = await _failure(bench, AuthenticationError("Wrong key."), api_key="kit-wrong-key")
@@ -241,7 +249,8 @@ async def wrong_keys_are_refused(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look=f"{_LOOK}: 404", live=True)
 async def unknown_models_are_refused(bench: ProviderBench) -> None:
-    """A model that there is not is a `ModelNotFoundError` that says what the provider said; the name that was asked for arrived."""
+    """A model that there is not is a `ModelNotFoundError` that says what the provider said; the
+    name that was asked for arrived."""
     error = await _failure(
         bench, ModelNotFoundError("No such model."), must=bench.judge, model="kit-no-such-model"
     )
@@ -252,7 +261,8 @@ async def unknown_models_are_refused(bench: ProviderBench) -> None:
 
 
 def _names_the_cause(bench: ProviderBench, error: DragomanError) -> None:
-    """Demands that at least one text in the body of an error is found again in its message, by three words in a row."""
+    """Demands that at least one text in the body of an error is found again in its message, by
+    three words in a row."""
     texts = [_words(text) for text in _texts(error.body or b"") if " " in text.strip()]
     runs = [words[at : at + 3] for words in texts for at in range(max(1, len(words) - 2)) if words]
     message = _words(error.message)
@@ -278,7 +288,8 @@ def _texts(body: bytes) -> list[str]:
 async def _failure(
     bench: ProviderBench, reply: Reply, must: Callable[[object, str], None] = demand, **options: Any
 ) -> DragomanError:
-    """Returns the error of a request that gets this reply; it is the last event, and is raised. `must`: what an answer fails by."""
+    """Returns the error of a request that gets this reply; it is the last event, and is raised.
+    `must`: what an answer fails by."""
     async with bench.agent(reply, **options) as agent:
         async with agent.run("Hi.") as run:
             events = [event async for event in run]

@@ -1,4 +1,5 @@
-"""Checks of conversations that go on: with what was said before, with what others said, append-only, signatures in place."""
+"""Checks of conversations that go on: with what was said before, with what others said,
+append-only, signatures in place."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _LOOK = "the wire's request and decoder, and the record's quirks"
 
 @provider_check(Capability.chat, look=_LOOK, live=True)
 async def conversations_go_on(bench: ProviderBench) -> None:
-    """What was said before is sent again, in order, also after it was stored; and the model knows of it."""
+    """What was said before is sent again, in order, also after it was stored; and the model knows
+    of it."""
     async with bench.agent(says("Nice to meet you, Ada."), says("Your name is Ada.")) as agent:
         first = await agent.send("My name is Ada. Remember it.")
         history = [Message.from_json(message.to_json()) for message in first.messages]
@@ -55,7 +57,8 @@ async def conversations_go_on(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's dump_messages, with a target", live=True)
 async def conversations_of_others_go_on(bench: ProviderBench) -> None:
-    """A conversation that began with another provider goes on here, with its calls, results and thinking."""
+    """A conversation that began with another provider goes on here, with its calls, results and
+    thinking."""
     elsewhere = Origin("another-provider", "https://another.invalid", "m")
     native = {"another_wire": {"signature": "of-another"}}
     history = [
@@ -92,8 +95,9 @@ async def conversations_of_others_go_on(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="whatever in a request depends on what follows")
 async def requests_are_append_only(bench: ProviderBench) -> None:
-    """What one request holds of the conversation, the next begins with, also after a round of tools and after the messages were
-    stored: caches and signatures depend on it. A wire that links to a stored response sends what follows alone."""
+    """What one request holds of the conversation, the next begins with, also after a round of tools
+    and after the messages were stored: caches and signatures depend on it. A wire that links to a
+    stored response sends what follows alone."""
     tools = [weather()] if bench.can(Capability.tools) else []
     rounds = [says(call("get_weather", city="Oslo")), says("Rain.")] if tools else [says("Rain.")]
     async with bench.agent(*rounds, system="Be brief.", tools=tools) as agent:
@@ -122,8 +126,8 @@ async def requests_are_append_only(bench: ProviderBench) -> None:
     look="native in the wire's decoder and dump_messages, and `reads` in the record's quirks",
 )
 async def signatures_go_back_in_a_round(bench: ProviderBench) -> None:
-    """What the provider signed of its thinking goes back with the results of the tools that followed it, byte for byte, unless
-    the wire links to the stored response that holds it."""
+    """What the provider signed of its thinking goes back with the results of the tools that
+    followed it, byte for byte, unless the wire links to the stored response that holds it."""
     seal = seal_of(bench.signed, bench.wire.name)
     rounds = says(bench.signed, call("get_weather", city="Oslo")), says("Rain.")
     async with bench.agent(*rounds, tools=[weather()]) as agent:

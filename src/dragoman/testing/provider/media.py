@@ -55,8 +55,8 @@ async def files_arrive(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's dump_messages")
 async def undeclared_media_harm_nothing(bench: ProviderBench) -> None:
-    """What the provider does not declare (images, audio, files, links) is sent, replaced by a text that says so, or left out;
-    the text beside it arrives, and nothing breaks."""
+    """What the provider does not declare (images, audio, files, links) is sent, replaced by a text
+    that says so, or left out; the text beside it arrives, and nothing breaks."""
     parts = (
         DataPart(PNG, "image/png"),
         DataPart(b"ID3\x03", "audio/mpeg"),

@@ -1,4 +1,5 @@
-"""Checks of a provider's record, and of what every request carries: key, headers, base URL. Nothing is asked of a model."""
+"""Checks of a provider's record, and of what every request carries: key, headers, base URL. Nothing
+is asked of a model."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ _RECORD = "the provider's record"
 
 @provider_check(look=_RECORD, live=True)
 def records_are_complete(bench: ProviderBench) -> None:
-    """A record has names that stand in a model string, a wire that asks and answers, the quirks of that wire, a URL without a
-    slash at its end, and the models and paths that its capabilities need."""
+    """A record has names that stand in a model string, a wire that asks and answers, the quirks of
+    that wire, a URL without a slash at its end, and the models and paths that its capabilities
+    need."""
     record = bench.provider
     for name in (record.name, *record.aliases):
         same(parse_model_string(f"{name}:m"), ModelString(name, "m"), f"the model string {name}:m")
@@ -87,7 +89,8 @@ def records_are_complete(bench: ProviderBench) -> None:
 
 @provider_check(look=f"{_RECORD}: key_header, key_prefix, key_kinds, headers")
 async def keys_go_into_their_header(bench: ProviderBench) -> None:
-    """A request carries the key in the provider's header, once, and nowhere else; and the provider's own headers."""
+    """A request carries the key in the provider's header, once, and nowhere else; and the
+    provider's own headers."""
     record = bench.provider
     async with bench.agent(says("Hello.")) as agent:
         await agent.send("Hi.")
@@ -115,8 +118,8 @@ async def keys_go_into_their_header(bench: ProviderBench) -> None:
 
 @provider_check(look=f"{_RECORD}: key_names, key_required")
 async def missing_keys_are_named(bench: ProviderBench) -> None:
-    """Without a key that is needed the error is an `AuthenticationError` that names the variable; an empty key is
-    none. Where none is needed there is no error."""
+    """Without a key that is needed the error is an `AuthenticationError` that names the variable;
+    an empty key is none. Where none is needed there is no error."""
     record = bench.provider
     needed = bool(record.key_names) and record.key_required
     for environment in (
@@ -151,7 +154,8 @@ async def missing_keys_are_named(bench: ProviderBench) -> None:
 
 @provider_check(look=f"{_RECORD}: key_names")
 def keys_are_found_in_order(bench: ProviderBench) -> None:
-    """The key is the caller's, else that of the caller's mapping, else that of the process; the first name goes first."""
+    """The key is the caller's, else that of the caller's mapping, else that of the process; the
+    first name goes first."""
     names = bench.provider.key_names
     if not names:
         raise Skipped(f"{bench.provider.display_name} needs no key")
@@ -172,7 +176,8 @@ def keys_are_found_in_order(bench: ProviderBench) -> None:
 
 @provider_check(look=f"{_RECORD}: headers")
 async def callers_headers_win(bench: ProviderBench) -> None:
-    """The caller's headers go on every request and override the provider's own; who gives the key's needs no key."""
+    """The caller's headers go on every request and override the provider's own; who gives the key's
+    needs no key."""
     record = bench.provider
     headers = {
         "X-Kit": "1",
@@ -193,7 +198,8 @@ async def callers_headers_win(bench: ProviderBench) -> None:
 
 @provider_check(look=f"{_RECORD}: base_url, base_url_names")
 async def base_urls_are_found(bench: ProviderBench) -> None:
-    """The base URL is the caller's, else that of a variable in the environment, else the record's; requests go there."""
+    """The base URL is the caller's, else that of a variable in the environment, else the record's;
+    requests go there."""
     record = bench.provider
     given = "http://127.0.0.1:9/there/"
     environment = dict.fromkeys(record.base_url_names, "http://127.0.0.1:9/elsewhere")

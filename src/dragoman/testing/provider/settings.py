@@ -1,4 +1,5 @@
-"""Checks of how a provider's model is told to answer, and what it tells of its answer: settings, limits, thinking, usage."""
+"""Checks of how a provider's model is told to answer, and what it tells of its answer: settings,
+limits, thinking, usage."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ async def options_arrive(bench: ProviderBench) -> None:
     Capability.chat, look="the wire's finish reasons, and max_tokens in its request", live=True
 )
 async def stops_at_the_limit(bench: ProviderBench) -> None:
-    """An answer that the token limit ends has the finish reason `length`, and what there is of it."""
+    """An answer that the token limit ends has the finish reason `length`, and what there is of
+    it."""
     async with bench.agent(says("Once upon a", reason=FinishReason.length)) as agent:
         prompt = "Write down all numbers from 1 to 500, one after the other, and leave none out."
         result = await agent.send(prompt, settings=Settings(max_tokens=16))
@@ -75,7 +77,8 @@ async def stops_at_the_limit(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="stop in the wire's request", live=True)
 async def stops_at_the_word(bench: ProviderBench) -> None:
-    """Stop sequences arrive, or are told as a loss; an answer that met one has ended as it should."""
+    """Stop sequences arrive, or are told as a loss; an answer that met one has ended as it
+    should."""
     async with bench.agent(says("A B C ")) as agent:
         result = await agent.send(
             "Write the letters A B C D E F, on one line.", settings=Settings(stop=("D",))
@@ -90,7 +93,8 @@ async def stops_at_the_word(bench: ProviderBench) -> None:
 
 @provider_check(Capability.thinking, look="thinking in the wire's decoder and request", live=True)
 async def thinks(bench: ProviderBench) -> None:
-    """Thinking is streamed and kept apart from what is said: in `thinking`, never in the output; the setting arrives."""
+    """Thinking is streamed and kept apart from what is said: in `thinking`, never in the output;
+    the setting arrives."""
     async with bench.agent(says(ThinkingPart("Nine times seven: 63."), "It is 63.")) as agent:
         settings = Settings(reasoning="low", max_tokens=4000)
         chunks = [
@@ -122,7 +126,8 @@ async def thinks(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's decoder: usage", live=True)
 async def usage_is_told_once(bench: ProviderBench) -> None:
-    """The tokens of a model call are told, once, on the message that ends it; the result has them."""
+    """The tokens of a model call are told, once, on the message that ends it; the result has
+    them."""
     usage = Usage(input_tokens=12, output_tokens=5, total_tokens=17)
     async with bench.agent(says("Hello.", usage=usage)) as agent, agent.run("Say hello.") as run:
         events = [event async for event in run]
@@ -144,8 +149,8 @@ async def usage_is_told_once(bench: ProviderBench) -> None:
 
 
 def _unread(messages: Sequence[Message]) -> list[str]:
-    """Returns the names of the fields of an answer that its wire keeps and has no neutral place for, as `native` holds them; and the
-    types of its `ProviderPart`s."""
+    """Returns the names of the fields of an answer that its wire keeps and has no neutral place
+    for, as `native` holds them; and the types of its `ProviderPart`s."""
     holders = [*messages, *(part for message in messages for part in message.content)]
     rooms = [room for holder in holders for room in (holder.native or {}).items()]
     own_fields = [if_object(room) for key, room in rooms if not key.endswith(NOTES)]

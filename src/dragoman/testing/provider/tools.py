@@ -1,4 +1,5 @@
-"""Checks of tool calling with a provider: one, several at once, several rounds, failing ones, and what arrives of them."""
+"""Checks of tool calling with a provider: one, several at once, several rounds, failing ones, and
+what arrives of them."""
 
 from __future__ import annotations
 
@@ -31,8 +32,9 @@ _LOOK = "tools, calls and results in the wire"
 
 @provider_check(Capability.tools, look=_LOOK, live=True)
 async def tools_are_called(bench: ProviderBench) -> None:
-    """A tool arrives with its description and schema, is called with its arguments, and its result arrives with the call's id;
-    the model answers from it. The messages are user, model, user, model, and the events fold to them."""
+    """A tool arrives with its description and schema, is called with its arguments, and its result
+    arrives with the call's id; the model answers from it. The messages are user, model, user,
+    model, and the events fold to them."""
     cities: list[str] = []
     answers = says("I look.", call("get_weather", city="Åbo")), says("Rain in Åbo.")
     prompt = "What is the weather in Åbo right now? Use the tool."
@@ -78,7 +80,8 @@ async def tools_are_called(bench: ProviderBench) -> None:
 
 @provider_check(Capability.parallel_tools, look=_LOOK, live=True)
 async def tools_are_called_in_parallel(bench: ProviderBench) -> None:
-    """Several calls of one answer are all run; their results go back together, in call order, each to its own call."""
+    """Several calls of one answer are all run; their results go back together, in call order, each
+    to its own call."""
     cities: list[str] = []
     both = says(
         call("get_weather", "call_kit_1", city="Oslo"),
@@ -118,7 +121,8 @@ async def tools_are_called_in_parallel(bench: ProviderBench) -> None:
     Capability.tools, look=f"{_LOOK}: ids that repeat from one answer to the next", live=True
 )
 async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
-    """Results may lead to more calls, also to ones with the ids and arguments of before; each round has its own results."""
+    """Results may lead to more calls, also to ones with the ids and arguments of before; each round
+    has its own results."""
     codes = iter(("one", "two", "three"))
 
     async def next_code() -> str:
@@ -187,7 +191,8 @@ async def unknown_tools_are_told(bench: ProviderBench) -> None:
 
 @provider_check(Capability.tools, look=f"{_LOOK}: empty arguments", live=True)
 async def argumentless_tools_are_called(bench: ProviderBench) -> None:
-    """A tool without arguments, whose result is null, is called with `{}`; a result that is null, empty or nested arrives."""
+    """A tool without arguments, whose result is null, is called with `{}`; a result that is null,
+    empty or nested arrives."""
     results: list[Any] = [None, "", {"a": [1, {"b": None}]}]
     returned: list[Any] = []
 
@@ -219,7 +224,8 @@ async def argumentless_tools_are_called(bench: ProviderBench) -> None:
 
 @provider_check(Capability.tools, look=f"{_LOOK}: ids")
 async def same_calls_stay_apart(bench: ProviderBench) -> None:
-    """Two calls of the same tool with the same arguments in one answer have ids of their own, and results of their own."""
+    """Two calls of the same tool with the same arguments in one answer have ids of their own, and
+    results of their own."""
     rolled = iter(("six", "two"))
 
     async def roll() -> str:
@@ -242,7 +248,8 @@ async def same_calls_stay_apart(bench: ProviderBench) -> None:
 
 @provider_check(Capability.tools, look="names in the wire's quirks, `ids.fitted`")
 async def odd_tool_names_come_back(bench: ProviderBench) -> None:
-    """A tool whose name the provider may not take (points, slashes, signs, length) is called by its own name all the same."""
+    """A tool whose name the provider may not take (points, slashes, signs, length) is called by its
+    own name all the same."""
     name = "see.the/plåce " + "x" * 80
     seen: list[str] = []
 

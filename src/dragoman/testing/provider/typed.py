@@ -1,14 +1,16 @@
-"""Checks of typed output with a provider: natively, through a tool or in two phases, as its capabilities say."""
+"""Checks of typed output with a provider: natively, through a tool or in two phases, as its
+capabilities say."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from pydantic import BaseModel
 
 from dragoman.capability import Capability
 from dragoman.errors import TypedOutputError
+from dragoman.json_bytes import Json
 from dragoman.message import Role, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.testing.check import Skipped, demand, same
@@ -87,9 +89,10 @@ async def nested_types_are_filled(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK)
 async def recursive_types_are_filled(bench: ProviderBench) -> None:
-    """A type that holds itself is filled, as its schema can be told: whole, or loosened where the provider takes no recursion."""
+    """A type that holds itself is filled, as its schema can be told: whole, or loosened where the
+    provider takes no recursion."""
     _needs_types(bench)
-    value: dict[str, Any] = {
+    value: Json = {
         "name": "a",
         "children": [
             {"name": "b", "children": []},
@@ -103,7 +106,8 @@ async def recursive_types_are_filled(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def lists_and_numbers_are_typed(bench: ProviderBench) -> None:
-    """A type that is no object, such as a list of numbers, is wrapped for the model and given bare."""
+    """A type that is no object, such as a list of numbers, is wrapped for the model and given
+    bare."""
     _needs_types(bench)
     async with bench.agent(obliging([1, 2, 3])) as agent:
         result = await agent.send_for("The list of the numbers one, two and three.", list[int])
@@ -113,7 +117,8 @@ async def lists_and_numbers_are_typed(bench: ProviderBench) -> None:
 
 @provider_check(Capability.tools, shows=_WITH_TOOLS, look=_LOOK, live=True)
 async def typed_output_comes_after_tools(bench: ProviderBench) -> None:
-    """With tools the model first calls them, then gives the value: in one phase where it can do both, else in two."""
+    """With tools the model first calls them, then gives the value: in one phase where it can do
+    both, else in two."""
     _needs_types(bench)
     cities: list[str] = []
     model = obliging({"name": "Oslo", "country": "Norway"}, [call("get_weather", city="Oslo")])
@@ -149,7 +154,8 @@ async def typed_output_is_streamed(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK)
 async def typed_output_is_mended_once(bench: ProviderBench) -> None:
-    """A value that is not of the type goes back to the model once, with what is wrong; a second one is a `TypedOutputError`."""
+    """A value that is not of the type goes back to the model once, with what is wrong; a second one
+    is a `TypedOutputError`."""
     _needs_types(bench)
     wrong, right = obliging({"name": "Oslo"}), obliging({"name": "Oslo", "country": "Norway"})
     async with bench.agent(wrong, right) as agent:

@@ -80,7 +80,8 @@ _check = check_maker(AnswerStoreBench, "answer store ")
 
 @_check(look="AnswerStore.save")
 async def an_answer_comes_back_equal(bench: AnswerStoreBench) -> None:
-    """An answer is found by its id with all its fields; one that is saved again takes the place of the first."""
+    """An answer is found by its id with all its fields; one that is saved again takes the place of
+    the first."""
     async with bench.open() as shelf:
         saved = await shelf.save("a", error={"code": 1}, state="failed", thread_id="t")
         same(await shelf.store.get(shelf.owner, "a"), saved, "the answer")
@@ -91,7 +92,8 @@ async def an_answer_comes_back_equal(bench: AnswerStoreBench) -> None:
 
 @_check(look="AnswerStore.delete")
 async def an_answer_is_never_taken_for_one_that_was_deleted(bench: AnswerStoreBench) -> None:
-    """What was read of a deleted answer is not given for the next one, of whichever owner, also after many turns."""
+    """What was read of a deleted answer is not given for the next one, of whichever owner, also
+    after many turns."""
     async with bench.open() as shelf:
         for number in range(3):
             await shelf.save("a", "key")
@@ -109,7 +111,8 @@ async def an_answer_is_never_taken_for_one_that_was_deleted(bench: AnswerStoreBe
 
 @_check(look="AnswerStore.get")
 async def an_answer_is_seen_by_its_owner_alone(bench: AnswerStoreBench) -> None:
-    """To anybody else it is as if it were not there, in every function; two owners may use one id."""
+    """To anybody else it is as if it were not there, in every function; two owners may use one
+    id."""
     async with bench.open() as shelf:
         store, other = shelf.store, shelf.other
         saved = await shelf.save("a", "key", task_id="k")
@@ -128,7 +131,8 @@ async def an_answer_is_seen_by_its_owner_alone(bench: AnswerStoreBench) -> None:
 
 @_check(look="AnswerStore.find")
 async def the_latest_answer_under_the_first_key_is_found(bench: AnswerStoreBench) -> None:
-    """Keys are asked in order; under one key the answer that was saved last counts. Saving again adds keys."""
+    """Keys are asked in order; under one key the answer that was saved last counts. Saving again
+    adds keys."""
     async with bench.open() as shelf:
         await shelf.save("a", "k1", "k2")
         latest = await shelf.save("b", "k1", seconds=1)
@@ -193,7 +197,8 @@ async def a_deleted_answer_cannot_be_asked_for(bench: AnswerStoreBench) -> None:
 
 @_check(look="AnswerStore.tasks")
 async def tasks_come_in_pages_the_latest_first(bench: AnswerStoreBench) -> None:
-    """A task is its runs, the oldest first; a page says how many there are and whether more follow."""
+    """A task is its runs, the oldest first; a page says how many there are and whether more
+    follow."""
     async with bench.open() as shelf:
         for number in range(3):
             await shelf.save(

@@ -1,4 +1,5 @@
-"""What the checks of a message store work with: stores as they are made, and short ways to write and read."""
+"""What the checks of a message store work with: stores as they are made, and short ways to write
+and read."""
 
 from __future__ import annotations
 
@@ -109,7 +110,8 @@ async def read_branch(store: Store, thread_id: str) -> list[StoredMessage]:
 async def expect_refusal(
     work: Awaitable[Any], what: str, words: Sequence[str] = ()
 ) -> HistoryError:
-    """Fails the check where work is not refused with a `HistoryError` that has these words → that error."""
+    """Fails the check where work is not refused with a `HistoryError` that has these words → that
+    error."""
     try:
         await work
     except HistoryError as error:

@@ -38,7 +38,8 @@ _MESSAGES = "Store.messages"
 
 @store_check(look=_SAVE)
 async def messages_come_back_equal(bench: StoreBench) -> None:
-    """What is saved is what comes back: content of every kind, files in results of tools, ids, times with their zones, turns, metadata, usage."""
+    """What is saved is what comes back: content of every kind, files in results of tools, ids,
+    times with their zones, turns, metadata, usage."""
     zone = timezone(timedelta(hours=5, minutes=30))
     result = ToolResultPart("call_one", "look", (DataPart(b"\x00\xff", "image/png"), *PARTS[:1]))
     messages = [
@@ -68,7 +69,8 @@ async def messages_come_back_equal(bench: StoreBench) -> None:
 
 @store_check(look=_MESSAGES)
 async def messages_stand_in_the_order_of_writing(bench: StoreBench) -> None:
-    """The order of a thread is that of writing, also where times go back or are equal; positions grow."""
+    """The order of a thread is that of writing, also where times go back or are equal; positions
+    grow."""
     async with bench.thread() as (store, thread_id):
         await save_texts(store, thread_id, "b", "a", seconds=9)
         await save_texts(store, thread_id, "c")
@@ -85,7 +87,8 @@ async def messages_stand_in_the_order_of_writing(bench: StoreBench) -> None:
 
 @store_check(look=_SAVE)
 async def a_message_takes_the_place_of_the_one_with_its_id(bench: StoreBench) -> None:
-    """A message whose id the thread shows is written in that one's place, and a new one beside it at the end; the same in another thread is another."""
+    """A message whose id the thread shows is written in that one's place, and a new one beside it
+    at the end; the same in another thread is another."""
     async with bench.thread() as (store, thread_id), bench.thread() as (other, other_id):
         await save_texts(store, thread_id, "a", "b", "c")
         await save_texts(other, other_id, "b")
@@ -97,7 +100,8 @@ async def a_message_takes_the_place_of_the_one_with_its_id(bench: StoreBench) ->
 
 @store_check(look=_SAVE)
 async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> None:
-    """Messages that say the same are several, in one thread and in two; deleting one leaves the others whole."""
+    """Messages that say the same are several, in one thread and in two; deleting one leaves the
+    others whole."""
     data = DataPart(b"the same bytes", "image/png")
     messages = tuple(
         [
@@ -141,7 +145,8 @@ async def a_batch_is_written_whole_or_not_at_all(bench: StoreBench) -> None:
 
 @store_check(look=_MESSAGES)
 async def parts_of_a_thread_are_found(bench: StoreBench) -> None:
-    """`ids`, `after`, `before`, `since`, `until`, `offset`, `limit` and `newest_first` each do what they say, and together."""
+    """`ids`, `after`, `before`, `since`, `until`, `offset`, `limit` and `newest_first` each do what
+    they say, and together."""
     async with bench.thread() as (store, thread_id):
         for second, text in enumerate("abcdef"):
             await save_texts(store, thread_id, text, seconds=second)
@@ -168,7 +173,8 @@ async def parts_of_a_thread_are_found(bench: StoreBench) -> None:
 
 @store_check(look=f"{_MESSAGES}: text")
 async def words_are_found(bench: StoreBench) -> None:
-    """A text finds messages with all its words, whatever their case, in a thread, a resource's threads or all; signs find nothing and break nothing."""
+    """A text finds messages with all its words, whatever their case, in a thread, a resource's
+    threads or all; signs find nothing and break nothing."""
     async with bench.thread() as (store, thread_id), bench.thread() as (_, other):
         await save_texts(
             store, thread_id, "Ein Fluss in Oslo", "ein Berg", "Fluss: Glomma", seconds=1
@@ -213,7 +219,8 @@ async def words_are_found(bench: StoreBench) -> None:
 
 @store_check(look="Store.delete_messages")
 async def messages_are_deleted_and_others_stay(bench: StoreBench) -> None:
-    """Messages are deleted by their ids, which says how many there were and moves the thread's time; what is written next follows what is left."""
+    """Messages are deleted by their ids, which says how many there were and moves the thread's
+    time; what is written next follows what is left."""
     async with bench.thread() as (store, thread_id):
         await save_texts(store, thread_id, "a", "b", "c")
         later = START + timedelta(seconds=5)
@@ -247,8 +254,8 @@ async def several_that_write_at_once_lose_nothing(bench: StoreBench) -> None:
 
 @store_check("shared", look=_SAVE)
 async def two_stores_that_write_at_once_lose_nothing(bench: StoreBench) -> None:
-    """Two stores of one database, as two processes have them, write into one new thread at once: nothing is lost, each keeps its order, and each
-    sees what the other wrote."""
+    """Two stores of one database, as two processes have them, write into one new thread at once:
+    nothing is lost, each keeps its order, and each sees what the other wrote."""
     async with bench.thread() as (first, thread_id), bench.open() as second:
         await asyncio.gather(
             *[

@@ -34,7 +34,8 @@ _SAVE = "Store.save"
 
 @store_check(look=_SAVE)
 async def a_thread_is_made_once(bench: StoreBench) -> None:
-    """A thread is made where it is missing, unless it must be there; one that must be new is refused where it is there."""
+    """A thread is made where it is missing, unless it must be there; one that must be new is
+    refused where it is there."""
     async with bench.thread() as (store, thread_id):
         await expect_refusal(
             save_texts(store, thread_id, "a", make="never"),
@@ -57,8 +58,8 @@ async def a_thread_is_made_once(bench: StoreBench) -> None:
 
 @store_check(look=_SAVE)
 async def a_thread_is_one_resources(bench: StoreBench) -> None:
-    """A thread takes the resource that is named first by a change without messages, and is refused to any other, which
-    is not told whose it is."""
+    """A thread takes the resource that is named first by a change without messages, and is refused
+    to any other, which is not told whose it is."""
     async with bench.thread() as (store, thread_id):
         same(
             (await change_thread(store, thread_id)).resource_id,
@@ -79,7 +80,8 @@ async def a_thread_is_one_resources(bench: StoreBench) -> None:
 
 @store_check(look=_SAVE)
 async def threads_are_changed_field_by_field(bench: StoreBench) -> None:
-    """A change leaves what it does not name; metadata is merged at its top; the boundary of a token budget moves only forward."""
+    """A change leaves what it does not name; metadata is merged at its top; the boundary of a token
+    budget moves only forward."""
     async with bench.thread() as (store, thread_id):
         await change_thread(
             store, thread_id, title=TEXT, metadata={"a": {"x": 1}, "b": [TEXT, None]}, trimmed=5
@@ -99,7 +101,8 @@ async def threads_are_changed_field_by_field(bench: StoreBench) -> None:
 
 @store_check(look="Store.threads")
 async def threads_are_found(bench: StoreBench) -> None:
-    """`ids`, `resource_id`, `metadata` (all fields, each by its value and its type), the order by change, `offset` and `limit` each do what they say."""
+    """`ids`, `resource_id`, `metadata` (all fields, each by its value and its type), the order by
+    change, `offset` and `limit` each do what they say."""
     async with bench.thread() as (store, a), bench.thread() as (_, b), bench.thread() as (_, c):
         await change_thread(
             store,
@@ -154,8 +157,9 @@ async def a_thread_is_deleted_whole(bench: StoreBench) -> None:
 
 @store_check(look=f"{_SAVE}: after")
 async def a_branch_begins_where_others_follow(bench: StoreBench) -> None:
-    """What follows the last message is no branch; what follows another one is, and is shown; the messages that it left are still there. An id
-    may stand in several branches, and what is written next goes into the one that is shown."""
+    """What follows the last message is no branch; what follows another one is, and is shown; the
+    messages that it left are still there. An id may stand in several branches, and what is written
+    next goes into the one that is shown."""
     async with bench.thread() as (store, thread_id):
         await save_texts(store, thread_id, "a", after="")
         await save_texts(store, thread_id, "b", "c", after="a")
@@ -183,7 +187,8 @@ async def a_branch_begins_where_others_follow(bench: StoreBench) -> None:
 
 @store_check(look=f"{_SAVE}: ThreadChange.branch")
 async def a_branch_is_shown_again(bench: StoreBench) -> None:
-    """A thread goes on in the branch that it is told to show, and branches of branches hold what those had when they began."""
+    """A thread goes on in the branch that it is told to show, and branches of branches hold what
+    those had when they began."""
     async with bench.thread() as (store, thread_id):
         await save_texts(store, thread_id, "a", "b")
         await save_texts(store, thread_id, "c", "d", after="a")

@@ -1,4 +1,5 @@
-"""What the checks of a wire work with: the wire, and short ways to send something through it and back."""
+"""What the checks of a wire work with: the wire, and short ways to send something through it and
+back."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.fold import close_part, fold, unfold
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, TextPart, ThinkingPart
 from dragoman.testing.check import Bench, CheckFailed, check_maker, demand
@@ -101,14 +103,15 @@ class WireBench(Bench):
         payload, losses = self.there(messages, **options)
         return self.wire.load_messages(payload), losses
 
-    def whole(self, message: Message) -> dict[str, Any]:
+    def whole(self, message: Message) -> Json:
         """Returns the whole response that says a model's message."""
         return json_of(
             self.wire.dump_response(events_of(message), id="r1", model="m"), "dump_response"
         )
 
     def read_whole(self, message: Message, **options: Any) -> list[Event]:
-        """Returns the events that are read of a model's message when it is written as a whole response."""
+        """Returns the events that are read of a model's message when it is written as a whole
+        response."""
         return list(self.wire.load_response(self.whole(message), **options))
 
     def read_stream(self, message: Message, **options: Any) -> list[Event]:
@@ -188,7 +191,7 @@ def text_values(value: Any) -> list[str]:
         case str():
             return [value]
         case dict():
-            within = list(cast("dict[str, Any]", value).values())
+            within = list(cast("Json", value).values())
         case list() | tuple():
             within = list(cast("list[Any]", value))
         case _:
@@ -199,7 +202,8 @@ def text_values(value: Any) -> list[str]:
 def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
     """Returns the first thing that is wrong with a stream of events, in words, or None.
 
-    `spoilt`: they come of spoilt bytes, so that the end of a part may say something else than its deltas.
+    `spoilt`: they come of spoilt bytes, so that the end of a part may say something else than its
+    deltas.
     """
     messages: set[str] = set()
     closed_messages: set[str] = set()

@@ -12,6 +12,7 @@ from dragoman.codec.digest import prefix
 from dragoman.codec.media import text_of
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json
 from dragoman.message import (
     NOTES,
     DataPart,
@@ -61,7 +62,8 @@ _LOOK = "load_messages, dump_messages"
 
 @wire_check(look="the names that the wire's package exports")
 def operations_are_whole(bench: WireBench) -> None:
-    """A wire does each of its operations wholly, both ways, or not at all; and it does at least one (`dragoman.wires.Wire`)."""
+    """A wire does each of its operations wholly, both ways, or not at all; and it does at least one
+    (`dragoman.wires.Wire`)."""
     name: Any = getattr(bench.wire, "name", None)
     demand(isinstance(name, str) and name, f"the wire's `name` must be a text and is {name!r}")
     for group, names in OPERATIONS.items():
@@ -73,7 +75,8 @@ def operations_are_whole(bench: WireBench) -> None:
 
 @wire_check("conversation", look=_LOOK)
 def conversations_return(bench: WireBench) -> None:
-    """A conversation of text, calls and results comes back as it was, in order, and no loss is told of it."""
+    """A conversation of text, calls and results comes back as it was, in order, and no loss is told
+    of it."""
     back, losses = bench.and_back(CONVERSATION)
     demand(not losses, f"losses are told of an ordinary conversation: {losses}")
     for position, (loaded, wanted) in enumerate(
@@ -85,7 +88,8 @@ def conversations_return(bench: WireBench) -> None:
 
 @wire_check("conversation", look=_LOOK)
 def every_kind_of_part_returns_or_is_told(bench: WireBench) -> None:
-    """A part of any kind, in a user's or a model's message, comes back, or else a `Loss` names its place."""
+    """A part of any kind, in a user's or a model's message, comes back, or else a `Loss` names its
+    place."""
     for role in (Role.USER, Role.MODEL):
         for part in PARTS:
             before = [Message.user("See?")] if role is Role.MODEL else []
@@ -107,7 +111,8 @@ def every_kind_of_part_returns_or_is_told(bench: WireBench) -> None:
 
 @wire_check("conversation", look=_LOOK)
 def results_return_or_are_told(bench: WireBench) -> None:
-    """Any result of a tool comes back: every JSON value, parts with an image, a failure; or else a `Loss` names its place."""
+    """Any result of a tool comes back: every JSON value, parts with an image, a failure; or else a
+    `Loss` names its place."""
     image = DataPart(PNG, "image/png")
     results: list[Any] = [
         "",
@@ -141,7 +146,8 @@ def results_return_or_are_told(bench: WireBench) -> None:
 
 @wire_check("conversation", look=f"{_LOOK}: the ids of calls")
 def calls_and_results_stay_paired(bench: WireBench) -> None:
-    """Calls of the same tool with the same arguments stay apart, each with its own result; ids repeat from round to round."""
+    """Calls of the same tool with the same arguments stay apart, each with its own result; ids
+    repeat from round to round."""
     messages = [Message.user("Roll twice, and again.")]
     for turn in range(2):
         messages += [
@@ -178,7 +184,8 @@ def calls_and_results_stay_paired(bench: WireBench) -> None:
 
 @wire_check("conversation", look="dump_messages: whatever depends on how many messages there are")
 def conversations_are_append_only(bench: WireBench) -> None:
-    """What was sent once is sent again as it was when the conversation goes on, so that caches and signatures hold."""
+    """What was sent once is sent again as it was when the conversation goes on, so that caches and
+    signatures hold."""
     ends = [
         position for position, message in enumerate(CONVERSATION, 1) if message.role is Role.USER
     ]
@@ -191,7 +198,8 @@ def conversations_are_append_only(bench: WireBench) -> None:
 
 @wire_check("conversation", look=_LOOK)
 def loaded_conversations_are_dumped_as_they_were(bench: WireBench) -> None:
-    """A payload that is loaded and dumped is the same payload; so no id is sent back that did not come, and none changes."""
+    """A payload that is loaded and dumped is the same payload; so no id is sent back that did not
+    come, and none changes."""
     payload, _ = bench.there([*CONVERSATION, Message.user("An image.", DataPart(PNG, "image/png"))])
     again, losses = bench.there(bench.wire.load_messages(payload))
     same(again, payload, "the payload after a load")
@@ -230,12 +238,13 @@ def what_is_ours_is_not_sent(bench: WireBench) -> None:
     "conversation", look="load_messages: codec.native.Own, and the name that it is made with"
 )
 def what_is_the_wires_own_bears_its_name(bench: WireBench) -> None:
-    """Fields without a neutral name, and notes about how something was written, are kept in `native` under the wire's own name: under
-    another's they would be sent to that other provider."""
+    """Fields without a neutral name, and notes about how something was written, are kept in
+    `native` under the wire's own name: under another's they would be sent to that other
+    provider."""
     payload = bench.there(CONVERSATION)[0]
     for entry in [entry for entries in _lists(payload) for entry in entries]:
         if isinstance(entry, dict):
-            cast("dict[str, Any]", entry)["kit_field"] = "kit"
+            cast("Json", entry)["kit_field"] = "kit"
     loaded = bench.wire.load_messages(payload)
     natives = [
         holder.native
@@ -252,8 +261,9 @@ def what_is_the_wires_own_bears_its_name(bench: WireBench) -> None:
 
 @wire_check("conversation", look="dump_messages: native, and replay.readable")
 def signatures_go_back_to_their_origin_alone(bench: WireBench) -> None:
-    """What a provider signed goes back byte-exact to the origin that signed it while all before it is as it was, and nowhere
-    else; where it is left out a `Loss` says so. Text, calls and results go everywhere."""
+    """What a provider signed goes back byte-exact to the origin that signed it while all before it
+    is as it was, and nowhere else; where it is left out a `Loss` says so. Text, calls and results
+    go everywhere."""
     question = Message.user("Where?")
     origin = msgspec.structs.replace(OWN, prefix=prefix([question], bench.name))
     signed = Message.model(bench.signed, "There.", ToolCallPart("c", "f", {})).replace(
@@ -303,7 +313,8 @@ def signatures_go_back_to_their_origin_alone(bench: WireBench) -> None:
 
 @wire_check("conversation", look="load_messages")
 def bad_payloads_are_refused(bench: WireBench) -> None:
-    """What is no conversation of this format is refused with a `HistoryError`, and nothing else is ever raised."""
+    """What is no conversation of this format is refused with a `HistoryError`, and nothing else is
+    ever raised."""
     payload, _ = bench.there(CONVERSATION)
     bad_payloads: list[Any] = [None, 5, "text", [5], [None], {"messages": 5}, *_spoilt(payload)]
     loaded = [
@@ -317,8 +328,9 @@ def bad_payloads_are_refused(bench: WireBench) -> None:
 
 @wire_check("conversation", look="load_messages, load_request: problems=")
 def problems_name_what_cannot_be_read(bench: WireBench) -> None:
-    """With `problems`, an element of a conversation that cannot be read is left out and noted by its place, and the rest is read as
-    without it. What is no conversation at all is refused all the same."""
+    """With `problems`, an element of a conversation that cannot be read is left out and noted by
+    its place, and the rest is read as without it. What is no conversation at all is refused all the
+    same."""
     payload, _ = bench.there(CONVERSATION)
     wanted = comparable(bench.wire.load_messages(payload))
     elements = max(_lists(payload), key=len)
@@ -351,8 +363,9 @@ def problems_name_what_cannot_be_read(bench: WireBench) -> None:
 
 @wire_check("conversation", look="dump_messages: codec.marks; the encoder")
 def marks_change_nothing(bench: WireBench) -> None:
-    """A `MarkPart` is for people: a conversation and an answer are written as without it, and no loss is told of it; losses of what
-    stands beside it name the places that this has in the content as it was given."""
+    """A `MarkPart` is for people: a conversation and an answer are written as without it, and no
+    loss is told of it; losses of what stands beside it name the places that this has in the content
+    as it was given."""
     for message in (*CONVERSATION, Message.user(*PARTS), ANSWER):
         plain, losses = bench.there([Message.user("See?"), message])
         payload, found_losses = bench.there([Message.user("See?"), _mark(message)])
@@ -375,8 +388,8 @@ def marks_change_nothing(bench: WireBench) -> None:
 
 @wire_check("detection", "conversation", look="votes")
 def votes_know_what_was_written(bench: WireBench) -> None:
-    """Whatever JSON is given, `votes` says a whole number from 0 to 3 and raises nothing: at least 1 of each element that
-    `dump_messages` wrote, 0 of what is no object."""
+    """Whatever JSON is given, `votes` says a whole number from 0 to 3 and raises nothing: at least
+    1 of each element that `dump_messages` wrote, 0 of what is no object."""
     written = [
         bench.there(messages)[0] for messages in (CONVERSATION, [Message.user(*PARTS), ANSWER])
     ]
@@ -419,7 +432,7 @@ def _with(payload: Any, elements: list[Any], replacement: list[Any]) -> Any:
     """Returns the payload, or a body that holds it, with other elements of the conversation."""
     if isinstance(payload, list):
         return replacement
-    fields = cast("dict[str, Any]", payload)
+    fields = cast("Json", payload)
     return {key: replacement if value == elements else value for key, value in fields.items()}
 
 
@@ -438,7 +451,8 @@ def _parts(result: ToolResultPart) -> tuple[Any, ...]:
 
 
 def _is(piece: Any, part: Any) -> bool:
-    """True if a piece is the part, or a text that holds all of it, as for media that a format has no place for."""
+    """True if a piece is the part, or a text that holds all of it, as for media that a format has
+    no place for."""
     if isinstance(part, ProviderPart):
         return isinstance(piece, ProviderPart) and piece.kind == part.kind
     if type(piece) is type(part):
@@ -462,7 +476,7 @@ def _lists(payload: Any) -> list[list[Any]]:
     """Returns the lists that a payload is made of: itself, or those directly in it."""
     if isinstance(payload, list):
         return [cast("list[Any]", payload)]
-    fields = cast("dict[str, Any]", payload)
+    fields = cast("Json", payload)
     return [fields[key] for key in sorted(fields) if isinstance(fields[key], list)]
 
 
@@ -474,13 +488,13 @@ def _spoilt(payload: Any) -> list[Any]:
         entries = cast("list[Any]", payload)
         for index, entry in enumerate(entries):
             roleless: list[Any] = (
-                [{**cast("dict[str, Any]", entry), "role": 5}] if isinstance(entry, dict) else []
+                [{**cast("Json", entry), "role": 5}] if isinstance(entry, dict) else []
             )
             spoilt += [
                 [*entries[:index], bad, *entries[index + 1 :]] for bad in (*wrong, *roleless)
             ]
     elif isinstance(payload, dict):
-        fields = cast("dict[str, Any]", payload)
+        fields = cast("Json", payload)
         for key, value in fields.items():
             spoilt += [{**fields, key: bad} for bad in wrong if bad is not None]
             spoilt += [{**fields, key: bad} for bad in _spoilt(value) if isinstance(value, list)]

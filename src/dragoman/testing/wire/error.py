@@ -1,4 +1,5 @@
-"""Checks of a wire's errors: a refusal's status, headers and body → the exception that says it, and back."""
+"""Checks of a wire's errors: a refusal's status, headers and body → the exception that says it, and
+back."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ _STATUSES: dict[int, tuple[type[DragomanError], ...]] = {
 
 @wire_check("error", look="load_error, dump_error")
 def errors_return_by_class(bench: WireBench) -> None:
-    """An error that is written and read again is of the same class, holds the message, and has a status from 400 to 599."""
+    """An error that is written and read again is of the same class, holds the message, and has a
+    status from 400 to 599."""
     for error_class in _CERTAIN:
         response = bench.wire.dump_error(error_class("The kit says no."))
         demand(
@@ -95,7 +97,8 @@ def waits_are_read(bench: WireBench) -> None:
 
 @wire_check("error", look="dump_error: codec.serving.error_response")
 def waits_are_written(bench: WireBench) -> None:
-    """An error that says how many seconds to wait says so in the headers too, whose names are in lower case; one without does not."""
+    """An error that says how many seconds to wait says so in the headers too, whose names are in
+    lower case; one without does not."""
     headers = bench.wire.dump_error(RateLimitError("Too fast.", retry_after=7.0)).headers
     same(headers.get("retry-after"), "7", "the header `retry-after`")
     same(
@@ -111,7 +114,8 @@ def waits_are_written(bench: WireBench) -> None:
 
 @wire_check("error", look="load_error")
 def refusals_are_never_raised(bench: WireBench) -> None:
-    """`load_error` returns a `ProviderError` for every status and body, and raises nothing; the raw body stands in it."""
+    """`load_error` returns a `ProviderError` for every status and body, and raises nothing; the raw
+    body stands in it."""
     good = bench.wire.dump_error(ProviderError("No.")).body
     wrong: list[Any] = [None, 5, "text", [], {}, [5], {"message": 5, "code": [], "type": {}}]
     spoilt: list[Any] = [{**good, key: bad} for key in good for bad in wrong]

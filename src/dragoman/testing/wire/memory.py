@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.codec.digest import prefix
 from dragoman.codec.history import History
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest
@@ -23,8 +24,9 @@ __all__ = ["memory_changes_nothing"]
     "conversation", "request", look="dump_http: history=, and what codec.history_dump.Way is given"
 )
 def memory_changes_nothing(bench: WireBench) -> None:
-    """What is sent of a conversation that grows, message by message, is the same with the memory of its earlier requests as without,
-    wherever it is cut, and so are the losses: what is dumped of a message depends on nothing before its segment or behind it."""
+    """What is sent of a conversation that grows, message by message, is the same with the memory of
+    its earlier requests as without, wherever it is cut, and so are the losses: what is dumped of a
+    message depends on nothing before its segment or behind it."""
     if "history" not in signature(bench.wire.dump_http).parameters:
         raise Skipped(f"the wire {bench.name} has no history=")
     messages = _conversation(bench)
@@ -40,16 +42,16 @@ def memory_changes_nothing(bench: WireBench) -> None:
                 same(remembered[what], wanted[what], f"the {what} of a request {where}")
 
 
-def _send(bench: WireBench, request: ModelRequest, history: History | None) -> dict[str, Any]:
+def _send(bench: WireBench, request: ModelRequest, history: History | None) -> Json:
     """Returns what goes out, and what is told of it."""
     losses: list[Loss] = []
     turn = (
         None if history is None else history.turn(request.messages, request.tools, OWN, bench.name)
     )
-    options: dict[str, Any] = {} if turn is None else {"history": turn}
+    options: Json = {} if turn is None else {"history": turn}
     http = bench.wire.dump_http(request, target=OWN, losses=losses, **options)
     body = json_of(http.body, "dump_http")
-    fields = list(cast("dict[str, Any]", body)) if isinstance(body, dict) else []
+    fields = list(cast("Json", body)) if isinstance(body, dict) else []
     return {
         "path": http.path, "headers": dict(http.headers), "body": body, "order of fields": fields,
         "names": dict(http.names), "losses": losses,
@@ -57,8 +59,8 @@ def _send(bench: WireBench, request: ModelRequest, history: History | None) -> d
 
 
 def _conversation(bench: WireBench) -> tuple[Message, ...]:
-    """Returns rounds of calls, every kind of part from both sides, and answers that are signed; the provider may have stored the
-    last ones."""
+    """Returns rounds of calls, every kind of part from both sides, and answers that are signed; the
+    provider may have stored the last ones."""
     out = [CONVERSATION[0]]
     for number in range(3):
         for message in CONVERSATION[1:]:

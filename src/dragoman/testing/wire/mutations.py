@@ -1,4 +1,5 @@
-"""Checks of a wire by input as nobody means it: some hundred changes of what the wire itself writes, the same each time."""
+"""Checks of a wire by input as nobody means it: some hundred changes of what the wire itself
+writes, the same each time."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ _SHOWN = 600
     look="load_messages, load_request: what they take for granted; then dump_messages",
 )
 def changed_requests_are_read_or_refused(bench: WireBench) -> None:
-    """Requests, conversations and stored messages with wrong types, missing and reserved fields, huge numbers, halves of characters
-    and deep nesting are read or refused with a `DragomanError`; what was read is written, here and on other wires, and stored."""
+    """Requests, conversations and stored messages with wrong types, missing and reserved fields,
+    huge numbers, halves of characters and deep nesting are read or refused with a `DragomanError`;
+    what was read is written, here and on other wires, and stored."""
     _put_through(bench, "messages", "request", "stored_message")
 
 
@@ -34,8 +36,9 @@ def changed_requests_are_read_or_refused(bench: WireBench) -> None:
     look="decoder, load_response, load_error: what they take for granted; then encoder",
 )
 def changed_answers_are_never_raised(bench: WireBench) -> None:
-    """Answers, streams and refusals with wrong types, events lost, doubled and out of order, huge numbers, halves of characters and
-    deep nesting raise nothing: they end in a `RunError`, or are read, and what was read is written again, here and on other wires."""
+    """Answers, streams and refusals with wrong types, events lost, doubled and out of order, huge
+    numbers, halves of characters and deep nesting raise nothing: they end in a `RunError`, or are
+    read, and what was read is written again, here and on other wires."""
     _put_through(bench, "response", "stream", "error")
 
 

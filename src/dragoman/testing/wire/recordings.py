@@ -17,8 +17,8 @@ __all__ = ["recorded_answers_are_read", "recorded_requests_return"]
 
 @wire_check("request", "stream", "error", look="decoder, load_error")
 def recorded_answers_are_read(bench: WireBench) -> None:
-    """What a real server answered is read, in well-formed events, the same in any chunking, and is not taken for something that
-    is no answer; what it refused with is an error."""
+    """What a real server answered is read, in well-formed events, the same in any chunking, and is
+    not taken for something that is no answer; what it refused with is an error."""
     for name, exchange, _ in _load_recorded(bench):
         if exchange.status >= 400:
             events = attempt(
@@ -45,15 +45,16 @@ def recorded_answers_are_read(bench: WireBench) -> None:
 
 @wire_check("request", look="load_request, dump_http")
 def recorded_requests_return(bench: WireBench) -> None:
-    """A request that was once sent is, loaded and dumped, the same request: nothing of it is lost, and nothing is added."""
+    """A request that was once sent is, loaded and dumped, the same request: nothing of it is lost,
+    and nothing is added."""
     for name, exchange, loaded in _load_recorded(bench):
         body = json_of(bench.wire.dump_http(loaded).body, "dump_http")
         same(body, exchange.request_body, f"the body of the request in {name}")
 
 
 def _load_recorded(bench: WireBench) -> list[tuple[str, Exchange, ModelRequest]]:
-    """Returns the recorded exchanges that asked a model: name of the file, exchange, request. Others, such as lists of models or
-    embeddings, went to other paths."""
+    """Returns the recorded exchanges that asked a model: name of the file, exchange, request.
+    Others, such as lists of models or embeddings, went to other paths."""
     recorded: list[tuple[str, Exchange, ModelRequest]] = []
     for name, exchange in bench.recordings:
         path = urlsplit(exchange.url or "").path

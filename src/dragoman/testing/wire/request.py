@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
@@ -53,7 +54,8 @@ def requests_return(bench: WireBench) -> None:
 
 @wire_check("request", look=_LOOK)
 def tools_return(bench: WireBench) -> None:
-    """Tools come back with name, description and schema, in order; one that the provider runs comes back or is told as a loss."""
+    """Tools come back with name, description and schema, in order; one that the provider runs comes
+    back or is told as a loss."""
     back = _and_back(bench, _REQUEST.replace(tools=TOOLS))
     same([_spec(tool) for tool in back.tools], [_spec(tool) for tool in TOOLS], "the tools")
     _, back, losses = _by_body(bench, _REQUEST.replace(tools=(ServerTool("web_search"),)))
@@ -65,8 +67,8 @@ def tools_return(bench: WireBench) -> None:
 
 @wire_check("request", look=_LOOK)
 def settings_return_or_are_told(bench: WireBench) -> None:
-    """Every setting comes back as it was, or else a `Loss` without a place names it. Effort and budget of reasoning may stand
-    for one another, and what is usual need not be said."""
+    """Every setting comes back as it was, or else a `Loss` without a place names it. Effort and
+    budget of reasoning may stand for one another, and what is usual need not be said."""
     for name, values in _SETTINGS.items():
         for value in values:
             wanted = _REQUEST.replace(settings=Settings(**{name: value}), tools=TOOLS)
@@ -96,7 +98,8 @@ def schemas_return_or_are_told(bench: WireBench) -> None:
 
 @wire_check("request", look=_LOOK)
 def options_pass_untouched(bench: WireBench) -> None:
-    """A field of the body that dragoman has no name for is written as it is, and comes back in `options`."""
+    """A field of the body that dragoman has no name for is written as it is, and comes back in
+    `options`."""
     option = {"a": [1, None, {"b": "ü"}], "c": False}
     body, back, _ = _by_body(bench, _REQUEST.replace(options={"kit_option": option}))
     same(body.get("kit_option"), option, "an unknown option in the body")
@@ -105,8 +108,9 @@ def options_pass_untouched(bench: WireBench) -> None:
 
 @wire_check("request", look="dump_http")
 def http_requests_are_complete(bench: WireBench) -> None:
-    """A request over HTTP has a path after the base URL, headers of text, and a body of JSON that is `dump_request`'s, with the
-    same losses; path or body name the model and say whether to stream."""
+    """A request over HTTP has a path after the base URL, headers of text, and a body of JSON that
+    is `dump_request`'s, with the same losses; path or body name the model and say whether to
+    stream."""
     wanted = _REQUEST.replace(tools=TOOLS)
     http = [bench.wire.dump_http(wanted.replace(stream=stream)) for stream in (False, True)]
     for request in http:
@@ -137,7 +141,8 @@ def http_requests_are_complete(bench: WireBench) -> None:
 
 @wire_check("request", look="load_request")
 def bad_bodies_are_refused(bench: WireBench) -> None:
-    """What is no request of this format is refused with a `HistoryError`, and nothing else is ever raised."""
+    """What is no request of this format is refused with a `HistoryError`, and nothing else is ever
+    raised."""
     body = json_of(
         bench.wire.dump_request(_REQUEST.replace(tools=TOOLS, output_schema=SCHEMA)), "dump_request"
     )
@@ -168,9 +173,7 @@ def _and_back(bench: WireBench, request: ModelRequest) -> ModelRequest:
     return bench.wire.load_request(json_of(http.body, "dump_http"), path=http.path, headers=headers)
 
 
-def _by_body(
-    bench: WireBench, request: ModelRequest
-) -> tuple[dict[str, Any], ModelRequest, list[Loss]]:
+def _by_body(bench: WireBench, request: ModelRequest) -> tuple[Json, ModelRequest, list[Loss]]:
     """Returns the body of a request, what is read of it, and the losses told."""
     losses: list[Loss] = []
     body = json_of(bench.wire.dump_request(request, losses=losses), "dump_request")

@@ -1,4 +1,5 @@
-"""Checks of a wire's responses, whole and streamed: what a model answers → a body, and back; what is no answer."""
+"""Checks of a wire's responses, whole and streamed: what a model answers → a body, and back; what
+is no answer."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import msgspec
 from dragoman.errors import OverloadedError
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.fold import fold
+from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import ANSWER, USAGE, comparable
@@ -35,7 +37,8 @@ _GARBAGE = (
 
 @wire_check("response", look="load_response, dump_response")
 def responses_return(bench: WireBench) -> None:
-    """A whole response comes back as the answer that it was: thinking, text, calls with their arguments, in order."""
+    """A whole response comes back as the answer that it was: thinking, text, calls with their
+    arguments, in order."""
     loaded = bench.message_of(bench.read_whole(ANSWER), "a whole response")
     same(comparable([loaded]), comparable([ANSWER]), "the answer")
     again = bench.wire.load_response(msgspec.json.encode(bench.whole(ANSWER)))
@@ -44,7 +47,8 @@ def responses_return(bench: WireBench) -> None:
 
 @wire_check("stream", "response", look="decoder, load_response: what they take for granted")
 def garbage_is_never_raised(bench: WireBench) -> None:
-    """Nothing that a provider sends makes a decoder raise. Bytes that are no answer end in a `RunError`."""
+    """Nothing that a provider sends makes a decoder raise. Bytes that are no answer end in a
+    `RunError`."""
     for data in _GARBAGE:
         for pieces in ([data], list(cut_into(data, 3))[:400]):
             events = _events(bench, pieces)
@@ -73,7 +77,8 @@ def garbage_is_never_raised(bench: WireBench) -> None:
 
 @wire_check("stream", "response", look="decoder: a body that begins with a brace")
 def whole_answers_are_read_in_place_of_streams(bench: WireBench) -> None:
-    """A decoder of streams also reads a whole response, or the body of an error, that a server sends in place of one."""
+    """A decoder of streams also reads a whole response, or the body of an error, that a server
+    sends in place of one."""
     body = msgspec.json.encode(bench.whole(ANSWER))
     loaded = bench.message_of(
         bench.decode(cut_into(body, 11)), "a whole response sent in place of a stream"
@@ -90,8 +95,8 @@ def whole_answers_are_read_in_place_of_streams(bench: WireBench) -> None:
 
 @wire_check("response", "stream", look="the finish reason, both ways")
 def finish_reasons_survive(bench: WireBench) -> None:
-    """`stop`, `length` and `tool_calls` survive; what the format has no word for becomes one that it has, the same streamed and
-    whole, and is not mistaken for calls."""
+    """`stop`, `length` and `tool_calls` survive; what the format has no word for becomes one that
+    it has, the same streamed and whole, and is not mistaken for calls."""
     certain = {FinishReason.stop, FinishReason.length, FinishReason.tool_calls}
     for reason in FinishReason:
         calls = [ToolCallPart("one", "get_time", {})] if reason is FinishReason.tool_calls else []
@@ -113,8 +118,8 @@ def finish_reasons_survive(bench: WireBench) -> None:
 
 @wire_check("response", "stream", look="usage, both ways")
 def usage_survives_and_adds_up(bench: WireBench) -> None:
-    """Tokens of prompt and answer survive and are the whole (the cache's and reasoning's are parts of them, not more); a count
-    that the format has no place for is `None`, never another number."""
+    """Tokens of prompt and answer survive and are the whole (the cache's and reasoning's are parts
+    of them, not more); a count that the format has no place for is `None`, never another number."""
     for what, events in (
         ("whole", bench.read_whole(ANSWER)),
         ("streamed", bench.read_stream(ANSWER)),
@@ -140,7 +145,8 @@ def usage_survives_and_adds_up(bench: WireBench) -> None:
 
 @wire_check("response", "stream", look="new_id, and the ids of calls")
 def ids_are_minted_and_distinct(bench: WireBench) -> None:
-    """Ids of messages come from `new_id`; those of calls are distinct and not empty, also for calls that are the same twice."""
+    """Ids of messages come from `new_id`; those of calls are distinct and not empty, also for calls
+    that are the same twice."""
     calls = (ToolCallPart("one", "get_time", {}), ToolCallPart("two", "get_time", {}))
     answer = Message.model(*calls).replace(finish_reason=FinishReason.tool_calls)
     for what in ("whole", "streamed"):
@@ -166,7 +172,8 @@ def ids_are_minted_and_distinct(bench: WireBench) -> None:
 
 @wire_check("response", "stream", look="origin=")
 def answers_know_their_origin(bench: WireBench) -> None:
-    """An answer has the origin that the caller gave, with its digest of what stood before, and what the response adds to it."""
+    """An answer has the origin that the caller gave, with its digest of what stood before, and what
+    the response adds to it."""
     origin = msgspec.structs.replace(OWN, prefix="f" * 32)
     for what, events in (
         ("whole", bench.read_whole(ANSWER, origin=origin)),
@@ -200,7 +207,7 @@ def _spoilt(body: Any) -> list[Any]:
     there."""
     spoilt: list[Any] = [None, 5, "text", [], {}, [None], -1.5]
     if isinstance(body, dict):
-        fields = cast("dict[str, Any]", body)
+        fields = cast("Json", body)
         for key, value in fields.items():
             spoilt += [{**fields, key: bad} for bad in _spoilt(value)]
             spoilt.append({name: kept_value for name, kept_value in fields.items() if name != key})

@@ -1,4 +1,5 @@
-"""Checks of what a wire sends of an agent's run: what its client may see (`runs.visible`), as one answer."""
+"""Checks of what a wire sends of an agent's run: what its client may see (`runs.visible`), as one
+answer."""
 
 from __future__ import annotations
 
@@ -64,9 +65,10 @@ _INNER: list[Event] = [
     "stream", "response", look="encoder, dump_response: several messages, calls by who runs them"
 )
 def runs_are_one_answer(bench: WireBench) -> None:
-    """A run of several messages, of which `runs.visible` makes what a client may see, is one answer, the same streamed and whole: all
-    texts with a line's end between them, calls that the client runs and none that the agent ran, nothing of an agent within a tool, usage
-    once, and the last finish reason."""
+    """A run of several messages, of which `runs.visible` makes what a client may see, is one
+    answer, the same streamed and whole: all texts with a line's end between them, calls that the
+    client runs and none that the agent ran, nothing of an agent within a tool, usage once, and the
+    last finish reason."""
     run = [
         *[RunStarted("kit-run"), StepStarted("one"), *_begin(_VOID)[:1], _AGAIN],
         *[
@@ -102,8 +104,9 @@ def runs_are_one_answer(bench: WireBench) -> None:
     "stream", "response", look="encoder, dump_response: MessageDropped, and an error after text"
 )
 def retracted_answers_leave_nothing(bench: WireBench) -> None:
-    """A retracted message is not in a whole response. Of a stream nothing can be taken back: `runs.visible` ends it with an error
-    instead, which is told behind the text that went out, and what the model said anew is not sent."""
+    """A retracted message is not in a whole response. Of a stream nothing can be taken back:
+    `runs.visible` ends it with an error instead, which is told behind the text that went out, and
+    what the model said anew is not sent."""
     events = [*_begin(_VOID), _AGAIN, *unfold([_SECOND])]
     loaded = bench.message_of(_whole(bench, events), "a response with a retracted message")
     wanted = bench.message_of(_whole(bench, events_of(_SECOND)), "a response")

@@ -1,4 +1,5 @@
-"""Checks of what a server must know of a wire beside its formats: places, the envelope of an answer, what keeps a stream open."""
+"""Checks of what a server must know of a wire beside its formats: places, the envelope of an
+answer, what keeps a stream open."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from dragoman.codec.serving import METHODS, PURPOSES
+from dragoman.json_bytes import Json
 from dragoman.message import Message
 from dragoman.request import ModelRequest, Settings
 from dragoman.testing.check import attempt, demand, same
@@ -26,8 +28,8 @@ _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 @wire_check("serving", "response", "stream", look="envelope; encoder, dump_response: their fields")
 def envelopes_suit_their_encoders(bench: WireBench) -> None:
-    """What `envelope` gives, for any request and for none, is JSON, the same each time, and what `encoder` and `dump_response` take: the
-    answer comes back from both."""
+    """What `envelope` gives, for any request and for none, is JSON, the same each time, and what
+    `encoder` and `dump_response` take: the answer comes back from both."""
     whole = ModelRequest(
         "kit-model", CONVERSATION, TOOLS, Settings(temperature=0.5, max_tokens=9), SCHEMA, True
     )
@@ -57,8 +59,9 @@ def envelopes_suit_their_encoders(bench: WireBench) -> None:
 
 @wire_check("serving", look="routes, stream_type")
 def routes_are_complete(bench: WireBench) -> None:
-    """`routes` are places of the API, each once: a method, a path from the root of its host, and what is there; a chat is among
-    them. The wire has the functions that their purposes need. `stream_type` is a media type."""
+    """`routes` are places of the API, each once: a method, a path from the root of its host, and
+    what is there; a chat is among them. The wire has the functions that their purposes need.
+    `stream_type` is a media type."""
     routes = list(bench.wire.routes)
     for route in routes:
         demand(route.method in METHODS, f"the method of {route} is none of {', '.join(METHODS)}")
@@ -82,8 +85,8 @@ def routes_are_complete(bench: WireBench) -> None:
 
 @wire_check("serving", "request", look="routes; dump_http: its path")
 def requests_go_to_a_route(bench: WireBench) -> None:
-    """The path of a request, whole and streamed, is the end of a route that leads to a chat, `{model}` being the model's name: what the
-    wire asks for is where its API stands."""
+    """The path of a request, whole and streamed, is the end of a route that leads to a chat,
+    `{model}` being the model's name: what the wire asks for is where its API stands."""
     chats = [
         route.path.replace("{model}", "kit-model")
         for route in bench.wire.routes
@@ -102,7 +105,8 @@ def requests_go_to_a_route(bench: WireBench) -> None:
 
 @wire_check("serving", "stream", look="ping")
 def pings_say_nothing(bench: WireBench) -> None:
-    """`ping` between the pieces of a stream, and before the first, changes nothing of what is read."""
+    """`ping` between the pieces of a stream, and before the first, changes nothing of what is
+    read."""
     ping: Any = bench.wire.ping
     demand(isinstance(ping, bytes), f"ping is {ping!r}")
     encoder = bench.wire.encoder(id="r1", model="m")
@@ -115,5 +119,5 @@ def pings_say_nothing(bench: WireBench) -> None:
     )
 
 
-def _envelope(bench: WireBench, request: ModelRequest | None) -> dict[str, Any]:
+def _envelope(bench: WireBench, request: ModelRequest | None) -> Json:
     return bench.wire.envelope(request, id="kit1", now=_NOW)

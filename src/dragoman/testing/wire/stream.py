@@ -26,7 +26,8 @@ _STREAM = "decoder, encoder"
 
 @wire_check("stream", look=_STREAM)
 def streams_return(bench: WireBench) -> None:
-    """A streamed response comes back as the answer that it was, and as the whole response says it."""
+    """A streamed response comes back as the answer that it was, and as the whole response says
+    it."""
     loaded = bench.message_of(
         bench.decode([bench.stream(events_of(ANSWER))]), "a streamed response"
     )
@@ -43,7 +44,8 @@ def streams_return(bench: WireBench) -> None:
 
 @wire_check("stream", look="decoder.feed: what it keeps of an unfinished line or sign")
 def chunking_changes_nothing(bench: WireBench) -> None:
-    """However the bytes are cut, also byte by byte and within a sign of UTF-8, the events say the same."""
+    """However the bytes are cut, also byte by byte and within a sign of UTF-8, the events say the
+    same."""
     data = bench.stream(events_of(ANSWER))
     wanted = compact(bench.decode([data]))
     for size in (1, 2, 3, 7, 64):
@@ -58,7 +60,8 @@ def chunking_changes_nothing(bench: WireBench) -> None:
 
 @wire_check("stream", look="decoder.feed, encoder.feed")
 def text_arrives_before_the_end(bench: WireBench) -> None:
-    """Text is told when it comes and not held back: after half of the bytes of a long text there are deltas."""
+    """Text is told when it comes and not held back: after half of the bytes of a long text there
+    are deltas."""
     data = bench.stream(events_of(Message.model("word " * 60)))
     events = bench.wire.decoder().feed(data[: len(data) // 2])
     deltas = [event for event in events if isinstance(event, PartDelta)]
@@ -68,7 +71,8 @@ def text_arrives_before_the_end(bench: WireBench) -> None:
 
 @wire_check("stream", look=f"{_STREAM}: the arguments of calls")
 def arguments_in_pieces_are_whole(bench: WireBench) -> None:
-    """Arguments that come in pieces, of calls one after the other or side by side, are those that were sent; none are `{}`."""
+    """Arguments that come in pieces, of calls one after the other or side by side, are those that
+    were sent; none are `{}`."""
     calls = [
         ToolCallPart("one", "get_weather", {"city": TEXT, "n": {"deep": [1, 2, {"x": None}]}}),
         ToolCallPart("two", "get_weather", {"city": "Oslo"}),
@@ -95,8 +99,9 @@ def arguments_in_pieces_are_whole(bench: WireBench) -> None:
 
 @wire_check("stream", look="decoder.close")
 def cut_streams_keep_what_came(bench: WireBench) -> None:
-    """A stream that ends too early, anywhere, raises nothing: it ends in a `RunError` with a `StreamCutError` that has all of
-    the message that had come, and no call is left to be run that was not whole."""
+    """A stream that ends too early, anywhere, raises nothing: it ends in a `RunError` with a
+    `StreamCutError` that has all of the message that had come, and no call is left to be run that
+    was not whole."""
     data = bench.stream(events_of(ANSWER))
     whole = {call.name: call.arguments for call in ANSWER.tool_calls}
     for end in range(0, len(data), max(3, len(data) // 400)):
@@ -137,7 +142,8 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
 
 @wire_check("stream", look=f"{_STREAM}: errors")
 def errors_within_a_stream_are_told(bench: WireBench) -> None:
-    """An error in the middle of a stream is a `RunError` of its class, after what came before, which it has as `partial`."""
+    """An error in the middle of a stream is a `RunError` of its class, after what came before,
+    which it has as `partial`."""
     begun = [event for event in events_of(ANSWER) if not isinstance(event, MessageFinished)][:12]
     events = bench.decode([bench.stream([*begun, RunError(OverloadedError("No capacity."))])])
     last = events[-1] if events else None

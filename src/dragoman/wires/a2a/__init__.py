@@ -1,12 +1,14 @@
-"""A2A 1.0 (Agent2Agent), both ways: a message to an agent, answered by a task that is streamed or read whole.
+"""A2A 1.0 (Agent2Agent), both ways: a message to an agent, answered by a task that is streamed or
+read whole.
 
 wire = wires.protocol("a2a")
 request = wire.load_run(params)                          # of SendMessage, or the request of JSON-RPC that holds them
 encoder = wire.encoder(**wire.envelope(request, id=task_id, now=now))
 objects = encoder.objects(event)                         # StreamResponse objects; `feed` frames them
 
-Messages and runs come back as they were where a peer keeps our extension (`EXTENSION`); without it texts, files, calls, results, states and
-questions do. Messages and events of 0.2, 0.3 and of older agents are read too; what is written is 1.0.
+Messages and runs come back as they were where a peer keeps our extension (`EXTENSION`); without it
+texts, files, calls, results, states and questions do. Messages and events of 0.2, 0.3 and of older
+agents are read too; what is written is 1.0.
 """
 
 from importlib import import_module
@@ -75,8 +77,9 @@ _SEED = frozenset(
 """The conversions of the documents of the year 2025, by the names that those give them."""
 
 
-# They stand in a format, and formats stand above wires: an import at the top would turn that round, so that a wire could not be
-# read without the formats. Programs of that time import them from here, and get them when they ask.
+# They stand in a format, and formats stand above wires: an import at the top would turn that round,
+# so that a wire could not be read without the formats. Programs of that time import them from here,
+# and get them when they ask.
 def __getattr__(name: str) -> Any:
     if name in _SEED:
         return getattr(import_module("dragoman.formats.seed_a2a"), name)

@@ -1,7 +1,8 @@
-"""An agent of A2A, asked like a model. It keeps the conversation: each request has what is new to it, in the task that waits for it.
+"""An agent of A2A, asked like a model. It keeps the conversation: each request has what is new to
+it, in the task that waits for it.
 
-What was said before the agent was first asked, or since by others, goes before that as one text (`_retell`): the protocol takes one
-message of the user's, and no history.
+What was said before the agent was first asked, or since by others, goes before that as one text
+(`_retell`): the protocol takes one message of the user's, and no history.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
 from dragoman.codec.agent_turns import AgentTurns, agent_turns
-from dragoman.codec.json_values import Json, if_list, if_object, merged, rest
+from dragoman.codec.json_values import if_list, if_object, merged, rest
 from dragoman.codec.media import label
 from dragoman.fold import arguments_text
 from dragoman.interrupt import Resume
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -123,7 +125,8 @@ def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
 
 
 def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
-    """Returns what the agent has not heard: what its user says now, and before it, in words, what was said by others and to them."""
+    """Returns what the agent has not heard: what its user says now, and before it, in words, what
+    was said by others and to them."""
     messages = turns.messages[turns.known :]
     start = last_index(messages, lambda message: message.role is not Role.USER) + 1
     calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
@@ -147,7 +150,8 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
 
 
 def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[Loss]) -> str:
-    """Returns in words what is not sent `as_is` of a message. `number`: its index in the conversation."""
+    """Returns in words what is not sent `as_is` of a message. `number`: its index in the
+    conversation."""
     why = "what was said to others is told an agent of A2A in words"
     texts: list[str] = []
     for index, (piece, is_sent) in enumerate(zip(message.content, as_is, strict=True)):
@@ -173,8 +177,8 @@ def _words_of(piece: Content) -> str:
 
 
 def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
-    """Returns the parts for an agent that does not know our extension. It is answered in words; results are told as older agents have
-    them."""
+    """Returns the parts for an agent that does not know our extension. It is answered in words;
+    results are told as older agents have them."""
     answers: list[Any] = [_plain_answer(resume) for resume in run_request.resume]
     results = [
         {"call_id": result.id, "name": result.name, "output": result_text(result)}

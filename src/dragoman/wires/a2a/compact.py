@@ -1,8 +1,10 @@
-"""A stream of older agents, reduced to what stays once it is over: nothing that was said is lost, and nothing is said twice.
+"""A stream of older agents, reduced to what stays once it is over: nothing that was said is lost,
+and nothing is said twice.
 
-A chunk holds the text of its answer so far. It goes where a later chunk, the end of the answer or its call says the same text
-and more; an answer that was cut stays as its last chunk. Arguments that came in pieces, before or behind their call, are merged
-into it. An answer ends, for both, where the user says something or a tool answers.
+A chunk holds the text of its answer so far. It goes where a later chunk, the end of the answer or
+its call says the same text and more; an answer that was cut stays as its last chunk. Arguments that
+came in pieces, before or behind their call, are merged into it. An answer ends, for both, where the
+user says something or a tool answers.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Message, Role
 from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION
 from dragoman.wires.a2a.tools import CALL, TOOL_CALLS_KEY, TOOL_RESULTS_KEY
@@ -48,7 +51,8 @@ __all__ = [
 Calls = Sequence[tuple[str, Any]]
 """Id of each call, and its arguments."""
 _TRIES = 20
-"""How many answers that were cut may stand before one whose chunks hold only what is new: a bound of the work."""
+"""How many answers that were cut may stand before one whose chunks hold only what is new: a bound
+of the work."""
 CONTENT = "TextMessageContentEvent"
 CHUNK = "TextMessageChunkEvent"
 END = "TextMessageEndEvent"
@@ -77,7 +81,8 @@ class Remaining:
     def __init__(self, index: int, *, is_text: bool = False) -> None:
         self.index = index
         self.is_text = is_text
-        """It stays as the end of an answer: a chunk behind which no end came, or the text of a call that came again without it."""
+        """It stays as the end of an answer: a chunk behind which no end came, or the text of a call
+        that came again without it."""
         self.arguments: dict[str, Json] = {}
         """Id of a call → its arguments, where they came in pieces."""
 
@@ -129,9 +134,11 @@ class _Compaction:
         self._chunks.append(index)
 
     def _cover(self, text: str) -> None:
-        """The answer says `text` at its end: chunks that it holds go, also where each had only what was new."""
+        """The answer says `text` at its end: chunks that it holds go, also where each had only what
+        was new."""
         texts = [self._entries[index].text for index in self._chunks]
-        # Some agents send only what is new in each chunk. Which chunk such an answer began with is tried from the oldest on.
+        # Some agents send only what is new in each chunk. Which chunk such an answer began with is
+        # tried from the oldest on.
         starts = range(min(len(texts), _TRIES))
         matches = (start for start in starts if holds(text, "".join(texts[start:])))
         earlier = self._chunks[: next(matches, len(texts))]
@@ -171,7 +178,8 @@ class _Compaction:
             self._calls[id_] = self._repeatable[id_] = start
 
     def _take_back_repeated(self, entry: Entry) -> dict[str, Json]:
-        """Drops earlier events of the same calls, of which only other text stays. Returns the arguments that they had, by call."""
+        """Drops earlier events of the same calls, of which only other text stays. Returns the
+        arguments that they had, by call."""
         # Several calls of the entry may stand in one earlier event, which counts once.
         earlier = {
             id(start): start for id_, _ in entry.calls if (start := self._repeatable.get(id_))
@@ -189,7 +197,8 @@ class _Compaction:
         return pieces
 
     def _is_repeated(self, earlier: Remaining, entry: Entry) -> bool:
-        """Whether a later call event has all calls of this one, so that it is the same one, gone on (T-25)."""
+        """Whether a later call event has all calls of this one, so that it is the same one, gone on
+        (T-25)."""
         before = {id_ for id_, _ in self._entries[earlier.index].calls}
         return bool(before) and "" not in before and before <= {id_ for id_, _ in entry.calls}
 
@@ -202,7 +211,8 @@ def merge_arguments(arguments: Any, pieces: Json | None) -> Any:
 
 
 def holds(text: str, earlier: str) -> bool:
-    """Whether a text is an earlier one that went on. White space around the whole does not count: many trim it at the end."""
+    """Whether a text is an earlier one that went on. White space around the whole does not count:
+    many trim it at the end."""
     trimmed = text.strip()
     return (
         text.startswith(earlier)
@@ -219,7 +229,8 @@ def continuation(text: str, earlier: str) -> str:
 
 
 def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
-    """The messages that stay of a list, with their indexes in it. One in which nothing came in pieces is left as it is."""
+    """The messages that stay of a list, with their indexes in it. One in which nothing came in
+    pieces is left as it is."""
     if not any(_kind_of(message) in (CHUNK, ARGS) or _calls(message) for message in messages):
         return list(enumerate(messages))
     entries = reduce_entries([_entry(message) for message in messages])
@@ -299,7 +310,8 @@ def get_agui_event_type_from_a2a_message(message: Any) -> str:
 
 
 def field(value: Any, *names: str) -> Any:
-    """A field under the first of these names that is there, of a dictionary or an object; `None`: there is none."""
+    """A field under the first of these names that is there, of a dictionary or an object; `None`:
+    there is none."""
     value = _plain(value)
     for name in names:
         if isinstance(value, Mapping):

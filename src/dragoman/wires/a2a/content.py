@@ -1,4 +1,5 @@
-"""Parts ⇄ pieces of content: 1.0's (`text`, `raw`, `url`, `data`), and those with a `kind` of 0.2 and 0.3."""
+"""Parts ⇄ pieces of content: 1.0's (`text`, `raw`, `url`, `data`), and those with a `kind` of 0.2
+and 0.3."""
 
 from __future__ import annotations
 
@@ -7,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import Json, JsonMap, filled, first_text, if_object, if_text, rest
+from dragoman.codec.json_values import filled, first_text, if_object, if_text, rest
 from dragoman.codec.media import as_text, decoded
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     DataPart,
@@ -34,7 +36,8 @@ _READ = ("kind", "text", "raw", "url", "data", "file", "mediaType", "filename")
 
 
 def dump_content(piece: Content) -> list[Json]:
-    """Returns the parts that show a piece; none if it is not shown. What they do not hold is told beside them, by the extension."""
+    """Returns the parts that show a piece; none if it is not shown. What they do not hold is told
+    beside them, by the extension."""
     dump = _DUMPS.get(type(piece))
     return [] if dump is None else dump(piece)
 

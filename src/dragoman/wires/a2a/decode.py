@@ -1,8 +1,10 @@
-"""A streamed run (JSON-RPC's answers or plain objects as Server-Sent Events), or a whole task or message → events.
+"""A streamed run (JSON-RPC's answers or plain objects as Server-Sent Events), or a whole task or
+message → events.
 
-What an object carries under our extension takes the place of what it shows: the events in it, the part that an artifact shows
-(`delta`), and the part that ends (`finished`). From then on a piece of that artifact is a delta of that part. What carries nothing is
-read as the protocol has it (`decode_plain`): texts, calls, results, files, states, questions; 0.3's events with a `kind` too.
+What an object carries under our extension takes the place of what it shows: the events in it, the
+part that an artifact shows (`delta`), and the part that ends (`finished`). From then on a piece of
+that artifact is a delta of that part. What carries nothing is read as the protocol has it
+(`decode_plain`): texts, calls, results, files, states, questions; 0.3's events with a `kind` too.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import Json, if_list, if_object, if_text
-from dragoman.codec.run_decoder import OpenPart
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.run_decoder import DecodedPart
 from dragoman.event import (
     Event,
     MessageFinished,
@@ -23,6 +25,7 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
 )
+from dragoman.json_bytes import Json
 from dragoman.message import Content, Origin, Role
 from dragoman.wires.a2a.decode_plain import PlainDecoder, member
 from dragoman.wires.a2a.quirks import extras, json_of, load_events
@@ -51,7 +54,8 @@ class Decoder(PlainDecoder):
         """See `RunDecoder.admit`. `False`: the object is told already, by what it carries."""
         super().admit(kind, fields)
         carried = extras(fields.get("metadata"))
-        # Objects of ours that tell a delta carry nothing: the artifact is known from its first piece.
+        # Objects of ours that tell a delta carry nothing: the artifact is known from its first
+        # piece.
         if carried:
             return not self._tell_carried(kind, fields, carried)
         if kind == "artifactUpdate" and fields.get("append") is True:
@@ -86,7 +90,7 @@ class Decoder(PlainDecoder):
 
     def _tell_event(self, event: Event) -> None:
         if isinstance(event, PartStarted):
-            part = OpenPart(event.message_id, event.index, event.part)
+            part = DecodedPart(event.message_id, event.index, event.part)
             self.open[event.message_id, event.index] = part
         elif isinstance(event, PartDelta):
             if (part := self.open.get((event.message_id, event.index))) is not None:
@@ -94,14 +98,16 @@ class Decoder(PlainDecoder):
         elif isinstance(event, PartFinished):
             self.open.pop((event.message_id, event.index), None)
         elif isinstance(event, MessageStarted | MessageFinished) and self._model is not None:
-            # Only the caller knows which agent answered; what the agent says of the model behind it is not its origin.
+            # Only the caller knows which agent answered; what the agent says of the model behind it
+            # is not its origin.
             is_answer = isinstance(event, MessageFinished) or event.role is Role.MODEL
             if is_answer and event.origin is not None:
                 event = msgspec.structs.replace(event, origin=self._model)
         self._events.append(event)
 
     def _tell_text(self, artifact: Json) -> bool:
-        """Tells the text of an artifact as a delta of the part that it shows. `False`: it is none of ours."""
+        """Tells the text of an artifact as a delta of the part that it shows. `False`: it is none
+        of ours."""
         key = self._texts.get(if_text(artifact.get("artifactId")))
         if key is None:
             return False
@@ -111,8 +117,9 @@ class Decoder(PlainDecoder):
         return True
 
     def _tell_finished(self, finished: Sequence[Any]) -> None:
-        """Tells that a part ends. `finished`: its key, and the fields in which it is not what its start and its deltas make. Streams
-        of the first version had four entries if only `native` differed."""
+        """Tells that a part ends. `finished`: its key, and the fields in which it is not what its
+        start and its deltas make. Streams of the first version had four entries if only `native`
+        differed."""
         key = _key(finished[:2])
         if key is None:
             return

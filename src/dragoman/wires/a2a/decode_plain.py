@@ -1,10 +1,13 @@
-"""What the protocol itself says of a run → events: one message for each artifact, and one for what the agent says beside them.
+"""What the protocol itself says of a run → events: one message for each artifact, and one for what
+the agent says beside them.
 
-An artifact that is streamed has an `Emitter` until its last piece. Agents of before 1.0 stream otherwise: each working status has the
-whole text so far (`TextMessageChunkEvent`), and the end, or the call, says it once more. Such a text has an emitter too (`_growing`),
-which is told what is new in it.
+An artifact that is streamed has an `Emitter` until its last piece. Agents of before 1.0 stream
+otherwise: each working status has the whole text so far (`TextMessageChunkEvent`), and the end, or
+the call, says it once more. Such a text has an emitter too (`_growing`), which is told what is new
+in it.
 
-A task may repeat what its stream told: artifacts, and the message that ends it. Ids and parts that were told are kept for that.
+A task may repeat what its stream told: artifacts, and the message that ends it. Ids and parts that
+were told are kept for that.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from typing import Any
 
 from dragoman import errors
 from dragoman.codec.emitter import Emitter
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
-from dragoman.codec.run_decoder import OpenPart, RunDecoder
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.run_decoder import DecodedPart, RunDecoder
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import (
     Custom,
@@ -28,6 +31,7 @@ from dragoman.event import (
 )
 from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     FinishReason,
@@ -58,7 +62,7 @@ _MEMBERS = {kind: name for name, kind in OLD_KINDS.items()}
 """Kind of an object in 0.3 → the member that 1.0 has it in."""
 
 
-class PlainDecoder(RunDecoder[OpenPart]):
+class PlainDecoder(RunDecoder[DecodedPart]):
     """Reads one run as the protocol has it."""
 
     CUT = "the stream ended before the task did. Ask for the task, or send the request again."
@@ -104,7 +108,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
         return True
 
     def read_object(self, kind: str, fields: Json) -> None:
-        """See `RunDecoder.read_object`. A message, or a state in which nothing more comes, ends the run."""
+        """See `RunDecoder.read_object`. A message, or a state in which nothing more comes, ends the
+        run."""
         super().read_object(kind, fields)
         if kind == "artifactUpdate":
             return
@@ -218,7 +223,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
             self._events.append(MessageDropped(id_, "the artifact was replaced"))
 
     def _read_whole_artifact(self, message: Json, *, is_last: bool) -> None:
-        """An artifact as a task has it, of which something may have been told already. `is_last`: nothing more of it comes."""
+        """An artifact as a task has it, of which something may have been told already. `is_last`:
+        nothing more of it comes."""
         id_ = if_text(message.get("messageId"))
         parts = _parts_of(message)
         # A stream cuts texts anywhere, so they are compared joined.
@@ -231,7 +237,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
         if id_ in self._emitters and text.startswith(text_before) and has_same_parts:
             news = [{"text": text[len(text_before) :]}]
             update = {**update, "artifact": {"artifactId": id_, "parts": news}, "append": True}
-        # An artifact that comes whole keeps the form that its message has, such as results of their own.
+        # An artifact that comes whole keeps the form that its message has, such as results of their
+        # own.
         elif is_last and id_ not in self._told:
             self._parts[id_] = parts
             self._tell_message(message)
@@ -280,7 +287,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
     def _end_run(self, state: str, message: Json, fields: Json) -> None:
         run_id = self._run_id
-        # The end of a growing text goes before the ends of other messages; what an error says is no part of it.
+        # The end of a growing text goes before the ends of other messages; what an error says is no
+        # part of it.
         is_told = state not in _ERRORS and self._tell_end(message)
         self._finish_emitters(load_finish(state) or FinishReason.stop)
         usage = load_usage(extras(fields.get("metadata")))
@@ -299,7 +307,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
             self._events.append(RunFinished(run_id, "pending", usage, pending))
 
     def _tell_answer(self, message: Json, fields: Json) -> None:
-        """Tells the message of a completed task, if it is new. Some agents say their answer in the history alone."""
+        """Tells the message of a completed task, if it is new. Some agents say their answer in the
+        history alone."""
         if message:
             if if_text(message.get("messageId")) not in self._told:
                 self._tell_message(message)
@@ -308,7 +317,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
                 self._tell_message(answer)
 
     def _pending(self, message: Json, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
-        """What a task waits for. Calls in its message that are no question of ours are for the client to run."""
+        """What a task waits for. Calls in its message that are no question of ours are for the
+        client to run."""
         parts = _parts_of(message)
         asks = any(if_object(part.get("data")).get("type") == QUESTION for part in parts)
         if asks or not message:
@@ -348,7 +358,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
     # texts that grow
 
     def _grow(self, message: Json) -> None:
-        """The text of an answer so far. One that does not go on from what was told is another answer: the first was cut."""
+        """The text of an answer so far. One that does not go on from what was told is another
+        answer: the first was cut."""
         text = _text_of(message)
         emitter, before = self._growing or (None, "")
         if emitter is not None and not emitter.finished:
@@ -365,7 +376,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
         self._growing = emitter, text
 
     def _tell_end(self, message: Json) -> bool:
-        """Tells what a whole message has beyond the growing text. `False`: it is another text, and nothing was told."""
+        """Tells what a whole message has beyond the growing text. `False`: it is another text, and
+        nothing was told."""
         if self._growing is None:
             return False
         emitter, before = self._growing
@@ -393,7 +405,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
 
 def member(event: JsonMap) -> tuple[str, Json]:
-    """What an object of a stream holds: the name of its member, and the member. A task or a message may stand alone, as in 0.3."""
+    """What an object of a stream holds: the name of its member, and the member. A task or a message
+    may stand alone, as in 0.3."""
     for name in OLD_KINDS:
         if isinstance(event.get(name), dict):
             return name, if_object(event[name])

@@ -1,12 +1,14 @@
-"""Events of a run → the objects of a task's stream (`StreamResponse`): the task first, then its status and what it gives, piece by piece.
+"""Events of a run → the objects of a task's stream (`StreamResponse`): the task first, then its
+status and what it gives, piece by piece.
 
-What the agent says are artifacts: a text is streamed into its own; a call, a result and a file are one each; the shared state is one
-that is replaced. Thinking is the message of a working status. The protocol can replace an artifact, so what is retracted is replaced by
-an empty one.
+What the agent says are artifacts: a text is streamed into its own; a call, a result and a file are
+one each; the shared state is one that is replaced. Thinking is the message of a working status. The
+protocol can replace an artifact, so what is retracted is replaced by an empty one.
 
-Events that the protocol has no form for wait in `pending` and travel with the next object, under our extension. There the first piece
-of an artifact names the part that it shows (`delta`), and the object that ends a part says so (`finished`). From these three our
-decoder has the very events; other clients skip them.
+Events that the protocol has no form for wait in `pending` and travel with the next object, under
+our extension. There the first piece of an artifact names the part that it shows (`delta`), and the
+object that ends a part says so (`finished`). From these three our decoder has the very events;
+other clients skip them.
 
 One delta of text is always held back: the last piece of an artifact must say that it is the last.
 """
@@ -24,7 +26,7 @@ from dragoman import json_bytes
 from dragoman.codec import run_encoder
 from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import Json, JsonMap, if_text
+from dragoman.codec.json_values import if_text
 from dragoman.codec.run_encoder import Key, RunEncoder, split_frame
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import ContentRefusedError, StreamCutError
@@ -48,6 +50,7 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.fold import close_part, compact
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import (
     Content,
@@ -96,7 +99,7 @@ _ARTIFACT_NAMES: Mapping[type, str] = {
 """Type of a part → the name of its artifact; others are files."""
 
 
-class ArtifactPart(run_encoder.OpenPart):
+class ArtifactPart(run_encoder.EncodedPart):
     """A part of a message that clients see, and whose end is to come."""
 
     __slots__ = ("artifact_id", "is_begun", "key", "name")
@@ -114,10 +117,11 @@ class ArtifactPart(run_encoder.OpenPart):
 class Encoder(RunEncoder[ArtifactPart]):
     """Events → objects, and their bytes.
 
-    `envelope`: `task_id`, `context_id`; `history`: messages of A2A that the task begins with; `goes_on`: the task was there before, and
-    begins as one that works; `now`: a callable that gives the time of a status; `metadata` of the task; `rpc_id`: of the request, where
-    the bytes are answers of JSON-RPC (without it they are plain objects, as in the REST binding); `extras`: whether what the protocol
-    has no field for is sent.
+    `envelope`: `task_id`, `context_id`; `history`: messages of A2A that the task begins with;
+    `goes_on`: the task was there before, and begins as one that works; `now`: a callable that gives
+    the time of a status; `metadata` of the task; `rpc_id`: of the request, where the bytes are
+    answers of JSON-RPC (without it they are plain objects, as in the REST binding); `extras`:
+    whether what the protocol has no field for is sent.
     """
 
     def __init__(self, envelope: JsonMap) -> None:
@@ -143,14 +147,16 @@ class Encoder(RunEncoder[ArtifactPart]):
         return event_bytes(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
-        """The bytes of the text that is held, if this is more of the same and nothing else is to be told; `None`: it is not so."""
+        """The bytes of the text that is held, if this is more of the same and nothing else is to be
+        told; `None`: it is not so."""
         if self._held is None or self.pending or type(event.delta) is not str or not event.delta:
             return None
         key, part, text = self._held
         if not part.is_begun or key[1] != event.index or key[0] != event.message_id:
             return None
         if part.frame is None:
-            # All further pieces differ in their text alone, so one is made as an object, and its bytes are cut at the text.
+            # All further pieces differ in their text alone, so one is made as an object, and its
+            # bytes are cut at the text.
             self._write_piece(part, [{"text": ""}], append=True, last=False)
             part.frame = split_frame(self._framed(self._taken()))
         part.deltas.append(event.delta)
@@ -180,7 +186,8 @@ class Encoder(RunEncoder[ArtifactPart]):
         return super().closing() if self._is_begun else NONE
 
     def end_stream(self) -> None:
-        """See `RunEncoder.end_stream`. A run that was not ended was cut; messages alone are a task that is completed."""
+        """See `RunEncoder.end_stream`. A run that was not ended was cut; messages alone are a task
+        that is completed."""
         # Messages without a run, as a gateway has them, are complete when they end.
         if self._is_run:
             error = StreamCutError("the run was cut before its end. Ask again.")
@@ -262,7 +269,8 @@ class Encoder(RunEncoder[ArtifactPart]):
 
     def _part_started(self, event: PartStarted) -> None:
         self._carry(event)
-        # A part that starts again begins another artifact; what was streamed into the first one stays.
+        # A part that starts again begins another artifact; what was streamed into the first one
+        # stays.
         key = (event.message_id, event.index)
         self.take_part(key)
         if not self._is_seen(event):
@@ -276,7 +284,8 @@ class Encoder(RunEncoder[ArtifactPart]):
         self.open[key] = part
 
     def _is_seen(self, event: PartStarted) -> bool:
-        """True if clients see the part: what the model says in its first candidate, and all results."""
+        """True if clients see the part: what the model says in its first candidate, and all
+        results."""
         if isinstance(event.part, ToolResultPart):
             return True
         message = self._messages.get(event.message_id)
@@ -343,7 +352,8 @@ class Encoder(RunEncoder[ArtifactPart]):
     def _state_delta(self, event: StateDelta) -> None:
         self._carry(event)
         operations = [dict(operation) for operation in event.operations]
-        # Changes are appended to the artifact of the state, so that a reader that comes late can apply them in order.
+        # Changes are appended to the artifact of the state, so that a reader that comes late can
+        # apply them in order.
         part = {"data": operations, "mediaType": PATCH_TYPE}
         self._write_artifact("state", part, append=self._has_state)
         self._has_state = True
@@ -402,8 +412,8 @@ class Encoder(RunEncoder[ArtifactPart]):
 
 
 def _dump_end(event: PartFinished, part: ArtifactPart) -> str:
-    """Returns where the part is that ends, and the fields in which its start and its deltas make another part; all fields, and its
-    type, if they make one of another type."""
+    """Returns where the part is that ends, and the fields in which its start and its deltas make
+    another part; all fields, and its type, if they make one of another type."""
     built = close_part(part.begun, part.deltas)
     if built is None or type(built) is not type(event.part):
         return text_of([*part.key, msgspec.to_builtins(event.part)])
@@ -416,12 +426,14 @@ def _dump_end(event: PartFinished, part: ArtifactPart) -> str:
 
 
 def _is_same(value: Any, other: Any) -> bool:
-    """True if two values are the same JSON, with the same order of keys: `1`, `1.0` and `true` differ."""
+    """True if two values are the same JSON, with the same order of keys: `1`, `1.0` and `true`
+    differ."""
     return msgspec.json.encode(value) == msgspec.json.encode(other)
 
 
 def _without_details(event: Event) -> Event:
-    """An error without what the run had come to, of which the client has its part, and without what an upstream answered."""
+    """An error without what the run had come to, of which the client has its part, and without what
+    an upstream answered."""
     if not isinstance(event, RunError):
         return event
     # The exception itself belongs to the server, which logs it whole.
@@ -436,7 +448,8 @@ def encoder(**envelope: Any) -> Encoder:
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
-    """What `encoder` takes of a request: the task that it goes on with, else a new one of that id, and what was said to it."""
+    """What `encoder` takes of a request: the task that it goes on with, else a new one of that id,
+    and what was said to it."""
     if request is None:
         return {"task_id": id, "context_id": id, "now": lambda: now}
     task_id = if_text(OWN.fields(request.native).get("taskId"))
@@ -481,7 +494,8 @@ def dump_response(
     task = aggregated([*objects, *run.closing()])
     if envelope.get("extras", True):
         fields = with_events(compact([_without_details(event) for event in events]))
-        # A task that is read whole has no objects that could carry the events, so it carries all of them.
+        # A task that is read whole has no objects that could carry the events, so it carries all of
+        # them.
         held = {"type": "run", "run": fields.get("events", "[]")}
         task["metadata"] = {**task.get("metadata", {}), EXTENSION: held}
     return task

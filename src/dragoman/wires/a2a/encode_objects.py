@@ -1,6 +1,8 @@
-"""The objects of a task's stream (`StreamResponse`): the task itself, updates of its status, and updates of its artifacts.
+"""The objects of a task's stream (`StreamResponse`): the task itself, updates of its status, and
+updates of its artifacts.
 
-`TaskObjects` knows whose task it is and in which envelope it goes; which event needs which object is decided in `encode`.
+`TaskObjects` knows whose task it is and in which envelope it goes; which event needs which object
+is decided in `encode`.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from dragoman.codec.json_values import Json, JsonMap
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.quirks import EXTENSION
 
 __all__ = ["WORKING", "ArtifactIds", "TaskObjects"]
@@ -60,7 +62,8 @@ class TaskObjects:
     def artifact_update(
         self, artifact: Json, carried: JsonMap, *, append: bool = False, last: bool
     ) -> Json:
-        """Returns an update of an artifact. `append`: its parts follow those before, instead of replacing them."""
+        """Returns an update of an artifact. `append`: its parts follow those before, instead of
+        replacing them."""
         update = {**self.ids, "artifact": artifact, "append": append, "lastChunk": last}
         return {"artifactUpdate": {**update, **carried}}
 
@@ -87,7 +90,8 @@ class TaskObjects:
 
 
 class ArtifactIds:
-    """Gives each artifact of a task an id of its own, in linear time however often one name comes."""
+    """Gives each artifact of a task an id of its own, in linear time however often one name
+    comes."""
 
     def __init__(self) -> None:
         self._taken = {"", "state", "result"}

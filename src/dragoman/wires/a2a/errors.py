@@ -1,4 +1,5 @@
-"""Errors: JSON-RPC's with the protocol's codes, and those of its REST binding, both with `google.rpc.ErrorInfo` ⇄ our exceptions."""
+"""Errors: JSON-RPC's with the protocol's codes, and those of its REST binding, both with
+`google.rpc.ErrorInfo` ⇄ our exceptions."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from typing import NamedTuple
 from dragoman import errors
 from dragoman.codec.error_body import parsed
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = [
     "DOMAIN",
@@ -89,14 +91,16 @@ _READER = ErrorReader(rules=ErrorRules())
 
 
 def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
-    """The reason by which an exception is told, and what it is in each binding. `reason`: where the caller knows it."""
+    """The reason by which an exception is told, and what it is in each binding. `reason`: where the
+    caller knows it."""
     reason = reason if reason in FAULTS else of_class(_REASONS, error, "INTERNAL_ERROR")
     return reason, FAULTS[reason]
 
 
 def _info(error: DragomanError, reason: str) -> list[Json]:
     names = [cls.__name__ for cls in type(error).__mro__ if _CLASSES.get(cls.__name__) is cls]
-    # Clients of ours raise the very class; a subclass of an application's is told as the nearest of ours.
+    # Clients of ours raise the very class; a subclass of an application's is told as the nearest of
+    # ours.
     kind = names[0]
     return [{"@type": _TYPE, "reason": reason, "domain": DOMAIN, "metadata": {"kind": kind}}]
 
@@ -129,8 +133,9 @@ def dump_error(error: DragomanError) -> ErrorResponse:
 
 
 def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorResponse:
-    """An exception before a request was understood → the answer. `purpose`: of the place that it goes to; by JSON-RPC it is an answer of
-    that, unless it is about who asks. `kind`: the media type of what was sent."""
+    """An exception before a request was understood → the answer. `purpose`: of the place that it
+    goes to; by JSON-RPC it is an answer of that, unless it is about who asks. `kind`: the media
+    type of what was sent."""
     plain = rest_error(error)
     # Clients, and proxies between, act on these by the status of HTTP.
     if purpose != "rpc" or plain.status in (401, 403, 413, 429, 503):
@@ -156,7 +161,8 @@ def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
 
 
 def _kind_of(code: object, info: JsonMap) -> type[DragomanError] | None:
-    """Returns the class of an error: as our own servers name it, else by its reason, else by its code."""
+    """Returns the class of an error: as our own servers name it, else by its reason, else by its
+    code."""
     kind = _CLASSES.get(if_text(if_object(info.get("metadata")).get("kind")))
     if kind is not None:
         return kind

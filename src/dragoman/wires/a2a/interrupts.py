@@ -1,6 +1,8 @@
-"""What a run waits for ⇄ the message of a task that waits (INPUT_REQUIRED, AUTH_REQUIRED), and the answers to it.
+"""What a run waits for ⇄ the message of a task that waits (INPUT_REQUIRED, AUTH_REQUIRED), and the
+answers to it.
 
-A client that knows no data parts of ours answers with text: `answered` makes that the answer to the one question there is.
+A client that knows no data parts of ours answers with text: `answered` makes that the answer to the
+one question there is.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import MarkPart, Message, Role, TextPart
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_data
@@ -51,11 +54,13 @@ def waiting_state(pending: Sequence[Interrupt]) -> str:
 
 
 def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool = True) -> Json:
-    """What a run waits for → the message of the task's status: each question in words, and as a data part."""
+    """What a run waits for → the message of the task's status: each question in words, and as a
+    data part."""
     parts: list[Json] = []
     for interrupt in pending:
         name = interrupt.call.name if interrupt.call is not None else ""
-        # A client that knows no data parts of ours shows the words, and sends words back (see `answered`).
+        # A client that knows no data parts of ours shows the words, and sends words back (see
+        # `answered`).
         question = interrupt.message or _DEFAULT[interrupt.reason].format(name=name)
         parts += [{"text": question}, dump_data(_dump_question(interrupt))]
     message: Json = {
@@ -87,7 +92,8 @@ def _dump_question(interrupt: Interrupt) -> Json:
 
 
 def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
-    """The message of a task that waits → what it waits for. A task of another agent asks one question, in the words of its message."""
+    """The message of a task that waits → what it waits for. A task of another agent asks one
+    question, in the words of its message."""
     fields = if_object(message)
     carried = _load_carried(fields)
     if carried is not None:
@@ -171,8 +177,9 @@ def load_resume(part: Any) -> Resume | None:
 
 
 def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
-    """A request whose words answer what its task waits for, with the answer in the place of the words. A question (or a sign-in) takes
-    any text, an approval takes a yes or a no. If several questions wait, or the request answers already, it is left as it is."""
+    """A request whose words answer what its task waits for, with the answer in the place of the
+    words. A question (or a sign-in) takes any text, an approval takes a yes or a no. If several
+    questions wait, or the request answers already, it is left as it is."""
     questions = [interrupt for interrupt in pending if interrupt.reason != "tool"]
     if request.resume or len(questions) != 1 or not request.messages:
         return request

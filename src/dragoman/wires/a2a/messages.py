@@ -1,7 +1,9 @@
-"""A conversation ⇄ A2A messages: 1.0's are written; those of 0.2 and 0.3 (`kind`, lower-case roles) and of older agents are read too.
+"""A conversation ⇄ A2A messages: 1.0's are written; those of 0.2 and 0.3 (`kind`, lower-case roles)
+and of older agents are read too.
 
-A message whose plain reading is not the message (`_says_all`) carries its stored form under our extension. Texts and files that its
-parts hold already are not repeated there: an entry `at` names the part (`_pack`, `_unpack`).
+A message whose plain reading is not the message (`_says_all`) carries its stored form under our
+extension. Texts and files that its parts hold already are not repeated there: an entry `at` names
+the part (`_pack`, `_unpack`).
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import (
     Content,
@@ -66,7 +69,8 @@ _MARKS = ("messageId", "contextId", "taskId", "referenceTaskIds")
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of messages, one message, or a task (what came before it, and what it gave) → messages.
+    """A list of messages, one message, or a task (what came before it, and what it gave) →
+    messages.
 
     Raises:
         HistoryError: it is none of them, or one cannot be read and no problems are noted.
@@ -89,7 +93,8 @@ def load_messages(
 
 
 def task_messages(task: JsonMap) -> list[Any]:
-    """The messages of a task: its history, what it gave, and what its status says if somebody is to answer."""
+    """The messages of a task: its history, what it gave, and what its status says if somebody is to
+    answer."""
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
         raise HistoryError(
             "an object of A2A that holds a conversation is a message, which has parts, or a task"
@@ -103,7 +108,8 @@ def task_messages(task: JsonMap) -> list[Any]:
 
 
 def group_artifacts(task: JsonMap) -> list[Json]:
-    """What a task gave, as messages of the agent's: one for each artifact, or for those that our extension says are of one."""
+    """What a task gave, as messages of the agent's: one for each artifact, or for those that our
+    extension says are of one."""
     messages: list[Json] = []
     for artifact in map(if_object, if_list(task.get("artifacts"))):
         id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
@@ -154,7 +160,8 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
 def _split(
     fields: JsonMap, role: Role, content: list[Content], origin: Origin | None
 ) -> list[Message]:
-    """Returns the messages of one entry. Results are the user's and calls the model's, whoever sends them."""
+    """Returns the messages of one entry. Results are the user's and calls the model's, whoever
+    sends them."""
     runs: list[tuple[Role, list[Content]]] = []
     for piece in content:
         owner = _OWNERS.get(type(piece), role)
@@ -193,7 +200,8 @@ def dump_messages(
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost: the extension holds what has no field
     extras: bool = True,
 ) -> list[Json]:
-    """Messages → A2A messages. `extras`: whether what the protocol has no field for is written, under our extension."""
+    """Messages → A2A messages. `extras`: whether what the protocol has no field for is written,
+    under our extension."""
     return [
         dump_message(message, f"message-{index}", extras=extras)
         for index, message in enumerate(messages)
@@ -244,13 +252,15 @@ def _has_numbers(value: Any) -> bool:
 
 
 def _pack(message: Message, indexes: Sequence[int]) -> str:
-    """The stored form of a message. Pieces that its parts hold are told by the `indexes` of these."""
+    """The stored form of a message. Pieces that its parts hold are told by the `indexes` of
+    these."""
     try:
         stored = json_bytes.decode(message.to_json())
     except HistoryError:  # half a character, which no JSON holds
         return ""
     content = stored.get("content", [])
-    # A file's bytes are most of what a message weighs, and a text most of what it says: neither is sent twice.
+    # A file's bytes are most of what a message weighs, and a text most of what it says: neither is
+    # sent twice.
     for index, (piece, part_index) in enumerate(zip(message.content, indexes, strict=True)):
         if isinstance(piece, TextPart) and piece.native is None:
             content[index] = {"at": part_index}
@@ -260,7 +270,8 @@ def _pack(message: Message, indexes: Sequence[int]) -> str:
 
 
 def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
-    """What `_pack` wrote → the message; `None`: it cannot be read, or does not fit what it stands beside."""
+    """What `_pack` wrote → the message; `None`: it cannot be read, or does not fit what it stands
+    beside."""
     stored = if_object(json_of(text))
     content = stored.get("content", [])
     if not stored or not isinstance(content, list):

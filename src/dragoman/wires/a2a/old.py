@@ -1,7 +1,9 @@
-"""A2A 0.3, for its clients and agents: objects of 1.0 as its two bindings have them, and its parameters as 1.0 has them.
+"""A2A 0.3, for its clients and agents: objects of 1.0 as its two bindings have them, and its
+parameters as 1.0 has them.
 
-By JSON-RPC (`OLD_RPC`) each object says its kind, and states and roles have other names. The REST binding (`OLD_REST`) keeps to the
-names of protobuf: it starts from the former and overrides what it has otherwise. A stream of either says which update is its last.
+By JSON-RPC (`OLD_RPC`) each object says its kind, and states and roles have other names. The REST
+binding (`OLD_REST`) keeps to the names of protobuf: it starts from the former and overrides what it
+has otherwise. A stream of either says which update is its last.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import Json, JsonMap, filled, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import filled, if_list, if_object, if_text, rest
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.quirks import OLD_KINDS
 
 __all__ = ["OLD_REST", "OLD_RPC", "OldBinding", "new_params", "old_card"]
@@ -159,7 +162,8 @@ OLD_REST = OldRestBinding()
 
 
 def old_card(card: JsonMap) -> Json:
-    """What a card says to clients of 0.3 beside what it says to those of 1.0, who read schemes of security in either form."""
+    """What a card says to clients of 0.3 beside what it says to those of 1.0, who read schemes of
+    security in either form."""
     interfaces = [
         {"url": interface.get("url"), "transport": interface.get("protocolBinding")}
         for interface in map(if_object, if_list(card.get("supportedInterfaces")))

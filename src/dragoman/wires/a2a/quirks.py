@@ -1,7 +1,8 @@
-"""What A2A is here: its name, its version, the words of its older versions, and our extension of it.
+"""What A2A is here: its name, its version, the words of its older versions, and our extension of
+it.
 
-Under the extension's URI stands, in metadata, what the protocol has no field for. Each value there is a text, since peers that keep
-JSON as protobuf change numbers and the order of keys.
+Under the extension's URI stands, in metadata, what the protocol has no field for. Each value there
+is a text, since peers that keep JSON as protobuf change numbers and the order of keys.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import Json, if_object, rest
+from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.native import Own
 from dragoman.errors import HistoryError
 from dragoman.event import Event, event_from_json, event_to_json
+from dragoman.json_bytes import Json
 from dragoman.message import Role
 
 __all__ = [
@@ -45,8 +47,9 @@ OWN = Own(NAME)
 VERSION = "1.0"
 """Of the protocol that is written; 0.2 and 0.3 are read too."""
 EXTENSION = "https://dragoman.dev/a2a/ext/conversation/v1"
-"""URI of our extension. Under it stands, in metadata, what the protocol has no field for; each of its values is a text, since peers
-that keep JSON as protobuf change numbers and the order of keys."""
+"""URI of our extension. Under it stands, in metadata, what the protocol has no field for; each of
+its values is a text, since peers that keep JSON as protobuf change numbers and the order of
+keys."""
 CANONICAL = "canonical_type"
 """Key in metadata under which agents before 1.0 wrote which event of AG-UI a message is."""
 PATCH_TYPE = "application/json-patch+json"
@@ -61,13 +64,15 @@ OLD_KINDS: Mapping[str, str] = {
 }
 """Member of a stream's object → the kind that 0.3 has in its place."""
 REPLY = "a2a_reply"
-"""Name of a custom event by which a run says that it is answered by a message, and no task: for short answers that are not streamed."""
+"""Name of a custom event by which a run says that it is answered by a message, and no task: for
+short answers that are not streamed."""
 ROLE_NAMES: Mapping[Role, str] = {
     Role.USER: "ROLE_USER",
     Role.MODEL: "ROLE_AGENT",
     Role.SYSTEM: "ROLE_USER",
 }
-"""Whose a message is → as it is written. The protocol has no system messages: they are the user's, and the extension knows better."""
+"""Whose a message is → as it is written. The protocol has no system messages: they are the user's,
+and the extension knows better."""
 ROLES: Mapping[str, Role] = {
     "ROLE_USER": Role.USER,
     "ROLE_AGENT": Role.MODEL,

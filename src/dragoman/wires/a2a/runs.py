@@ -1,4 +1,5 @@
-"""What a client asks an agent: the parameters of `SendMessage` and `SendStreamingMessage`, both ways, and the objects of JSON-RPC around them."""
+"""What a client asks an agent: the parameters of `SendMessage` and `SendStreamingMessage`, both
+ways, and the objects of JSON-RPC around them."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.carried import apply_carried
 from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Native, Origin, Role
 from dragoman.request import RunRequest
@@ -78,7 +80,8 @@ def rpc_result(result: Any, id: Any) -> Json:  # noqa: A002 the protocol's
 
 
 def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the protocol's
-    """An answer that tells an error (`errors.rpc_error`). `id`: the request's; `None`: it could not be read."""
+    """An answer that tells an error (`errors.rpc_error`). `id`: the request's; `None`: it could not
+    be read."""
     return {"jsonrpc": "2.0", "id": id, "error": error}
 
 
@@ -127,8 +130,8 @@ routes = (
 )
 """Where a server has what. Those under `v1` are of 0.3."""
 _CARRIED = ("run_id", "tools", "context", "state", "settings", "metadata")
-"""What is carried of a request under our extension. Whose conversation it is, and what goes to a provider unread, is not for a client
-to say."""
+"""What is carried of a request under our extension. Whose conversation it is, and what goes to a
+provider unread, is not for a client to say."""
 _FIELDS = ("taskId", "referenceTaskIds", "extensions", "messageId")
 
 
@@ -140,8 +143,9 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """What a client asks: the parameters, or the request of JSON-RPC that holds them (its id is in the notes of `native`, `rpc`).
-    `taskId`, `referenceTaskIds`, `extensions`, `messageId`, `configuration` and `tenant` stand in `native`.
+    """What a client asks: the parameters, or the request of JSON-RPC that holds them (its id is in
+    the notes of `native`, `rpc`). `taskId`, `referenceTaskIds`, `extensions`, `messageId`,
+    `configuration` and `tenant` stand in `native`.
 
     Raises:
         HistoryError: there is no message in it.
@@ -170,7 +174,8 @@ def load_run(
 
 
 def _params_of(body: Any) -> tuple[Json, Json | None]:
-    """Returns the parameters in a body, and what is noted of the request of JSON-RPC around them, if there is one."""
+    """Returns the parameters in a body, and what is noted of the request of JSON-RPC around them,
+    if there is one."""
     if not isinstance(body, dict):
         raise HistoryError("a request of A2A is a JSON object")
     fields = if_object(body)
@@ -181,7 +186,8 @@ def _params_of(body: Any) -> tuple[Json, Json | None]:
 
 
 def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
-    """Returns the answers in a message, and the message without them; `None`: nothing else is in it."""
+    """Returns the answers in a message, and the message without them; `None`: nothing else is in
+    it."""
     parts = message.get("parts")
     if not isinstance(parts, list):
         return [], dict(message)
@@ -222,8 +228,8 @@ def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
-    """A request → the parameters that ask it. One message is sent; what came before it is known to the agent: a history that is not
-    is a loss."""
+    """A request → the parameters that ask it. One message is sent; what came before it is known to
+    the agent: a history that is not is a loss."""
     # The agent has its own answers, and what was said before them.
     start = last_index(request.messages, lambda message: message.role is Role.MODEL) + 1
     if losses is not None:
@@ -246,7 +252,8 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
 
 
 def _add_carried(message: Json, request: RunRequest) -> None:
-    """Adds the fields that are carried, and say something, to a message; not `metadata`, for which the parameters have a field."""
+    """Adds the fields that are carried, and say something, to a message; not `metadata`, for which
+    the parameters have a field."""
     names = [name for name in _CARRIED if name != "metadata"]
     values = {name: msgspec.to_builtins(getattr(request, name)) for name in names}
     if carried := {name: value for name, value in values.items() if value}:

@@ -1,4 +1,5 @@
-"""What a server of A2A answers beside tasks: the card that says what an agent can do, and the JSON Schemas of what clients send."""
+"""What a server of A2A answers beside tasks: the card that says what an agent can do, and the JSON
+Schemas of what clients send."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 from dragoman.codec.agent_card import Abilities, AgentCard, Skill
 from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either
-from dragoman.codec.json_values import Json, JsonMap
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.quirks import EXTENSION, VERSION
 
 __all__ = ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
@@ -28,8 +29,9 @@ def dump_card(
     extended: bool = False,
     security: JsonMap = {},
 ) -> Json:
-    """The card of an agent. `interfaces`: binding (`jsonrpc`, `rest`, `grpc`) → its URL, the preferred one first; `extended`: who has a
-    key may ask for another; `security`: name of a scheme → the scheme, each of which is required."""
+    """The card of an agent. `interfaces`: binding (`jsonrpc`, `rest`, `grpc`) → its URL, the
+    preferred one first; `extended`: who has a key may ask for another; `security`: name of a scheme
+    → the scheme, each of which is required."""
     # Clients that do not know the extension lose nothing that the protocol has.
     extension = {"uri": EXTENSION, "description": "Messages and runs, exactly", "required": False}
     skills = _default_skills(card, abilities) if card.skills is None else card.skills
@@ -77,7 +79,8 @@ def _default_outputs(abilities: Abilities) -> list[str]:
 
 
 def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
-    """Returns a skill for the chat itself, and one for each tool and each agent that is asked in turn."""
+    """Returns a skill for the chat itself, and one for each tool and each agent that is asked in
+    turn."""
     description = card.description or f"Talks with {card.name}"
     specs = {"tool": abilities.tools, "agent": (*abilities.agents, *abilities.successors)}
     return [

@@ -1,14 +1,16 @@
-"""Tasks: their states, the tokens they took, a stream's objects put together as every client of the protocol does it, and a conversation as a task."""
+"""Tasks: their states, the tokens they took, a stream's objects put together as every client of the
+protocol does it, and a conversation as a task."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.codec.response import dump_entries, load_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Message, Origin, Role, Usage
 from dragoman.wires.a2a.messages import dump_messages, load_messages
 from dragoman.wires.a2a.quirks import REPLY, json_of, text_of
@@ -51,7 +53,8 @@ _FINISH: Mapping[str, FinishReason] = {
 
 
 def state_of(value: Any) -> str:
-    """The name of a state as 1.0 has it, from any version's: `input-required` is `TASK_STATE_INPUT_REQUIRED`; else empty."""
+    """The name of a state as 1.0 has it, from any version's: `input-required` is
+    `TASK_STATE_INPUT_REQUIRED`; else empty."""
     name = if_text(value)
     if not name.startswith("TASK_STATE_"):
         name = f"TASK_STATE_{name.upper().replace('-', '_')}"
@@ -95,7 +98,8 @@ NO_STATE = ("TASK_STATE_UNSPECIFIED",)
 
 
 def aggregated(objects: Iterable[JsonMap]) -> Json:
-    """The objects of a stream → the task as it is after them. Texts that follow each other in an artifact are one."""
+    """The objects of a stream → the task as it is after them. Texts that follow each other in an
+    artifact are one."""
     task: Json = {}
     artifacts: dict[str, Json] = {}
     for item in objects:
@@ -147,7 +151,8 @@ def dump_task(
     metadata: JsonMap = {},
     extras: bool = True,
 ) -> Json:
-    """A conversation as a task: what was said before the agent's last word is its history, and that is its artifact."""
+    """A conversation as a task: what was said before the agent's last word is its history, and that
+    is its artifact."""
     history = dump_messages(messages, extras=extras)
     task: Json = {"id": task_id, "contextId": context_id, "status": {"state": state}}
     answers = history[-1:] if history and history[-1]["role"] == "ROLE_AGENT" else []

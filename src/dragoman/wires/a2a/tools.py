@@ -1,4 +1,5 @@
-"""Calls and results ⇄ data parts. Arguments and results stand there as texts, which no peer changes.
+"""Calls and results ⇄ data parts. Arguments and results stand there as texts, which no peer
+changes.
 
 Read are also the lists `tool_calls` and `tool_results` under which older agents put them.
 """
@@ -10,17 +11,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import (
-    Json,
-    JsonMap,
-    first_text,
-    if_list,
-    if_object,
-    if_text,
-    text_or_json,
-)
+from dragoman.codec.json_values import first_text, if_list, if_object, if_text, text_or_json
 from dragoman.codec.media import label
 from dragoman.fold import arguments_text, parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.a2a.quirks import text_of
 
@@ -64,7 +58,8 @@ def dump_call(call: ToolCallPart) -> Json:
 
 
 def load_call(data: JsonMap) -> ToolCallPart:
-    """The value of a data part → a call. Older agents name the fields `call_id` or `id`, and `name`; arguments may be an object."""
+    """The value of a data part → a call. Older agents name the fields `call_id` or `id`, and
+    `name`; arguments may be an object."""
     function = if_object(data.get("function"))
     id_ = first_text(data, *_IDS)
     name = first_text(data, *_TOOL_NAMES) or if_text(function.get("name"))
@@ -104,7 +99,8 @@ def dump_result(result: ToolResultPart) -> Json:
 
 
 def load_result(data: JsonMap) -> ToolResultPart:
-    """The value of a data part → a result. Older agents name the fields `call_id`, and `output` or `result`."""
+    """The value of a data part → a result. Older agents name the fields `call_id`, and `output` or
+    `result`."""
     return ToolResultPart(
         first_text(data, *_IDS),
         first_text(data, *_TOOL_NAMES),

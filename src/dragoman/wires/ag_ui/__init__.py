@@ -1,7 +1,9 @@
-"""AG-UI 1.0 (Agent User Interaction Protocol), both ways: one request of a conversation, answered by a stream of events.
+"""AG-UI 1.0 (Agent User Interaction Protocol), both ways: one request of a conversation, answered
+by a stream of events.
 
-Messages and runs come back as they were, from AG-UI too: what the protocol has no field for stands in metadata, under the key `dragoman`.
-What others wrote is read as it is, older versions included; what is written is 1.0, without what the peer's version does not know.
+Messages and runs come back as they were, from AG-UI too: what the protocol has no field for stands
+in metadata, under the key `dragoman`. What others wrote is read as it is, older versions included;
+what is written is 1.0, without what the peer's version does not know.
 """
 
 from typing import Any

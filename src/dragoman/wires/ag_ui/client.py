@@ -1,4 +1,5 @@
-"""An agent of AG-UI, asked like a model. It keeps nothing: each request has the whole conversation, and the state that both share."""
+"""An agent of AG-UI, asked like a model. It keeps nothing: each request has the whole conversation,
+and the state that both share."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
 from dragoman.codec.agent_turns import agent_turns
-from dragoman.codec.json_values import Json, merged
+from dragoman.codec.json_values import merged
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest, RunInfo, RunRequest, Settings, ToolSpec

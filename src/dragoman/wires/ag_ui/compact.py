@@ -1,6 +1,7 @@
-"""A stream of AG-UI made shorter, by the protocol's own rule: one start, one content and one end of each text and call, what came in between
-behind them, one snapshot of the state of each run. Who applies it ends with the same messages and the same state; so streams side by side keep the
-order in which they began, and nothing is moved past a snapshot of all messages.
+"""A stream of AG-UI made shorter, by the protocol's own rule: one start, one content and one end of
+each text and call, what came in between behind them, one snapshot of the state of each run. Who
+applies it ends with the same messages and the same state; so streams side by side keep the order in
+which they began, and nothing is moved past a snapshot of all messages.
 """
 
 from __future__ import annotations
@@ -8,16 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dragoman.codec.json_values import (
-    Json,
-    JsonMap,
-    if_list,
-    if_object,
-    if_text,
-    optional_field,
-    rest,
-)
+from dragoman.codec.json_values import if_list, if_object, if_text, optional_field, rest
 from dragoman.errors import DecodeError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
 from dragoman.wires.ag_ui.decode_old import OldEvents
 from dragoman.wires.ag_ui.events import FAMILIES, REASONING, Family
@@ -74,7 +68,8 @@ class _Stream:
 
 
 def compact(objects: Iterable[JsonMap]) -> list[Json]:
-    """The objects of a stream → fewer that say the same. Chunks and old names are read; nothing that is given is changed."""
+    """The objects of a stream → fewer that say the same. Chunks and old names are read; nothing
+    that is given is changed."""
     old, compactor = OldEvents(), _Compactor()
     for event in objects:
         for fields in old.read(event):
@@ -132,7 +127,8 @@ class _Compactor:
 
 
 def _join_states(events: Sequence[Json]) -> list[Json]:
-    """The events of one run's state → one; changes alone, without the whole that they change, stay as they are."""
+    """The events of one run's state → one; changes alone, without the whole that they change, stay
+    as they are."""
     snapshots = [index for index, event in enumerate(events) if event["type"] == "STATE_SNAPSHOT"]
     if not snapshots:
         return list(events)

@@ -1,4 +1,5 @@
-"""The parts of a user's message and of a tool's result. What a part of theirs has no field for is in its metadata."""
+"""The parts of a user's message and of a tool's result. What a part of theirs has no field for is
+in its metadata."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import Json, JsonMap, if_object, if_objects, if_text, merged, rest
+from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
 from dragoman.codec.media import decoded
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
 from dragoman.wires.ag_ui.quirks import (
     OWN,
@@ -121,7 +123,8 @@ def _read_media(block_type: str, block: JsonMap) -> Media:
 
 
 def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> Json:
-    """The fields of a part of media that are not neutral. `source`: those of its source, if there are some."""
+    """The fields of a part of media that are not neutral. `source`: those of its source, if there
+    are some."""
     native = rest(block, "type", "metadata", "source", *([_NAME] if name else []))
     metadata = app_metadata(block.get("metadata"))
     if name:

@@ -1,8 +1,10 @@
-"""The events of AG-UI, streamed → events. Those of our own encoder come back as they were; of others' each message is told as the protocol has it.
+"""The events of AG-UI, streamed → events. Those of our own encoder come back as they were; of
+others' each message is told as the protocol has it.
 
-`Decoder` reads what concerns the run: its start and end, runs within tools, steps, state, anything by name. Below it stand the parts of
-messages (`decode_parts`) and the messages (`decode_messages`). Names of the time before 1.0 are read (`decode_old`), and chunks are
-what they stand for. A run that begins with the extras `v` is one of our own encoder; nothing that others carry is believed.
+`Decoder` reads what concerns the run: its start and end, runs within tools, steps, state, anything
+by name. Below it stand the parts of messages (`decode_parts`) and the messages (`decode_messages`).
+Names of the time before 1.0 are read (`decode_old`), and chunks are what they stand for. A run that
+begins with the extras `v` is one of our own encoder; nothing that others carry is believed.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import Json, body_bytes, if_object, if_text
+from dragoman.codec.json_values import body_bytes, if_object, if_text
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
     Event,
@@ -24,6 +26,7 @@ from dragoman.event import (
     RunStarted,
     event_from_json,
 )
+from dragoman.json_bytes import Json
 from dragoman.message import Origin
 from dragoman.wires.ag_ui.decode_old import OldEvents
 from dragoman.wires.ag_ui.decode_parts import PartsDecoder
@@ -133,7 +136,8 @@ class Decoder(PartsDecoder):
     # the run
 
     def _load(self, fields: Json) -> Event | None:
-        """An object that is an event of its own → the event; `None`: no event of ours stands behind it, or it says nothing."""
+        """An object that is an event of its own → the event; `None`: no event of ours stands behind
+        it, or it says nothing."""
         return None if self.extras(fields).get("made") else load_event(fields, self.calls)
 
     def _event(self, fields: Json) -> None:

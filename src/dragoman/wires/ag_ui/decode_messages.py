@@ -1,12 +1,14 @@
-"""The messages of a run that others wrote: which of ours an object of theirs belongs to, and when each is closed.
+"""The messages of a run that others wrote: which of ours an object of theirs belongs to, and when
+each is closed.
 
-Reasoning belongs to the message of the model's that follows it, and results that follow each other are one message of the user's. Nothing
-of theirs ends a message, so one is closed when the next begins, or stays open beside it until its parts are at their end. Runs within
-tools have messages of their own: `owner` is the id of such a run, empty for the run whose stream it is.
+Reasoning belongs to the message of the model's that follows it, and results that follow each other
+are one message of the user's. Nothing of theirs ends a message, so one is closed when the next
+begins, or stays open beside it until its parts are at their end. Runs within tools have messages of
+their own: `owner` is the id of such a run, empty for the run whose stream it is.
 
-All messages may be listed in the stream too (`MESSAGES_SNAPSHOT`), beside those that were streamed: `_Snapshot` tells which of these stand, and
-what is listed alone. Few servers list reasoning, some give what they streamed another id there, and some say all or the end of an
-answer there alone.
+All messages may be listed in the stream too (`MESSAGES_SNAPSHOT`), beside those that were streamed:
+`_Snapshot` tells which of these stand, and what is listed alone. Few servers list reasoning, some
+give what they streamed another id there, and some say all or the end of an answer there alone.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from typing import cast
 import msgspec
 
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import JsonMap, if_objects, if_text
-from dragoman.codec.run_decoder import OpenPart, RunDecoder
+from dragoman.codec.json_values import if_objects, if_text
+from dragoman.codec.run_decoder import DecodedPart, RunDecoder
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText
 from dragoman.fold import close_part, unfold
+from dragoman.json_bytes import JsonMap
 from dragoman.message import (
     Content,
     FinishReason,
@@ -77,7 +80,7 @@ class ReadMessage:
         self.texts: set[str] = set()
 
 
-class ReadPart(OpenPart):
+class ReadPart(DecodedPart):
     """A part that is open."""
 
     __slots__ = ("base", "extras", "is_ended", "message", "sealed")
@@ -90,7 +93,8 @@ class ReadPart(OpenPart):
         base: Content | None = None,
         message: ReadMessage | None = None,
     ) -> None:
-        """`base`: what was read of its start, without what was carried; `message`: that it is of, in a stream of others."""
+        """`base`: what was read of its start, without what was carried; `message`: that it is of,
+        in a stream of others."""
         super().__init__(message_id, index, begun)
         self.base = begun if base is None else base
         self.message = message
@@ -121,7 +125,8 @@ class MessagesDecoder(RunDecoder[ReadPart]):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """`origin`: of the model's messages. `new_id` makes the ids of messages that come without one."""
+        """`origin`: of the model's messages. `new_id` makes the ids of messages that come without
+        one."""
         super().__init__(origin, new_id)
         self._of_model = origin if origin is not None and origin.provider else None
         self.current: dict[str, ReadMessage] = {}
@@ -180,7 +185,8 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         return self._ids.take(id_)
 
     def leave(self, owner: str) -> None:
-        """Another message begins: the one that is open is closed, or stays open beside it until its parts are at their end."""
+        """Another message begins: the one that is open is closed, or stays open beside it until its
+        parts are at their end."""
         message = self.current.get(owner)
         if message is not None and self._has_open_parts(message):
             self.aside.append(self.current.pop(owner))

@@ -1,8 +1,9 @@
 """Events of AG-UI as others have written them → those of 1.0.
 
-Read are the names of the time before 1.0 (`run-started`, `THINKING_START`, `thread_id`), objects that hold a whole call or its result, and
-chunks, which stand for a start, content and an end. A chunk leaves what it opened open until something else comes in its lane: the run
-whose stream it is, and each run within a tool, has a lane of its own.
+Read are the names of the time before 1.0 (`run-started`, `THINKING_START`, `thread_id`), objects
+that hold a whole call or its result, and chunks, which stand for a start, content and an end. A
+chunk leaves what it opened open until something else comes in its lane: the run whose stream it is,
+and each run within a tool, has a lane of its own.
 """
 
 from __future__ import annotations
@@ -10,15 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import (
-    Json,
-    JsonMap,
-    if_object,
-    if_text,
-    optional_field,
-    rest,
-    text_or_json,
-)
+from dragoman.codec.json_values import if_object, if_text, optional_field, rest, text_or_json
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.ag_ui.decode_seed import SeedEvents
 from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family
 
@@ -165,7 +159,8 @@ def _end(family: Family, id_: str, owner: str) -> list[Json]:
 
 
 def _split_call(fields: Json) -> list[Json]:
-    """A start of old that holds the arguments → a start, the arguments and an end; a result of old → today's."""
+    """A start of old that holds the arguments → a start, the arguments and an end; a result of old
+    → today's."""
     event_type = fields["type"]
     if event_type == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
         return [{**rest(fields, "result"), "content": text_or_json(fields["result"])}]

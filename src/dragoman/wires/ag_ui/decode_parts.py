@@ -1,8 +1,9 @@
 """The parts of a run: texts, reasoning and calls with their deltas, and results, which come whole.
 
-In a stream that our own encoder wrote (`is_own`), the extras of an object say of which message of ours it is, at which index, and what of its
-event would be read otherwise; messages are told by events that are carried. In a stream of others nothing of it is believed: there
-the order of the objects tells the messages (`decode_messages`).
+In a stream that our own encoder wrote (`is_own`), the extras of an object say of which message of
+ours it is, at which index, and what of its event would be read otherwise; messages are told by
+events that are carried. In a stream of others nothing of it is believed: there the order of the
+objects tells the messages (`decode_messages`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import Json, JsonMap, if_text, optional_field, rest
+from dragoman.codec.json_values import if_text, optional_field, rest
 from dragoman.errors import DecodeError
 from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ag_ui.decode_messages import MessagesDecoder, ReadMessage, ReadPart
 from dragoman.wires.ag_ui.events import CALL, FAMILIES, REASONING, TEXT, Family
@@ -77,7 +79,8 @@ class PartsDecoder(MessagesDecoder):
         return ReadPart(message_id, load_index(extras) or 0, begun, base)
 
     def _message_of(self, entry: str, extras: JsonMap, fields: Json, role: Role) -> str:
-        """The id of our message that a message of theirs is of. Tells its start, if the object carries that."""
+        """The id of our message that a message of theirs is of. Tells its start, if the object
+        carries that."""
         first, message_id = extras.get("of"), extras.get("m")
         if not isinstance(message_id, str):
             first = first if isinstance(first, str) else entry
@@ -187,7 +190,8 @@ class PartsDecoder(MessagesDecoder):
     def _place_result(
         self, id_: str, fields: Json, result: ToolResultPart
     ) -> tuple[str, int, ToolResultPart]:
-        """The message and the index of a result, and the result with the id that it has there, if it does not begin a message."""
+        """The message and the index of a result, and the result with the id that it has there, if
+        it does not begin a message."""
         owner = if_text(fields.get("subagentRunId"))
         message = self.current.get(owner)
         if message is None or message.role is not Role.USER or message.spoke:

@@ -1,22 +1,16 @@
-"""Events as documents of the year 2025 have them, in which a `message` is whole or the text so far, and calls and results are objects or
-lists → events of 1.0.
+"""Events as documents of the year 2025 have them, in which a `message` is whole or the text so far,
+and calls and results are objects or lists → events of 1.0.
 
-A chunk holds the text of its answer so far: what is new in it is told. Calls are told when no more of their arguments can come.
+A chunk holds the text of its answer so far: what is new in it is told. Calls are told when no more
+of their arguments can come.
 """
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-from dragoman.codec.json_values import (
-    Json,
-    JsonMap,
-    if_object,
-    if_objects,
-    if_text,
-    rest,
-    text_or_json,
-)
+from dragoman.codec.json_values import if_object, if_objects, if_text, rest, text_or_json
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.compact import continuation, holds
 
 __all__ = ["SeedEvents"]
@@ -44,7 +38,8 @@ class SeedEvents:
         return self._text is not None or bool(self._calls)
 
     def read(self, fields: Json, *, is_old: bool) -> list[Json] | None:
-        """One object; `None`: it is of another shape. `is_old`: its type is written as those documents do."""
+        """One object; `None`: it is of another shape. `is_old`: its type is written as those
+        documents do."""
         event_type = fields["type"]
         if event_type in _TEXTS and "message" in fields and "delta" not in fields:
             return self._read_text(event_type, if_object(fields["message"]))

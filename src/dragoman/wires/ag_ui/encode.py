@@ -1,7 +1,9 @@
-"""Events of a run → the events of AG-UI, streamed. The protocol shows a run as it is: calls with their results, steps, state, runs within tools.
+"""Events of a run → the events of AG-UI, streamed. The protocol shows a run as it is: calls with
+their results, steps, state, runs within tools.
 
-Whatever comes, in whatever order, the objects are a stream that the protocol allows: a run is opened where none was, what is open is
-closed before the run ends, and what fits nowhere is carried as it is.
+Whatever comes, in whatever order, the objects are a stream that the protocol allows: a run is
+opened where none was, what is open is closed before the run ends, and what fits nowhere is carried
+as it is.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import Json, JsonMap, if_object, optional_field, rest
+from dragoman.codec.json_values import if_object, optional_field, rest
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import StreamCutError
 from dragoman.event import (
@@ -24,6 +26,7 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.encode_messages import MessagesEncoder
 from dragoman.wires.ag_ui.events import (
@@ -47,11 +50,12 @@ _MADE = {"made": True}
 
 
 class Encoder(MessagesEncoder):
-    """Events → Server-Sent Events, whose lines end in LF alone, and without a mark at the end: the official client takes neither."""
+    """Events → Server-Sent Events, whose lines end in LF alone, and without a mark at the end: the
+    official client takes neither."""
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: `thread_id`, `run_id` and `request` of the run, `version` of the protocol that the peer declares, and
-        `extras`: whether what the protocol has no field for is sent."""
+        """`envelope`: `thread_id`, `run_id` and `request` of the run, `version` of the protocol
+        that the peer declares, and `extras`: whether what the protocol has no field for is sent."""
         current = is_current(envelope.get("version", ""))
         extras = envelope.get("extras", True)
         super().__init__(Quirks(current=current, extras=extras), envelope.get("request"))
@@ -75,7 +79,8 @@ class Encoder(MessagesEncoder):
         return True
 
     def end_stream(self) -> None:
-        """See `RunEncoder.end_stream`. A run that has begun and was not ended was cut; a stream of messages alone is a run that ended."""
+        """See `RunEncoder.end_stream`. A run that has begun and was not ended was cut; a stream of
+        messages alone is a run that ended."""
         self._open_run()
         self.release()
         if self._started is None:
@@ -107,7 +112,8 @@ class Encoder(MessagesEncoder):
         self.over = False
         self._started = event
         self._opened = (
-            # the ids are those that the client asked for; where the event has others, it carries them
+            # the ids are those that the client asked for; where the event has others, it carries
+            # them
             self._thread_id or event.thread_id or event.run_id or "thread",
             self._run_id or event.run_id or "run",
         )

@@ -1,13 +1,13 @@
-"""The messages of a run as AG-UI has them: what tells of each of their events, and all that stands where one is taken back.
+"""The messages of a run as AG-UI has them: what tells of each of their events, and all that stands
+where one is taken back.
 
-The start of a message waits for its first part, and the start of a result for its end: one object tells of both. Where another event
-comes first, what waits is carried as it is.
+The start of a message waits for its first part, and the start of a result for its end: one object
+tells of both. Where another event comes first, what waits is carried as it is.
 """
 
 from __future__ import annotations
 
 from dragoman.codec.carried import is_equal
-from dragoman.codec.json_values import Json, JsonMap
 from dragoman.codec.run_encoder import RunEncoder, split_frame
 from dragoman.errors import HistoryError
 from dragoman.event import (
@@ -20,11 +20,12 @@ from dragoman.event import (
     PartStarted,
     event_to_json,
 )
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Role, ToolResultPart
 from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.encode_parts import WrittenMessage, WrittenPart
 from dragoman.wires.ag_ui.messages import dump_conversation
-from dragoman.wires.ag_ui.messages_dump import Group
+from dragoman.wires.ag_ui.messages_dump import DumpedNames
 from dragoman.wires.ag_ui.quirks import CARRIED, Quirks, dump_metadata
 
 __all__ = ["MessagesEncoder"]
@@ -37,7 +38,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         """`request`: what the run answers, whose messages the peer has."""
         super().__init__()
         self.quirks = quirks
-        self.group = Group(extras=quirks.extras, parts=quirks.current)
+        self.group = DumpedNames(extras=quirks.extras, parts=quirks.current)
         self.subagents: dict[str, str] = {}
         """Ids of the runs within tools that go on → under which the protocol knows them."""
         self._request_messages = request.messages if request else ()
@@ -57,7 +58,8 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         return dump_metadata(metadata, extras if self.quirks.extras else {})
 
     def owner_of(self, run_id: str | None) -> str | None:
-        """The id under which the protocol knows a run within a tool; `None`: it is the run itself."""
+        """The id under which the protocol knows a run within a tool; `None`: it is the run
+        itself."""
         return None if run_id is None else self.subagents.get(run_id)
 
     def carry(self, event: Event) -> None:

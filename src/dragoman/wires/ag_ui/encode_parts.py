@@ -1,8 +1,10 @@
-"""The parts of a message as AG-UI has them: texts, reasoning and calls that are open, and results, which come whole.
+"""The parts of a message as AG-UI has them: texts, reasoning and calls that are open, and results,
+which come whole.
 
-Each text, each reasoning and each result is a message of theirs. The extras of an object say where its part is, and what of it would be read
-otherwise: `m` the message of ours, `of` the message of theirs that its group is known by, `at` the index, `part` and `start` the
-fields of the part and of its message that differ, `signed` where a signature belongs, `made` that no event of ours is told.
+Each text, each reasoning and each result is a message of theirs. The extras of an object say where
+its part is, and what of it would be read otherwise: `m` the message of ours, `of` the message of
+theirs that its group is known by, `at` the index, `part` and `start` the fields of the part and of
+its message that differ, `signed` where a signature belongs, `made` that no event of ours is told.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from functools import cached_property
 import msgspec
 
 from dragoman.codec.carried import find_difference, is_equal
-from dragoman.codec.json_values import Json, optional_field, rest
-from dragoman.codec.run_encoder import OpenPart
+from dragoman.codec.json_values import optional_field, rest
+from dragoman.codec.run_encoder import EncodedPart
 from dragoman.event import MessageStarted, OpenText, PartStarted
 from dragoman.fold import close_part
+from dragoman.json_bytes import Json
 from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family
-from dragoman.wires.ag_ui.messages_dump import Group, GroupIds, split_signature
+from dragoman.wires.ag_ui.messages_dump import DumpedNames, GroupIds, split_signature
 from dragoman.wires.ag_ui.quirks import RESERVED
 from dragoman.wires.ag_ui.tools import dump_output, load_result, text_of
 
@@ -36,7 +39,7 @@ _TAKES: Mapping[Role, tuple[type, ...]] = {
 """Role → parts that the protocol has a form for."""
 
 
-class WrittenPart(OpenPart):
+class WrittenPart(EncodedPart):
     """A part that is open, or was."""
 
     __slots__ = ("_base", "_owner", "extras", "family", "id", "metadata", "parent", "piece", "role")
@@ -98,7 +101,8 @@ class WrittenPart(OpenPart):
         return [*out, *self._end(meta(extras), signature)]
 
     def _end_extras(self, piece: Content) -> tuple[Json, str | None]:
-        """The extras of an end, empty where it is read as it is; and the signature, which has a field of its own."""
+        """The extras of an end, empty where it is read as it is; and the signature, which has a
+        field of its own."""
         unsigned, signed, signature = piece, None, None
         if isinstance(piece, ThinkingPart):
             unsigned, signed, signature = split_signature(piece)
@@ -153,7 +157,7 @@ class WrittenPart(OpenPart):
 class WrittenMessage:
     """A message that was begun: its parts, and what was told of it."""
 
-    def __init__(self, event: MessageStarted, owner: str | None, group: Group) -> None:
+    def __init__(self, event: MessageStarted, owner: str | None, group: DumpedNames) -> None:
         self.id = event.message_id
         self.owner = owner
         self._event = event
@@ -204,7 +208,8 @@ class WrittenMessage:
 
     @cached_property
     def _ids(self) -> GroupIds:
-        """Made when the first part begins, so that a message of which nothing is told takes no id."""
+        """Made when the first part begins, so that a message of which nothing is told takes no
+        id."""
         return GroupIds(self.id, self._group)
 
     @property
@@ -240,7 +245,8 @@ class WrittenMessage:
         return {"type": "TOOL_CALL_RESULT", "messageId": id_, **common}
 
     def dump_void(self, meta: Meta) -> list[Json]:
-        """What makes a client forget its reasoning, where it is retracted: clients keep their own unless they are sent some."""
+        """What makes a client forget its reasoning, where it is retracted: clients keep their own
+        unless they are sent some."""
         thoughts = [
             part
             for part in self._written
@@ -252,7 +258,8 @@ class WrittenMessage:
         ]
 
     def dump_entries(self, meta: Meta) -> list[Json]:
-        """The messages of theirs, as far as they were written. Calls are in the message of the text before them, or in one of their own."""
+        """The messages of theirs, as far as they were written. Calls are in the message of the text
+        before them, or in one of their own."""
         entries: list[Json] = []
         speakers: dict[str | None, Json] = {}
         for part in self._written:
@@ -271,7 +278,8 @@ class WrittenMessage:
 
 
 def _dump_start_extras(event: MessageStarted, role: Role, owner: Json) -> tuple[Json, Json]:
-    """The start of a message → the application's metadata, and what else of it would be read otherwise."""
+    """The start of a message → the application's metadata, and what else of it would be read
+    otherwise."""
     metadata = {key: value for key, value in event.metadata.items() if key not in RESERVED}
     run_id = event.run_id if owner else None
     read = MessageStarted(event.message_id, role, metadata=metadata, run_id=run_id)

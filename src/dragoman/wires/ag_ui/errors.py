@@ -1,4 +1,5 @@
-"""Errors: the event RUN_ERROR, whose code is an open text, and the body with which a server refuses ⇄ our exceptions."""
+"""Errors: the event RUN_ERROR, whose code is an open text, and the body with which a server refuses
+⇄ our exceptions."""
 
 from __future__ import annotations
 
@@ -6,9 +7,10 @@ from collections.abc import Mapping
 
 from dragoman import errors
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
-from dragoman.codec.json_values import JsonMap, if_object, if_text
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
+from dragoman.json_bytes import JsonMap
 
 __all__ = ["CANCELLED", "code_of", "dump_error", "error_of", "load_error"]
 
@@ -56,7 +58,8 @@ def code_of(error: DragomanError) -> str:
 
 
 def error_of(event: JsonMap) -> DragomanError:
-    """RUN_ERROR, SUBAGENT_ERROR or the body of a refusal → the exception. A code that is nobody's of ours leads the words."""
+    """RUN_ERROR, SUBAGENT_ERROR or the body of a refusal → the exception. A code that is nobody's
+    of ours leads the words."""
     fields = {**event, **if_object(event.get("error"))}
     message, code = if_text(fields.get("message")), if_text(fields.get("code"))
     error_class = _KINDS.get(code)

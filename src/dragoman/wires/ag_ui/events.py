@@ -1,5 +1,6 @@
-"""The events that are objects of their own on both sides: runs, steps, state, and anything by name. Each is written as the protocol has
-it, and what would be read otherwise is carried. Texts, reasoning and calls are families of objects: a start, content and an end.
+"""The events that are objects of their own on both sides: runs, steps, state, and anything by name.
+Each is written as the protocol has it, and what would be read otherwise is carried. Texts,
+reasoning and calls are families of objects: a start, content and an end.
 """
 
 from __future__ import annotations
@@ -8,16 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import (
-    Json,
-    JsonMap,
-    if_list,
-    if_object,
-    if_objects,
-    if_text,
-    optional_field,
-    rest,
-)
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, optional_field, rest
 from dragoman.codec.response import dump_entries, load_entries
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -31,6 +23,7 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import ToolCallPart
 from dragoman.wires.ag_ui.errors import code_of
 from dragoman.wires.ag_ui.interrupts import dump_interrupt, load_interrupt
@@ -115,7 +108,8 @@ def unread(event: Event, fields: JsonMap) -> Json:
 
 
 def dump_event(event: Event) -> Json:
-    """A step, a state or a custom event → its object, without its extras and without the run that it is of."""
+    """A step, a state or a custom event → its object, without its extras and without the run that
+    it is of."""
     write = _WRITE[type(event)]
     return {**OWN.fields(getattr(event, "native", None)), **write(event)}
 
@@ -139,7 +133,8 @@ def dump_failed(error: DragomanError) -> Json:
 def dump_finished(
     event: RunFinished, thread_id: str, run_id: str, call_ids: Mapping[str, str], *, current: bool
 ) -> Json:
-    """The end of a run. `call_ids`: of calls that wait → under which the protocol knows them. `current`: the peer reads what came with 1.0.
+    """The end of a run. `call_ids`: of calls that wait → under which the protocol knows them.
+    `current`: the peer reads what came with 1.0.
 
     What the client must run is no interrupt: it answers such calls with tool messages.
     """
@@ -220,8 +215,8 @@ def _operations(value: Any) -> tuple[JsonMap, ...]:
 
 
 def _reader(target: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]) -> _Reader:
-    """What reads an object as an event of a type. `names`: our field → theirs, and what reads its value; `neutral`: fields of theirs that
-    say nothing to us."""
+    """What reads an object as an event of a type. `names`: our field → theirs, and what reads its
+    value; `neutral`: fields of theirs that say nothing to us."""
     known = (*_COMMON, *neutral, *[name for name, _ in names.values()])
 
     def read(fields: JsonMap, _: Calls) -> Event:

@@ -1,4 +1,5 @@
-"""What a run waits for and the answers to it: `interrupts` of a run's outcome, `resume` of a request."""
+"""What a run waits for and the answers to it: `interrupts` of a run's outcome, `resume` of a
+request."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import ToolCallPart
 from dragoman.wires.ag_ui.quirks import app_metadata, dump_metadata, load_extras, rename_fields
 
@@ -103,7 +105,8 @@ def _read_time(value: Any) -> datetime | None:
 
 
 def load_resume(entries: Any) -> tuple[Resume, ...]:
-    """Reads the field `resume`. An answer to an approval is an object with `approved`; anything else is a value.
+    """Reads the field `resume`. An answer to an approval is an object with `approved`; anything
+    else is a value.
 
     Raises:
         HistoryError: one does not say what it answers.

@@ -1,18 +1,20 @@
-"""Messages, both ways. One of ours is a group of theirs: reasoning, each text with the calls behind it, and each result are messages of
-their own. What the protocol has no field for stands in their metadata (`extras`), where `of` names the group."""
+"""Messages, both ways. One of ours is a group of theirs: reasoning, each text with the calls behind
+it, and each result are messages of their own. What the protocol has no field for stands in their
+metadata (`extras`), where `of` names the group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import Json, bounded, if_object, if_objects, if_text
+from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.wires.ag_ui.messages_dump import Group, dump_group
+from dragoman.wires.ag_ui.messages_dump import DumpedNames, dump_group
 from dragoman.wires.ag_ui.messages_load import ACTIVITY, ROLES, group_extras, group_key, load_group
 from dragoman.wires.ag_ui.quirks import load_extras, rename_message
 
@@ -133,7 +135,8 @@ class _Groups:
         group.append((index, entry))
 
     def _find_noted(self, entry: Json) -> _Group | None:
-        """The group that a message says it is of. Others may be in between, since clients put results behind their calls."""
+        """The group that a message says it is of. Others may be in between, since clients put
+        results behind their calls."""
         key = group_key(entry)
         group = self._by_key.get(key) if key else None
         if group is None:
@@ -155,8 +158,8 @@ class _Groups:
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """Their messages → ours; `origin` is given to the model's that bring none of their own. With `problems`, what cannot be read is left out
-    and noted there.
+    """Their messages → ours; `origin` is given to the model's that bring none of their own. With
+    `problems`, what cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no list of messages of AG-UI.
@@ -167,8 +170,9 @@ def load_messages(
 def dump_conversation(
     messages: Iterable[Message], *, extras: bool = True, parts: bool = True
 ) -> list[Json]:
-    """Messages → theirs. `extras`: with what the protocol has no field for; `parts`: results may be lists of parts."""
-    group = Group(extras=extras, parts=parts)
+    """Messages → theirs. `extras`: with what the protocol has no field for; `parts`: results may be
+    lists of parts."""
+    group = DumpedNames(extras=extras, parts=parts)
     return [
         entry
         for position, message in enumerate(messages)

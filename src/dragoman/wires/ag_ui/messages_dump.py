@@ -1,8 +1,9 @@
 """One of our messages → the group of theirs.
 
-Reasoning, each text with the calls behind it, what a user says without a result in between, and each result are messages of their own. The
-table `WRITERS` says which pieces the protocol has a form for; the others are carried (`more`). What would be read otherwise is found out
-by reading the group again.
+Reasoning, each text with the calls behind it, what a user says without a result in between, and
+each result are messages of their own. The table `WRITERS` says which pieces the protocol has a form
+for; the others are carried (`more`). What would be read otherwise is found out by reading the group
+again.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import msgspec
 
 from dragoman.codec.carried import find_difference, is_equal
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import Json, JsonMap, if_object, merged, optional_field, rest
+from dragoman.codec.json_values import if_object, merged, optional_field, rest
 from dragoman.codec.native import signatures
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     DataPart,
@@ -35,14 +37,14 @@ from dragoman.wires.ag_ui.messages_load import ACTIVITY, load_group, load_thinki
 from dragoman.wires.ag_ui.quirks import NAME, OWN, RESERVED, add_extras
 from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
-__all__ = ["Group", "GroupIds", "dump_group", "dump_thinking", "split_signature"]
+__all__ = ["DumpedNames", "GroupIds", "dump_group", "dump_thinking", "split_signature"]
 
 _SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 _SPEAKING = frozenset([*_SPEAKERS.values(), "developer"])
 """Roles of messages that have the fields of ours as a whole."""
 
 
-class Group:
+class DumpedNames:
     """What is known of the messages that are written: ids that are taken, names of calls."""
 
     def __init__(self, *, extras: bool = True, parts: bool = True) -> None:
@@ -74,7 +76,8 @@ class Group:
         return waiting[0] if waiting else id_
 
     def meet(self, message: Message) -> None:
-        """A message that the peer has already: its ids are taken, and its calls wait for results."""
+        """A message that the peer has already: its ids are taken, and its calls wait for
+        results."""
         base = self.free(message.id) if message.id else ""
         for index, piece in enumerate(message.content):
             if isinstance(piece, ToolCallPart):
@@ -89,9 +92,10 @@ class Group:
 
 
 class GroupIds:
-    """The ids of the messages of theirs that one of ours becomes. The first that is no reasoning has the id by which the group is known."""
+    """The ids of the messages of theirs that one of ours becomes. The first that is no reasoning
+    has the id by which the group is known."""
 
-    def __init__(self, id_: str, group: Group) -> None:
+    def __init__(self, id_: str, group: DumpedNames) -> None:
         self.key = group.free(id_)
         self._group = group
         self._is_used = False
@@ -107,7 +111,7 @@ class GroupIds:
 class _GroupWriter:
     """Writes one message of ours."""
 
-    def __init__(self, message: Message, position: int, group: Group) -> None:
+    def __init__(self, message: Message, position: int, group: DumpedNames) -> None:
         self.message = message
         self.group = group
         self.ids = GroupIds(message.id or f"message-{position}", group)
@@ -226,7 +230,8 @@ class _GroupWriter:
     # the group
 
     def _finish(self) -> list[Json]:
-        """The group with the fields of the message as a whole, and with what would be read otherwise."""
+        """The group with the fields of the message as a whole, and with what would be read
+        otherwise."""
         entry, extras = self.entries[0]
         speaker = next((each for each, _ in self.entries if each["role"] in _SPEAKING), None)
         if speaker is entry:
@@ -267,7 +272,7 @@ class _GroupWriter:
     """Role → type of a piece → what writes it; the protocol has no form for others."""
 
 
-def dump_group(message: Message, position: int, group: Group) -> list[Json]:
+def dump_group(message: Message, position: int, group: DumpedNames) -> list[Json]:
     """A message → theirs. `position`: in the conversation, for one without an id."""
     return _GroupWriter(message, position, group).write()
 
@@ -290,7 +295,8 @@ def dump_thinking(piece: ThinkingPart, id_: str, position_extras: JsonMap) -> tu
 
 
 def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | None, str | None]:
-    """Thinking without the text that its provider signed or hid it with, where that stood, and that text: the peer has a field for it."""
+    """Thinking without the text that its provider signed or hid it with, where that stood, and that
+    text: the peer has a field for it."""
     native_fields = OWN.fields(piece.native).get("encryptedValue")
     signed = {NAME: native_fields} if isinstance(native_fields, str) else signatures(piece.native)
     if len(signed) != 1:

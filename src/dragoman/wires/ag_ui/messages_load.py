@@ -1,8 +1,9 @@
 """A group of their messages → one of ours.
 
-What we wrote ourselves carries extras: `at` is the index of a piece, `of` the id by which its group is known, `more` the pieces that the
-protocol has no form for, `message` the fields of the message that would be read otherwise. Clients also keep messages as a stream told
-them: those carry `start` and `m` (the id of our message) in their place.
+What we wrote ourselves carries extras: `at` is the index of a piece, `of` the id by which its group
+is known, `more` the pieces that the protocol has no form for, `message` the fields of the message
+that would be read otherwise. Clients also keep messages as a stream told them: those carry `start`
+and `m` (the id of our message) in their place.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     MarkPart,
@@ -68,8 +70,8 @@ def load_group(
     names: MutableMapping[str, str],
     problems: list[Problem] | None = None,
 ) -> list[Message]:
-    """The messages of a group, each with its index in the list → the one that they are; none where nothing can be read. `names` takes
-    those of calls, by id.
+    """The messages of a group, each with its index in the list → the one that they are; none where
+    nothing can be read. `names` takes those of calls, by id.
 
     Raises:
         HistoryError: one cannot be read, and no problems are noted.
@@ -102,7 +104,8 @@ def load_group(
 
 
 def _choose_head(head: JsonMap | None, entry: JsonMap) -> JsonMap:
-    """The message of a group that has the fields of ours as a whole: its first, but no reasoning of others."""
+    """The message of a group that has the fields of ours as a whole: its first, but no reasoning of
+    others."""
     is_beside = head is not None and head["role"] in _BESIDE
     if head is None or (is_beside and not load_extras(head.get("metadata"))):
         return entry
@@ -226,7 +229,8 @@ def restore_signature(piece: ThinkingPart, signed: Any, signature: Any) -> Think
 
 
 def load_piece(read: Content | None, carried: Any) -> Content | None:
-    """What was read of a part, with what was carried of it; `None`: nothing was read, and what was carried is no part."""
+    """What was read of a part, with what was carried of it; `None`: nothing was read, and what was
+    carried is no part."""
     if read is not None:
         return apply_difference(read, carried, Content)
     try:

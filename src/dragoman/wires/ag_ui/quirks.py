@@ -1,8 +1,8 @@
 """What AG-UI is here: its name, its version, and what a peer takes.
 
-What the protocol has no field for is one text under the key `dragoman` of metadata, so that no peer changes a byte of it
-(`packed`, `unpacked`). Names of fields as Python has them are read too: the protocol's own package writes them where it is not asked for
-its aliases.
+What the protocol has no field for is one text under the key `dragoman` of metadata, so that no peer
+changes a byte of it (`packed`, `unpacked`). Names of fields as Python has them are read too: the
+protocol's own package writes them where it is not asked for its aliases.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, optional_field, rest
+from dragoman.codec.json_values import if_list, if_object, optional_field, rest
 from dragoman.codec.native import Own
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native
 
 __all__ = [
@@ -44,7 +45,8 @@ VERSION = "1.0"
 OURS = "dragoman"
 """Key in metadata under which stands what the protocol has no field for."""
 CARRIED = "dragoman.event"
-"""Name of the custom event whose value is one of our events as JSON's text: one that the protocol has no form for."""
+"""Name of the custom event whose value is one of our events as JSON's text: one that the protocol
+has no form for."""
 RESERVED = frozenset([OURS, "ag-ui"])
 """Keys in metadata that are no application's."""
 
@@ -70,7 +72,8 @@ class Quirks(msgspec.Struct, frozen=True):
     """What a peer takes."""
 
     current: bool = False
-    """Whether it reads what came with version 1.0: `pendingToolCallIds`, and the outcome `cancelled`."""
+    """Whether it reads what came with version 1.0: `pendingToolCallIds`, and the outcome
+    `cancelled`."""
     extras: bool = True
     """Whether it is sent what the protocol has no field for."""
 
@@ -95,7 +98,8 @@ def dump_extras(fields: JsonMap) -> Json:
 
 
 def load_extras(metadata: Any) -> Json:
-    """The fields that metadata carries; empty where nothing of ours is there, or nothing that can be read."""
+    """The fields that metadata carries; empty where nothing of ours is there, or nothing that can
+    be read."""
     text = if_object(metadata).get(OURS)
     if not isinstance(text, str):
         return {}
@@ -131,7 +135,8 @@ def app_metadata(metadata: Any) -> Json:
 
 
 def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Json:
-    """An object with the protocol's names, where these are not there already. By default those of a request and of an answer in it."""
+    """An object with the protocol's names, where these are not there already. By default those of a
+    request and of an answer in it."""
     return {
         names.get(name, name) if names.get(name) not in fields else name: value
         for name, value in fields.items()

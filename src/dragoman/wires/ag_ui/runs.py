@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.carried import apply_carried, find_difference
-from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.request import RunRequest
@@ -29,7 +30,8 @@ routes = (
 )
 """Where a server has what."""
 _CARRIED = ("thread_id", "run_id", "context", "state", "settings", "metadata")
-"""What is carried of a request. Whose conversation it is, and what goes to a provider unread, is not for a client to say."""
+"""What is carried of a request. Whose conversation it is, and what goes to a provider unread, is
+not for a client to say."""
 _TYPES: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys(["threadId", "runId", "parentRunId", "protocolVersion"], (str, "text")),
     **dict.fromkeys(["messages", "tools", "context", "resume"], (list, "list")),
@@ -46,7 +48,8 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """Reads what a client asks. `forwardedProps` is `metadata["forwarded_props"]`; `parentRunId` and `protocolVersion` are in `native`.
+    """Reads what a client asks. `forwardedProps` is `metadata["forwarded_props"]`; `parentRunId`
+    and `protocolVersion` are in `native`.
 
     Raises:
         HistoryError: the body is no `RunAgentInput`.
@@ -84,7 +87,8 @@ def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:  # noqa: ARG001 nothing is lost
-    """Writes what a client asks. What the protocol has no field for is in `forwardedProps`, under the key `dragoman`."""
+    """Writes what a client asks. What the protocol has no field for is in `forwardedProps`, under
+    the key `dragoman`."""
     forwarded = request.metadata.get("forwarded_props")
     body: Json = {
         "threadId": request.thread_id or request.run_id or "thread",

@@ -1,10 +1,11 @@
-"""What a server of AG-UI answers beside runs: what an agent can do, and the schema of what clients send."""
+"""What a server of AG-UI answers beside runs: what an agent can do, and the schema of what clients
+send."""
 
 from __future__ import annotations
 
 from dragoman.codec.agent_card import Abilities, AgentCard
 from dragoman.codec.body_schema import TEXT, JsonSchema, a_list, an_object, either
-from dragoman.codec.json_values import Json, JsonMap
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import ToolSpec
 
 __all__ = ["bodies", "dump_capabilities"]

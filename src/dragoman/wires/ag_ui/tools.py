@@ -8,8 +8,6 @@ from typing import Any
 from dragoman import json_bytes
 from dragoman.codec.carried import apply_difference, find_difference
 from dragoman.codec.json_values import (
-    Json,
-    JsonMap,
     if_list,
     if_object,
     if_text,
@@ -20,6 +18,7 @@ from dragoman.codec.json_values import (
 from dragoman.codec.media import as_text
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.ag_ui.content import dump_block, load_content
@@ -99,7 +98,8 @@ def load_call(call: JsonMap) -> ToolCallPart:
 
 
 def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool = True) -> Json:
-    """Writes an element of `toolCalls`. `id_`: under which the protocol knows the call; `position`: extras that say where it is."""
+    """Writes an element of `toolCalls`. `id_`: under which the protocol knows the call; `position`:
+    extras that say where it is."""
     function = {"name": piece.name, "arguments": text_of(piece)}
     call = merged({"id": id_, "type": "function", "function": function}, OWN.fields(piece.native))
     if not extras:
@@ -114,7 +114,8 @@ def part_extras(difference: JsonMap) -> Json:
 
 
 def text_of(call: ToolCallPart) -> str:
-    """A call's arguments as text: a JSON object, or what came of them if they are cut or no JSON."""
+    """A call's arguments as text: a JSON object, or what came of them if they are cut or no
+    JSON."""
     return arguments_json(call) if call.state == "complete" else call.raw or ""
 
 
@@ -138,7 +139,8 @@ def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
 def dump_output(
     piece: ToolResultPart, *, parts: bool = True, extras: bool = True
 ) -> tuple[Any, Json]:
-    """What a tool returned → the content of a result, and what the extras say of it. `parts`: the peer reads a list of them."""
+    """What a tool returned → the content of a result, and what the extras say of it. `parts`: the
+    peer reads a list of them."""
     if isinstance(piece.result, str):
         return piece.result, {}
     if not piece.is_content:
@@ -182,7 +184,8 @@ def dump_result(
     parts: bool = True,
     extras: bool = True,
 ) -> tuple[Json, Json]:
-    """Writes a tool's message. Returns it without its extras, and those. `call_id`: under which the protocol knows the call."""
+    """Writes a tool's message. Returns it without its extras, and those. `call_id`: under which the
+    protocol knows the call."""
     content, form = dump_output(piece, parts=parts, extras=extras)
     message = {"id": id_, "role": "tool", "toolCallId": call_id, "content": content}
     native_fields = OWN.fields(piece.native)

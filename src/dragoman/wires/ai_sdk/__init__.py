@@ -1,7 +1,9 @@
-"""The UI message stream of Vercel's AI SDK, both ways: what `useChat` sends, and the stream that it shows.
+"""The UI message stream of Vercel's AI SDK, both ways: what `useChat` sends, and the stream that it
+shows.
 
-Its messages are those of the format `ai_sdk_ui`. What the stream has no field for stands in the message's metadata, under the key `dragoman`,
-so that the message that a client has is the run's messages as they were.
+Its messages are those of the format `ai_sdk_ui`. What the stream has no field for stands in the
+message's metadata, under the key `dragoman`, so that the message that a client has is the run's
+messages as they were.
 """
 
 from dragoman.wires.ai_sdk.decode import decoder, load_response

@@ -1,11 +1,12 @@
-"""A UI message stream → events: each step's message of the model's, the results of its calls behind it, and the end."""
+"""A UI message stream → events: each step's message of the model's, the results of its calls behind
+it, and the end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from dragoman.codec.json_values import Json, if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.run_decoder import Step
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import (
@@ -17,6 +18,7 @@ from dragoman.event import (
     StateSnapshot,
 )
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Origin
 from dragoman.wires.ai_sdk.decode_message import TurnDecoder
 from dragoman.wires.ai_sdk.errors import error_of
@@ -110,7 +112,8 @@ class Decoder(TurnDecoder):
             if interrupt.call is None or id_ in waiting_ids
         }
         for call in calls:
-            # Only this reason says that the client is to run them: an answer that was cut leaves calls open too.
+            # Only this reason says that the client is to run them: an answer that was cut leaves
+            # calls open too.
             if reason is FinishReason.tool_calls and call.run_by != "provider":
                 pending.setdefault(call.id, Interrupt(call.id, "tool", call=call))
         outcome = "pending" if pending else "success"

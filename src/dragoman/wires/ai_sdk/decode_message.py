@@ -1,7 +1,8 @@
-"""The messages of a turn, as chunks tell of them: the model's of each step, and the user's with the results of its calls.
+"""The messages of a turn, as chunks tell of them: the model's of each step, and the user's with the
+results of its calls.
 
-A chunk is one piece of a UI message's part. When the part is complete it is put together and loaded as the format `ai_sdk_ui` loads it,
-so that stream and message cannot be read differently.
+A chunk is one piece of a UI message's part. When the part is complete it is put together and loaded
+as the format `ai_sdk_ui` loads it, so that stream and message cannot be read differently.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from dragoman.codec import run_decoder
-from dragoman.codec.json_values import Json, JsonMap, if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.codec.run_decoder import RunDecoder, Step
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
@@ -21,6 +22,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.fold import parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     FinishReason,
@@ -42,7 +44,7 @@ _OUTPUT_FIELDS = ("output", "errorText", "providerExecuted")
 _CALL_FIELDS = ("title", "toolMetadata", "providerExecuted")
 
 
-class PendingPart(run_decoder.OpenPart):
+class PendingPart(run_decoder.DecodedPart):
     """A part whose end is to come, with the metadata that the provider gave it."""
 
     __slots__ = ("metadata",)
@@ -56,8 +58,9 @@ class PendingPart(run_decoder.OpenPart):
         return "".join([delta for delta in self.deltas if isinstance(delta, str)])
 
 
-class WaitingCall:
-    """A call without its result: the call, the part of the UI message that it is, and its message's id."""
+class UnansweredCall:
+    """A call without its result: the call, the part of the UI message that it is, and its message's
+    id."""
 
     __slots__ = ("call", "message_id", "part")
 
@@ -66,7 +69,8 @@ class WaitingCall:
 
 
 class TurnDecoder(RunDecoder[PendingPart]):
-    """Reads the messages of one turn. Parts that are open have the type of their chunks and their id as key."""
+    """Reads the messages of one turn. Parts that are open have the type of their chunks and their
+    id as key."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
@@ -82,7 +86,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         """Ids of the step's messages."""
         self._role = Role.MODEL
         self._index = 0
-        self._calls: dict[str, WaitingCall] = {}
+        self._calls: dict[str, UnansweredCall] = {}
         self._metadata: Json = {}
         """Of the UI message; the message that is closed next has it."""
 
@@ -209,7 +213,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
             pieces = self._load(shown)[0]
             call = next((piece for piece in pieces if isinstance(piece, ToolCallPart)), call)
         self.finish_part(part, call)
-        self._calls[id_] = WaitingCall(call, shown, part.message_id)
+        self._calls[id_] = UnansweredCall(call, shown, part.message_id)
 
     def _read_output(self, chunk: Json) -> None:
         # It is shown while the tool works, and replaced by what the tool returns.
@@ -220,7 +224,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         # An approval's result may come in a stream that does not have its call.
         if waiting is None:
             unknown = {"type": "dynamic-tool", "toolName": "", "toolCallId": id_}
-            waiting = WaitingCall(ToolCallPart(id_, "", {}), unknown, "")
+            waiting = UnansweredCall(ToolCallPart(id_, "", {}), unknown, "")
         state = chunk["type"].removeprefix(_OUTPUT_PREFIX)
         shown = {**waiting.part, "state": f"output-{state}"}
         shown |= {name: chunk[name] for name in _OUTPUT_FIELDS if name in chunk}
@@ -230,7 +234,8 @@ class TurnDecoder(RunDecoder[PendingPart]):
         pieces, answers = self._load(shown)
         results = [piece for piece in (*answers, *pieces) if isinstance(piece, ToolResultPart)]
         for result in results[:1]:
-            # The results of our calls are a user's message behind the model's; a provider's own is part of the answer.
+            # The results of our calls are a user's message behind the model's; a provider's own is
+            # part of the answer.
             if result.run_by != "provider" and not self._is_in(Role.USER):
                 self._begin_message(Role.USER)
             self._add_whole(result)
@@ -256,7 +261,8 @@ class TurnDecoder(RunDecoder[PendingPart]):
         "tool-input-": _end_input,
         _OUTPUT_PREFIX: _read_output,
     }
-    """Beginning of a type → what reads a chunk of that family that the table does not name, such as one of a later version."""
+    """Beginning of a type → what reads a chunk of that family that the table does not name, such as
+    one of a later version."""
 
     # messages
 
@@ -281,7 +287,8 @@ class TurnDecoder(RunDecoder[PendingPart]):
         return part
 
     def _add_whole(self, piece: Content) -> None:
-        """A part that is complete. A result goes into the message that is open, whosever that is."""
+        """A part that is complete. A result goes into the message that is open, whosever that
+        is."""
         is_result = isinstance(piece, ToolResultPart) and self._message_id is not None
         part = self._part_of_message(piece) if is_result else self._next_part(piece)
         self._events.append(PartStarted(part.message_id, part.index, piece))

@@ -1,9 +1,12 @@
-"""Events of a run → the chunks of a UI message stream. All messages of the run's turn are one UI message; a step begins with each but the first.
+"""Events of a run → the chunks of a UI message stream. All messages of the run's turn are one UI
+message; a step begins with each but the first.
 
-The stream has no field for much of what a message is. So the last chunk has the metadata of the whole UI message, made from all
-events of the run, and a client's message is the run's messages as they were.
+The stream has no field for much of what a message is. So the last chunk has the metadata of the
+whole UI message, made from all events of the run, and a client's message is the run's messages as
+they were.
 
-A client that reads a stream again from its beginning has nothing of a message that the run goes on with: `again` writes that before.
+A client that reads a stream again from its beginning has nothing of a message that the run goes on
+with: `again` writes that before.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from datetime import datetime
 from itertools import dropwhile
 from typing import Any
 
-from dragoman.codec.json_values import Json, JsonMap, if_object, if_text
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import SSE_PING
 from dragoman.codec.turns import turn_after
 from dragoman.event import (
@@ -34,6 +37,7 @@ from dragoman.event import (
 )
 from dragoman.fold import fold, unfold
 from dragoman.interrupt import Interrupt
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.request import RunRequest
 from dragoman.wires.ai_sdk.encode_parts import PartEncoder
@@ -74,7 +78,8 @@ _STREAM_CHUNKS = ("start", "finish")
 class Encoder(PartEncoder):
     """Events → chunks, as Server-Sent Events.
 
-    `envelope`: the `request`, the peer's `quirks`, and whether the message is told `again` from its beginning.
+    `envelope`: the `request`, the peer's `quirks`, and whether the message is told `again` from its
+    beginning.
     """
 
     DONE = b"data: [DONE]\n\n"
@@ -98,7 +103,8 @@ class Encoder(PartEncoder):
         self._reason: FinishReason | None = None
 
     def admit(self, event: Event) -> bool:
-        """See `RunEncoder.admit`. Runs within tools are not told, nor messages that are no part of the answer."""
+        """See `RunEncoder.admit`. Runs within tools are not told, nor messages that are no part of
+        the answer."""
         if self.over:
             return False
         if type(event) is PartDelta:
@@ -121,13 +127,15 @@ class Encoder(PartEncoder):
         self._write_finish("other" if self._reason is None else None)
 
     def begin_stream(self, turn: str | None = None) -> None:
-        """Writes the start of the stream, if it is not written yet. `turn`: the id of its message, unless the run goes on with one."""
+        """Writes the start of the stream, if it is not written yet. `turn`: the id of its message,
+        unless the run goes on with one."""
         if self._is_begun:
             return
         self._is_begun = True
         answers = [message for message in self._before if message.role is Role.MODEL]
         names = [answers[-1].turn, answers[-1].id] if answers else []
-        # A run goes on with the last answer if calls of that are answered now, or if its messages have that turn's name.
+        # A run goes on with the last answer if calls of that are answered now, or if its messages
+        # have that turn's name.
         self._goes_on = turn_after(self._before) is not None or (turn is not None and turn in names)
         if turn is None and self._goes_on:
             turn = names[0] or names[1]
@@ -153,7 +161,8 @@ class Encoder(PartEncoder):
             self.write({"type": "start-step"})
 
     def _is_of_turn(self, role: Role) -> bool:
-        """True for the model's messages, and for a user's that has results: before anything was said it is the run's prompt."""
+        """True for the model's messages, and for a user's that has results: before anything was
+        said it is the run's prompt."""
         if role is Role.USER:
             return self._has_answer or self.waits or self._is_begun
         return role is Role.MODEL
@@ -238,7 +247,8 @@ class Encoder(PartEncoder):
     }
 
     def _question(self, interrupt: Interrupt) -> Json:
-        """Returns the chunk that asks for an approval, or for anything else that the protocol has no chunk for."""
+        """Returns the chunk that asks for an approval, or for anything else that the protocol has
+        no chunk for."""
         call = interrupt.call.id if interrupt.call is not None else ""
         call_id = next((id_ for id_ in (*interrupt.parent, call) if id_), "")
         if interrupt.reason == "approval" and call_id in self.calls:
@@ -276,10 +286,12 @@ class Encoder(PartEncoder):
         self.write(finish)
 
     def _metadata(self) -> Json:
-        """Returns what the UI message has of its messages beside its parts, if the stream has all of them."""
+        """Returns what the UI message has of its messages beside its parts, if the stream has all
+        of them."""
         if self._goes_on or not self._events:
             return {}
-        # Deltas are left out of the events that are kept: the parts that they made are in their ends.
+        # Deltas are left out of the events that are kept: the parts that they made are in their
+        # ends.
         messages = [message for message in fold(self._events) if _is_of_answer(message)]
         shown = dump_ui(messages, [], "v7")
         metadata = dict(if_object(shown[0].get("metadata"))) if len(shown) == 1 else {}
@@ -299,18 +311,20 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # 
 
 
 def envelope_again(request: RunRequest, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
-    """What `encoder` takes for a client that reads a stream again from its beginning: it begins its message anew, of which the run may
-    be the end alone."""
+    """What `encoder` takes for a client that reads a stream again from its beginning: it begins its
+    message anew, of which the run may be the end alone."""
     return {**envelope(request, id=id, now=now), "again": True}
 
 
 def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
-    """Returns the last answer of a conversation as chunks: its parts, and its metadata; none if there is no answer."""
+    """Returns the last answer of a conversation as chunks: its parts, and its metadata; none if
+    there is no answer."""
     messages = _last_answer(before)
     if not messages:
         return []
     run = Encoder({"quirks": quirks})
-    # The answer before is written as if it were streamed once more, without what begins and ends a stream.
+    # The answer before is written as if it were streamed once more, without what begins and ends a
+    # stream.
     chunks = [dict(chunk) for event in unfold(messages) for chunk in run.objects(event)]
     described = [
         {"type": "message-metadata", "messageMetadata": chunk["messageMetadata"]}

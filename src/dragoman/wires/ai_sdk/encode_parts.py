@@ -1,7 +1,9 @@
-"""Parts of messages as chunks: texts and thinking with their deltas, calls with their results, files, marks.
+"""Parts of messages as chunks: texts and thinking with their deltas, calls with their results,
+files, marks.
 
-The start of a text is written with the first delta that it has, so that an empty one leaves nothing; a call starts when its name is
-known. What a chunk says of a part is what the format `ai_sdk_ui` says of it (`UI_DIALECT`), taken apart.
+The start of a text is written with the first delta that it has, so that an empty one leaves
+nothing; a call starts when its name is known. What a chunk says of a part is what the format
+`ai_sdk_ui` says of it (`UI_DIALECT`), taken apart.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from dragoman.codec import run_encoder
-from dragoman.codec.json_values import Json, if_object
+from dragoman.codec.json_values import if_object
 from dragoman.codec.run_encoder import RunEncoder, Step
 from dragoman.event import PartDelta, PartFinished, PartStarted
+from dragoman.json_bytes import Json
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -43,7 +46,7 @@ _MARKS = ("source-url", "source-document", "custom", "reasoning-file", "file")
 """Types of marks that are chunks as they are."""
 
 
-class StreamPart(run_encoder.OpenPart):
+class StreamPart(run_encoder.EncodedPart):
     """A part that may get more."""
 
     __slots__ = ("call", "id", "is_begun", "kind")
@@ -93,7 +96,8 @@ class PartEncoder(RunEncoder[StreamPart]):
     # steps
 
     def part_started(self, event: PartStarted) -> None:
-        """The start of a part. It is written with what the part holds first, but for a call whose name is known."""
+        """The start of a part. It is written with what the part holds first, but for a call whose
+        name is known."""
         piece, key = event.part, (event.message_id, event.index)
         if isinstance(piece, TextPart | ThinkingPart):
             kind = "text" if isinstance(piece, TextPart) else "reasoning"

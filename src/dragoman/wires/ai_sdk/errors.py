@@ -1,11 +1,13 @@
-"""Errors: what a refused request is answered with, which `useChat` shows as it is, and the words of an `error` chunk ⇄ our exceptions."""
+"""Errors: what a refused request is answered with, which `useChat` shows as it is, and the words of
+an `error` chunk ⇄ our exceptions."""
 
 from __future__ import annotations
 
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
-from dragoman.codec.json_values import JsonMap, if_text
+from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import ErrorResponse, error_response, status_of
 from dragoman.errors import DragomanError, ProviderError
+from dragoman.json_bytes import JsonMap
 
 __all__ = ["dump_error", "error_of", "load_error"]
 

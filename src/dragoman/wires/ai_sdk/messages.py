@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import Json, rest
+from dragoman.codec.json_values import rest
 from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart
 from dragoman.wires.ai_sdk.quirks import NAME, OWN, part_id
@@ -31,7 +32,8 @@ same_as = "ai_sdk_ui"
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of UI messages → messages. With `problems`, a message that cannot be read is left out and noted there.
+    """A list of UI messages → messages. With `problems`, a message that cannot be read is left out
+    and noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -40,7 +42,8 @@ def load_messages(
 
 
 def _without_ids(message: Message) -> Message:
-    """Returns a message without the ids that our stream gave to parts of thinking, which clients keep."""
+    """Returns a message without the ids that our stream gave to parts of thinking, which clients
+    keep."""
     if message.role is not Role.MODEL:
         return message
     content = [

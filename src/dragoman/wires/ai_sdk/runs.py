@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import MarkPart, Message, Origin, Role, ToolResultPart
 from dragoman.request import RunRequest, ToolSpec
@@ -39,18 +40,21 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """What a client asks. The chat's `id` is the thread. `message` may stand in the place of `messages`: the last one alone. An application
-    may send `tools` that it runs, a list or an object by name, `system`, `state`, `context` and `resume` beside them, as assistant-ui does with the
-    former two; all else of the body is `metadata["body"]`.
+    """What a client asks. The chat's `id` is the thread. `message` may stand in the place of
+    `messages`: the last one alone. An application may send `tools` that it runs, a list or an
+    object by name, `system`, `state`, `context` and `resume` beside them, as assistant-ui does with
+    the former two; all else of the body is `metadata["body"]`.
 
     Raises:
         HistoryError: the body is not what `useChat` sends.
     """
     listed = _listed_messages(body)
-    # Messages that cannot be read are noted, so that one that nests too deep is no error of the body.
+    # Messages that cannot be read are noted, so that one that nests too deep is no error of the
+    # body.
     bounded(body if problems is None else rest(body, "messages"))
     messages = load_messages(listed, origin=origin, problems=problems)
-    # Without the id of a message the last answer is made anew, which the client may have sent along.
+    # Without the id of a message the last answer is made anew, which the client may have sent
+    # along.
     if body.get("trigger") == "regenerate-message" and not if_text(body.get("messageId")):
         messages = _without_answer(messages)
     resumes = (*approvals(messages), *_load_resumes(body.get("resume")))
@@ -88,7 +92,8 @@ def _listed_messages(body: Any) -> list[Any]:
 
 
 def regenerated(request: RunRequest) -> str | None:
-    """The id of the message that is to be made anew, or of its question; empty: the last answer; `None`: none is."""
+    """The id of the message that is to be made anew, or of its question; empty: the last answer;
+    `None`: none is."""
     fields = OWN.fields(request.native)
     if fields.get("trigger") != "regenerate-message":
         return None

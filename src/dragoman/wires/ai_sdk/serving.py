@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.codec.agent_card import Abilities, AgentCard
 from dragoman.codec.body_schema import TEXT, JsonSchema, a_list, an_object, either
-from dragoman.codec.json_values import Json, JsonMap
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["bodies", "dump_capabilities", "nothing_runs"]
 

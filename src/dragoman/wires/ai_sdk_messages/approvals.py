@@ -1,5 +1,5 @@
-"""Approvals of calls. UI messages have them at the call, model messages in parts of their own: each as the other has it, and the answers
-that a conversation holds to calls that still wait."""
+"""Approvals of calls. UI messages have them at the call, model messages in parts of their own: each
+as the other has it, and the answers that a conversation holds to calls that still wait."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _Approvals = dict[str, Part]
 
 
 def approvals(messages: Sequence[Message]) -> list[Resume]:
-    """Returns the answers to approvals that a conversation holds, of calls that have no result yet: what `resume=` of a run takes."""
+    """Returns the answers to approvals that a conversation holds, of calls that have no result yet:
+    what `resume=` of a run takes."""
     in_parts = _approvals_in_parts(messages) if has_parts(messages) else {}
     answers: list[Resume] = []
     for waiting in open_calls(messages):
@@ -53,8 +54,8 @@ def _answer_to(waiting: OpenCall, approval: Fields, messages: Sequence[Message])
 def mended(
     messages: Sequence[Message],
 ) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
-    """Returns a conversation as `streamText` takes it: repaired, but for a last round whose calls were approved or denied just now, which
-    the AI SDK runs itself. As `repair.trace_repair`."""
+    """Returns a conversation as `streamText` takes it: repaired, but for a last round whose calls
+    were approved or denied just now, which the AI SDK runs itself. As `repair.trace_repair`."""
     start = _find_answered_round(messages)
     if start is None:
         return trace_repair(messages)
@@ -67,7 +68,8 @@ def mended(
 
 
 def _find_answered_round(messages: Sequence[Message]) -> int | None:
-    """Where the last round begins, if it ends the conversation and an approval in it was answered; `None`: it does not."""
+    """Where the last round begins, if it ends the conversation and an approval in it was answered;
+    `None`: it does not."""
     if not approvals(messages):
         return None
     start = open_calls(messages)[0].position
@@ -88,7 +90,8 @@ def _approval_of(call: ToolCallPart) -> Fields:
 
 
 def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
-    """Returns the approvals at the calls of a model's message as parts: id of a call → the request, and the responses in order."""
+    """Returns the approvals at the calls of a model's message as parts: id of a call → the request,
+    and the responses in order."""
     requests: _Approvals = {}
     responses: Parts = []
     for call in message.content:
@@ -115,7 +118,8 @@ def has_parts(messages: Iterable[Message]) -> bool:
 
 
 def _move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
-    """A conversation with its approvals at the calls, and where each message stood: one of responses alone is left out."""
+    """A conversation with its approvals at the calls, and where each message stood: one of
+    responses alone is left out."""
     in_parts = _approvals_in_parts(messages)
     moved: list[Message] = []
     positions: list[int] = []
@@ -138,7 +142,8 @@ def dump_moved(
     losses: list[Loss],
     dump: Callable[[Sequence[Message], list[Loss]], Parts],
 ) -> Parts:
-    """Returns what `dump` writes of a conversation with its approvals at the calls. Losses are of the conversation as it was given."""
+    """Returns what `dump` writes of a conversation with its approvals at the calls. Losses are of
+    the conversation as it was given."""
     moved, positions = _move_to_calls(messages)
     lost: list[Loss] = []
     written = dump(moved, lost)

@@ -1,4 +1,5 @@
-"""A list of messages of the family ↔ a conversation: which dialect each message is read and written in."""
+"""A list of messages of the family ↔ a conversation: which dialect each message is read and written
+in."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from dragoman.wires.ai_sdk_messages.plain import dump_plain, dump_plain_row, loa
 from dragoman.wires.ai_sdk_messages.read import Loading, id_of_turn, load_ui
 from dragoman.wires.ai_sdk_messages.rows import ROW_DIALECT, is_row, load_row
 from dragoman.wires.ai_sdk_messages.split_rows import is_split_row, load_split_row
-from dragoman.wires.ai_sdk_messages.turns import Group, group_messages
+from dragoman.wires.ai_sdk_messages.turns import MessageGroup, group_messages
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 from dragoman.wires.ai_sdk_messages.v4 import V4_DIALECT, load_v4
 from dragoman.wires.ai_sdk_messages.write import dump_group, lose_orphans
@@ -121,7 +122,8 @@ def _load_entry(entry: Any, dialect: str, where: str, loading: Loading) -> None:
 
 
 def _tell_apart(starts: list[tuple[int, str]], messages: list[Message]) -> None:
-    """Notes the dialect of messages that are of the usual one, where others are of an older. `starts`: position and dialect of each."""
+    """Notes the dialect of messages that are of the usual one, where others are of an older.
+    `starts`: position and dialect of each."""
     dialects = {dialect for _, dialect in starts}
     # Where both stand in one list, writing it again needs to know which message was of which.
     newer = {dialect for dialect, older in _OLDER.items() if older in dialects}
@@ -146,7 +148,8 @@ def _field_of(error: HistoryError) -> str | None:
 
 
 def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str | None) -> Parts:
-    """Returns messages as UI messages, or as rows of Mastra's. What they cannot hold is added to `losses`.
+    """Returns messages as UI messages, or as rows of Mastra's. What they cannot hold is added to
+    `losses`.
 
     Args:
         messages: the conversation.
@@ -175,16 +178,17 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
 
 
 def _usual_dialect(messages: tuple[Message, ...], newest: str) -> str:
-    """The dialect of messages that were read in none: an older one where others were read in that."""
+    """The dialect of messages that were read in none: an older one where others were read in
+    that."""
     older = _OLDER[newest]
     return older if any(dialect_of(message.native) == older for message in messages) else newest
 
 
 def _select_groups(
     messages: tuple[Message, ...], losses: list[Loss], steering: bool
-) -> list[Group]:
+) -> list[MessageGroup]:
     """The groups of a conversation that are written; results without their call are losses."""
-    groups: list[Group] = []
+    groups: list[MessageGroup] = []
     for group in group_messages(messages, steering=steering):
         if group.is_orphaned:
             lose_orphans(group, losses)
@@ -193,13 +197,13 @@ def _select_groups(
     return groups
 
 
-def _dialect_read(group: Group, usual: str) -> str:
+def _dialect_read(group: MessageGroup, usual: str) -> str:
     """The dialect of UI messages in which a turn was read."""
     dialect = dialect_of(group.messages[0].native)
     return dialect if dialect in (V4, UI) else usual
 
 
-def _assign_ids(groups: list[Group]) -> list[str | None]:
+def _assign_ids(groups: list[MessageGroup]) -> list[str | None]:
     """The id of each UI message; `None`: it has none yet."""
     ids: list[str | None] = []
     seen: set[str | None] = set()
@@ -213,7 +217,7 @@ def _assign_ids(groups: list[Group]) -> list[str | None]:
     return ids
 
 
-def _dump_plain(group: Group, id_: str | None, version: str | None) -> Part | None:
+def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Part | None:
     """A message of texts alone; `None`: it is more than that."""
     dump = _PLAIN.get(version)
     if dump is None or id_ is None or len(group.messages) != 1 or group.behind or group.joined:
@@ -252,7 +256,8 @@ def dump_model(
 
 
 def _model_dialect(message: Message, version: str | None, usual: str) -> str:
-    """The dialect in which a model message is written: that of a release, else the one in which it was read."""
+    """The dialect in which a model message is written: that of a release, else the one in which it
+    was read."""
     if version is not None:
         return CORE if version == V4 else MODEL
     dialect = dialect_of(message.native)

@@ -1,4 +1,5 @@
-"""Which dialect a message is of, told by its structure, and how surely it is one of the family's at all."""
+"""Which dialect a message is of, told by its structure, and how surely it is one of the family's at
+all."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _PLAIN_FIELDS = {"id", "role", "content"}
 
 
 def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
-    """Returns the dialect of a message. `is_model`: where that may be either, it is a model message."""
+    """Returns the dialect of a message. `is_model`: where that may be either, it is a model
+    message."""
     content, is_old = fields.get("content"), not _V4_FIELDS.isdisjoint(fields)
     if isinstance(fields.get("parts"), list):
         return V4 if is_v4(fields) else UI
@@ -70,7 +72,8 @@ def is_v4(fields: Fields) -> bool:
 
 
 def ui_votes(message: Any) -> int:
-    """Returns how surely a message is a UI message: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """Returns how surely a message is a UI message: 0 = cannot be, 1 = could be, 2 = likely, 3 =
+    hardly anything else."""
     fields = if_object(message)
     parts, content = fields.get("parts"), fields.get("content")
     is_text = isinstance(content, str)

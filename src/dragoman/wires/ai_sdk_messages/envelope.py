@@ -1,7 +1,9 @@
-"""What is under the key `dragoman` of a message's metadata: all that a message of the family has no field for.
+"""What is under the key `dragoman` of a message's metadata: all that a message of the family has no
+field for.
 
-These are ids of the messages within, times, tokens, who answered. Only what a reader would not find without it is written (`extras_of`), and
-what is read counts only if it is what would be written for the messages that it makes (`with_extras`).
+These are ids of the messages within, times, tokens, who answered. Only what a reader would not find
+without it is written (`extras_of`), and what is read counts only if it is what would be written for
+the messages that it makes (`with_extras`).
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ __all__ = ["EMPTY", "JOINED", "ONE_STEP", "Expected", "extras_of", "with_extras"
 JOINED = "joined"
 """Key of what a message of the user's has with results before it, which are of the same message."""
 ONE_STEP = "one_step"
-"""Key of what a dialect would read as several steps, although the model said it in one message: words behind an answered call."""
+"""Key of what a dialect would read as several steps, although the model said it in one message:
+words behind an answered call."""
 EMPTY = "empty"
 """Key of what says nothing, and has a part since each message must have one."""
 
@@ -83,7 +86,8 @@ def extras_of(
         extras[0].pop("created_at", None)
     if not metadata:
         extras[0].pop("metadata", None)
-    # Messages are told apart by their place in the list, so that only what is empty at its end can go.
+    # Messages are told apart by their place in the list, so that only what is empty at its end can
+    # go.
     while extras and not extras[-1]:
         extras.pop()
     extras_said: Part = {}
@@ -136,7 +140,8 @@ def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | Non
             extra = msgspec.convert(fields, _Extra)
         except ValueError:  # half a character of UTF-16 is no ValidationError
             return None
-        # Notes decide what is sent to providers byte for byte, so that a client must not write them.
+        # Notes decide what is sent to providers byte for byte, so that a client must not write
+        # them.
         if extra.native and not is_native(extra.native):
             return None
         changed[index] = _apply(changed[index], extra)

@@ -1,8 +1,10 @@
-"""Files: parts of every dialect ↔ pieces. A file is told by its data, a URL, or the id that a provider has for it.
+"""Files: parts of every dialect ↔ pieces. A file is told by its data, a URL, or the id that a
+provider has for it.
 
-UI messages have a URL, which may hold data or stand for an id. Parts of ai 4, Mastra's rows and model messages have a field `data` (in ai 4
-also `image`) with a URL, base64, or bytes as JSON has them; model messages of ai 5 and later also name what the data is. ai 4 and rows
-have the user's files as attachments of the message.
+UI messages have a URL, which may hold data or stand for an id. Parts of ai 4, Mastra's rows and
+model messages have a field `data` (in ai 4 also `image`) with a URL, base64, or bytes as JSON has
+them; model messages of ai 5 and later also name what the data is. ai 4 and rows have the user's
+files as attachments of the message.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dragoman.wires.ai_sdk_messages.metadata import find_carried_fields
 from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, Fields, Part, present, restore, text_in
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
-    Dialect,
+    MessageDialect,
     Reading,
     fault,
     finish,
@@ -76,7 +78,7 @@ def load_file(part: Part, reading: Reading, where: str) -> None:
     reading.take(piece, part, dump_file, "file", extra=piece.native or {})
 
 
-def dump_file(piece: Media, dialect: Dialect) -> Part:
+def dump_file(piece: Media, dialect: MessageDialect) -> Part:
     """Returns the part of a file in a UI message. The inverse of `load_file`."""
     unread, piece_kind = _unread(piece), "file"
     part: Part = {
@@ -107,8 +109,9 @@ def load_old_file(part: Part, reading: Reading, where: str) -> None:
     reading.take(piece, part, _old_part, "file")
 
 
-def dump_old_file(piece: Media, dialect: Dialect, is_model: bool) -> Part:
-    """Returns the part of a file in ai 4. The user's files are attachments, unless one was read as a part. The inverse of `load_old_file`."""
+def dump_old_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part:
+    """Returns the part of a file in ai 4. The user's files are attachments, unless one was read as
+    a part. The inverse of `load_old_file`."""
     form = OWN.form(piece.native)
     is_part = is_model or form.get("in") == dialect.name
     if form.get("as") == ATTACHMENT or not is_part:
@@ -116,7 +119,7 @@ def dump_old_file(piece: Media, dialect: Dialect, is_model: bool) -> Part:
     return _old_part(piece, dialect)
 
 
-def _old_part(piece: Media, dialect: Dialect) -> Part:
+def _old_part(piece: Media, dialect: MessageDialect) -> Part:
     # A relative address that is base64 by chance would be read as data.
     unread = _unread(piece)
     if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
@@ -133,7 +136,7 @@ def load_attachment(attachment: Any, reading: Reading, where: str) -> None:
     reading.take(piece, {**part, "type": ATTACHMENT}, dump_attachment, "file", form=form)
 
 
-def dump_attachment(piece: Media, dialect: Dialect) -> Part:
+def dump_attachment(piece: Media, dialect: MessageDialect) -> Part:
     """Returns an attachment of a message of ai 4. The inverse of `load_attachment`."""
     part = {"type": ATTACHMENT, **_attachment(piece)}
     return finish(part, piece, "file", dialect, _unread(piece))
@@ -168,7 +171,7 @@ def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
     return None, {}
 
 
-def dump_row_file(piece: Media, dialect: Dialect) -> Part:
+def dump_row_file(piece: Media, dialect: MessageDialect) -> Part:
     """Returns the part of a file in a row. The inverse of `load_row_file`."""
     unread: Part = {}
     if piece.mime_type is None:
@@ -191,7 +194,7 @@ def load_row_attachment(fields: Fields, reading: Reading) -> None:
     reading.take(piece, fields, dump_row_attachment, form={"as": ATTACHMENT})
 
 
-def dump_row_attachment(piece: Media, dialect: Dialect) -> Part:
+def dump_row_attachment(piece: Media, dialect: MessageDialect) -> Part:
     """Returns an attachment of a row. The inverse of `load_row_attachment`."""
     return restore(piece.native, _attachment(piece), dialect.name)
 
@@ -227,8 +230,9 @@ def load_model_file(part: Part, reading: Reading, where: str) -> None:
     reading.take(piece, part, dump_model_file, "file", form=form, extra=native or {})
 
 
-def dump_model_file(piece: Media, dialect: Dialect, version: str | None = None) -> Part:
-    """Returns the part of a file in a model message. The inverse of `load_model_file`. `version`: release of the library that reads it."""
+def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None = None) -> Part:
+    """Returns the part of a file in a model message. The inverse of `load_model_file`. `version`:
+    release of the library that reads it."""
     form = OWN.form(piece.native)
     if form.get("in", dialect.name) != dialect.name:
         form = {}
@@ -262,7 +266,9 @@ def _model_data(piece: Media, form: Fields) -> Any:
     return data
 
 
-def _reference_to(piece: Media, form: Fields, dialect: Dialect, version: str | None) -> Part | None:
+def _reference_to(
+    piece: Media, form: Fields, dialect: MessageDialect, version: str | None
+) -> Part | None:
     """The reference to a file that a provider holds; `None`: it is written by its id."""
     tag = form.get("tag")
     provider = _holder(piece)
@@ -285,7 +291,8 @@ def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
 def _load_tagged_file(
     data: Any, mime_type: Any, is_image: bool
 ) -> tuple[Media | None, Native, Part]:
-    """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native, and the note of its form."""
+    """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native,
+    and the note of its form."""
     fields = if_object(data)
     tag = fields.get("type") if len(fields) == 2 else None
     if (piece := _load_reference(fields, tag)) is not None:
@@ -313,7 +320,7 @@ def _load_reference(fields: Part, tag: Any) -> FilePart | None:
     return FilePart(id_, native=_mark_holder(provider))
 
 
-def _is_image(piece: Media, dialect: Dialect) -> bool:
+def _is_image(piece: Media, dialect: MessageDialect) -> bool:
     """Whether a file is a part `image`, as ai 4 has them."""
     return dialect.name != MODEL and _type_of(piece).startswith("image/")
 
@@ -329,7 +336,7 @@ def file_at(url: str) -> Media:
     return plain_data(url) or from_url(url)
 
 
-def _load_carried_file(part: Fields, dialect: Dialect) -> Media | None:
+def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
     """A file that its URL alone does not tell as what it is."""
     fields = find_carried_fields(part, dialect.metadata)
     id_, url = text_in(fields, "id"), text_in(fields, "url")
@@ -352,7 +359,7 @@ def _unread(piece: Media) -> Part:
     return fields
 
 
-def _data_part(piece: Media, data: Any, dialect: Dialect, unread: Fields) -> Part:
+def _data_part(piece: Media, data: Any, dialect: MessageDialect, unread: Fields) -> Part:
     """A part of ai 4 or a row with the data of a file."""
     part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": data, **_name_field(piece)}
     return finish(part, piece, "file", dialect, unread)
@@ -378,7 +385,8 @@ def _base64_or_url(piece: Media) -> str:
 
 
 def _holder(piece: Media) -> str | None:
-    """The provider that holds a file, by the family's name; `None`: it is not known, or none does."""
+    """The provider that holds a file, by the family's name; `None`: it is not known, or none
+    does."""
     wires: Collection[str] = ()
     if isinstance(piece, FilePart):
         wires = piece.native or ()
@@ -396,7 +404,7 @@ def _name_field(piece: Media) -> Part:
     return present(filename=piece.name)
 
 
-def _describe(piece: Media, part: Fields, dialect: Dialect) -> Media:
+def _describe(piece: Media, part: Fields, dialect: MessageDialect) -> Media:
     """A file with the name and the type that its part says."""
     return _with(piece, part.get("filename"), part.get(dialect.mime))
 
@@ -416,7 +424,8 @@ def _is_url(data: str) -> bool:
 
 
 def _bytes_of(value: Any) -> tuple[bytes, str] | None:
-    """Bytes as JSON has them, and in which form: base64, Node's `Buffer`, an object of numbers, as a `Uint8Array` is. `None`: they are none."""
+    """Bytes as JSON has them, and in which form: base64, Node's `Buffer`, an object of numbers, as
+    a `Uint8Array` is. `None`: they are none."""
     if isinstance(value, bytes):
         return value, "bytes"
     if isinstance(value, str):

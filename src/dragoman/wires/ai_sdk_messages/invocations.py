@@ -1,8 +1,8 @@
-"""Calls and what they returned as ai 4 and Mastra have them: parts `tool-invocation` ↔ pieces. A part is a call and, where it has one, its
-result.
+"""Calls and what they returned as ai 4 and Mastra have them: parts `tool-invocation` ↔ pieces. A
+part is a call and, where it has one, its result.
 
-The object within the part and the part itself are read and written as one object (`Nesting`). Of the metadata the call has all but what is
-under our key as `result`, since a part has metadata once.
+The object within the part and the part itself are read and written as one object (`Nesting`). Of
+the metadata the call has all but what is under our key as `result`, since a part has metadata once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dragoman.wires.ai_sdk_messages.own import (
     present,
     restore,
 )
-from dragoman.wires.ai_sdk_messages.reading import Dialect, Reading, fault, finish, load_mark
+from dragoman.wires.ai_sdk_messages.reading import MessageDialect, Reading, fault, finish, load_mark
 from dragoman.wires.ai_sdk_messages.results import (
     as_result,
     denial_reason,
@@ -85,7 +85,8 @@ _OLD = Nesting(
     outer="",
 )
 _OLD_STATES = ("partial-call", "call", "result", "approval-requested", "approval-responded")
-"""Of ai 4. The last two are Mastra's, which writes its lists for ai 4 so: calls that wait for somebody."""
+"""Of ai 4. The last two are Mastra's, which writes its lists for ai 4 so: calls that wait for
+somebody."""
 _OLD_USUAL = frozenset(["state", "step", "toolCallId", "toolName", "args", "result"])
 _OLD_OF_RESULT = ("state", "result")
 
@@ -128,7 +129,8 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_usual(inner: Part, number: int) -> bool:
-    """Whether an answered call has nothing beside what is written for every one. `number`: of its step."""
+    """Whether an answered call has nothing beside what is written for every one. `number`: of its
+    step."""
     step = inner.get("step")
     is_numbered = type(step) is int and step == number
     return is_numbered and inner.keys() == _OLD_USUAL and type(inner["args"]) is dict
@@ -144,13 +146,14 @@ def _changes_of(carried: Any) -> Part | None:
     return {key: value for key, value in fields.items() if value is not msgspec.UNSET}
 
 
-def dump_old_call(call: ToolCallPart, dialect: Dialect, answered: bool, step: int) -> Part:
-    """Returns the part of a call in ai 4, to which `add_old_result` adds where it is `answered`. `step`: its number."""
+def dump_old_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:
+    """Returns the part of a call in ai 4, to which `add_old_result` adds where it is `answered`.
+    `step`: its number."""
     outer, inner = _OLD.nest(_old_fields(call, dialect, answered, step))
     return {**outer, _HOLDER: inner}
 
 
-def _old_fields(call: ToolCallPart, dialect: Dialect, answered: bool, step: int) -> Part:
+def _old_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:
     """The fields of a call and of the part around it as one object."""
     is_cut = call.state == "cut"
     inner: Part = {"toolCallId": call.id, "toolName": call.name, "step": step}
@@ -166,7 +169,7 @@ def _old_fields(call: ToolCallPart, dialect: Dialect, answered: bool, step: int)
 
 
 def add_old_result(
-    part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect
+    part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
     """Returns the part of a call in ai 4, with its result."""
     fields = restore(result.native, _old_result(result, dialect), dialect.name)
@@ -181,7 +184,7 @@ def add_old_result(
     return _with_result(both, carried) if carried else both
 
 
-def _old_result(result: ToolResultPart, _: Dialect) -> Part:
+def _old_result(result: ToolResultPart, _: MessageDialect) -> Part:
     return {"state": "result", "result": plain_output(result, V4)}
 
 
@@ -230,7 +233,8 @@ def _load_plain(inner: Part, reading: Reading) -> bool:
 
 
 def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fields = {}) -> None:
-    """Reads the object of a call and the part around it. `form`: what is noted of where it stands."""
+    """Reads the object of a call and the part around it. `form`: what is noted of where it
+    stands."""
     id_, name, state = _identity(inner, where, _STATES)
     fields = _ROW.flatten(rest(part, "type"), inner)
     answered = state in _ANSWERED or ("result" in inner and state == _RESPONDED)
@@ -293,13 +297,14 @@ def _read_arguments(
     return load_input(call, inner, _STATES.get(state or ""), "args")
 
 
-def dump_row_call(call: ToolCallPart, dialect: Dialect, answered: bool) -> Part:
-    """Returns the part of a call in a row, to which `add_row_result` adds where it is `answered`."""
+def dump_row_call(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> Part:
+    """Returns the part of a call in a row, to which `add_row_result` adds where it is
+    `answered`."""
     outer, inner = _ROW.nest(_row_fields(call, dialect, answered))
     return {"type": INVOCATION, _HOLDER: inner, **outer}
 
 
-def _row_fields(call: ToolCallPart, dialect: Dialect, answered: bool) -> Part:
+def _row_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> Part:
     """The fields of a call without its result, and of the part around it."""
     fields: Part = {"toolCallId": call.id, "toolName": call.name, "args": {}}
     if not answered:
@@ -317,7 +322,7 @@ def _row_fields(call: ToolCallPart, dialect: Dialect, answered: bool) -> Part:
 
 
 def add_row_result(
-    part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect
+    part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
     """Returns the part of a call in a row, with its result."""
     fields = _row_result(result, dialect, call)
@@ -334,7 +339,7 @@ def add_row_result(
     return _with_result(both, carried) if carried else both
 
 
-def _row_result(result: ToolResultPart, dialect: Dialect, call: ToolCallPart) -> Part:
+def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallPart) -> Part:
     """The fields of a result, beside those of its call."""
     fields: Part = {"state": "result", "result": plain_output(result)}
     unread: Part = {}

@@ -1,4 +1,5 @@
-"""Marks (steps, sources, data parts): kinds that two dialects have under different names, each as the other has it."""
+"""Marks (steps, sources, data parts): kinds that two dialects have under different names, each as
+the other has it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.message import MarkPart, ProviderPart
 from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, Fields, Part, pick
-from dragoman.wires.ai_sdk_messages.reading import IMPLIED, STEP, Dialect, Reading, load_mark
+from dragoman.wires.ai_sdk_messages.reading import IMPLIED, STEP, MessageDialect, Reading, load_mark
 
 __all__ = ["dump_mark", "dump_old_mark", "load_source"]
 
@@ -27,7 +28,7 @@ def load_source(part: Part, reading: Reading, where: str) -> None:
     reading.add(MarkPart("source-url", OWN.note(fields)))
 
 
-def dump_mark(mark: MarkPart | ProviderPart, dialect: Dialect) -> Part:
+def dump_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
     """Returns the part of a mark, empty where the dialect has none for it."""
     name = dialect.name
     fields, form = OWN.fields(mark.native), OWN.form(mark.native)
@@ -47,8 +48,9 @@ def dump_mark(mark: MarkPart | ProviderPart, dialect: Dialect) -> Part:
     return change(fields) if change else {}
 
 
-def dump_old_mark(mark: MarkPart | ProviderPart, dialect: Dialect) -> Part:
-    """Returns the part of a mark in a UI message of ai 4, which is as it was but for a source and a step that nobody wrote."""
+def dump_old_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
+    """Returns the part of a mark in a UI message of ai 4, which is as it was but for a source and a
+    step that nobody wrote."""
     fields, form = OWN.fields(mark.native), OWN.form(mark.native)
     if form.get(IMPLIED):
         return {}

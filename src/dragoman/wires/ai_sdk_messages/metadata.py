@@ -1,8 +1,9 @@
 """`providerMetadata` (of model messages `providerOptions`) of a part ↔ `native`.
 
-What a provider signed goes to the `native` of the wire that its provider speaks (`_lift`), so that it goes back there as it came, and is
-written from there (`_lower`). `foreign` is what is left in `native` of other wires: the family has no field for it, and it is carried under
-the key `dragoman`, beside the fields of a piece that its part cannot hold.
+What a provider signed goes to the `native` of the wire that its provider speaks (`_lift`), so that
+it goes back there as it came, and is written from there (`_lower`). `foreign` is what is left in
+`native` of other wires: the family has no field for it, and it is carried under the key `dragoman`,
+beside the fields of a piece that its part cannot hold.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ _PROVIDERS = {
 }
 """Key of the metadata → our name of the provider."""
 _ITEMS = {"openai": "openai-responses", "azure": "azure-responses"}
-"""Key of the metadata → the provider's name where it speaks of items, which only the Responses API has."""
+"""Key of the metadata → the provider's name where it speaks of items, which only the Responses API
+has."""
 _UNMARKED = ("message", "reference")
 """Kinds of which it does not matter that they came through a wire that noted nothing else."""
 _SIGNED = frozenset(["text", "reasoning", "tool"])
@@ -106,7 +108,8 @@ class Lifted(NamedTuple):
 
 
 def lift(piece_kind: str, metadata: Fields) -> Lifted:
-    """Returns what the metadata of a piece says. `piece_kind`: `text`, `reasoning`, `tool`, `file`, `result`; empty for a piece that no provider signs."""
+    """Returns what the metadata of a piece says. `piece_kind`: `text`, `reasoning`, `tool`, `file`,
+    `result`; empty for a piece that no provider signs."""
     native: Part = {}
     unknown: Part = {}
     form: Part = {}
@@ -117,7 +120,8 @@ def lift(piece_kind: str, metadata: Fields) -> Lifted:
         fields = if_object(value)
         provider = provider or provider_of(key, fields)
         unread = dict(fields)
-        # What a provider's wire has is taken out of the fields; the rest of them is kept as metadata.
+        # What a provider's wire has is taken out of the fields; the rest of them is kept as
+        # metadata.
         lift_key = _LIFTS.get(key)
         if lift_key is not None:
             wire, usual, load = lift_key
@@ -178,11 +182,13 @@ _LIFTS = {
     "openai": ("openai_responses", "openai", _lift_item),
     "azure": ("openai_responses", "openai", _lift_item),
 }
-"""Key of the metadata → the wire that has what it says, the usual key for that, and what reads it."""
+"""Key of the metadata → the wire that has what it says, the usual key for that, and what reads
+it."""
 
 
 def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
-    """Returns the metadata of a part that is written. `fields`: those of its piece that the part cannot hold."""
+    """Returns the metadata of a part that is written. `fields`: those of its piece that the part
+    cannot hold."""
     if not native and not fields:
         return {}
     metadata = _lower(piece_kind, native) if native else {}
@@ -248,7 +254,8 @@ def foreign(piece_kind: str, native: Native) -> Part:
         if wire == NAME or NOTES[0] in wire:
             continue
         wire_fields = if_object(fields)
-        # An empty mapping says that the piece came through that wire, which decides whether its id is known there.
+        # An empty mapping says that the piece came through that wire, which decides whether its id
+        # is known there.
         is_mark = not wire_fields and piece_kind not in _UNMARKED
         if lowered := _fields_in_metadata(piece_kind, wire, wire_fields):
             wire_fields = {key: wire_fields[key] for key in wire_fields if key not in lowered}
@@ -275,7 +282,8 @@ def _fields_in_metadata(piece_kind: str, wire: str, fields: Fields) -> tuple[str
 
 
 def provider_of(key: str, fields: Fields) -> str | None:
-    """Returns who wrote metadata under a key, or None for an unknown key and for a caller's options."""
+    """Returns who wrote metadata under a key, or None for an unknown key and for a caller's
+    options."""
     # A mark for the cache is a caller's option for any model, and tells nothing about who answered.
     if not fields or (len(fields) == 1 and "cacheControl" in fields):
         return None
@@ -283,14 +291,16 @@ def provider_of(key: str, fields: Fields) -> str | None:
 
 
 def origin_of(provider: str | None, usual: Origin | None) -> Origin | None:
-    """Returns where a model's message came from. `usual`: the origin of messages whose parts name no provider."""
+    """Returns where a model's message came from. `usual`: the origin of messages whose parts name
+    no provider."""
     if provider is None or (usual is not None and usual.provider == provider):
         return usual
     return Origin(provider)
 
 
 def provider_in(part: Fields) -> str | None:
-    """Returns the provider that a written part names to its reader, by our name, or None. In ai 4 only Anthropic signs."""
+    """Returns the provider that a written part names to its reader, by our name, or None. In ai 4
+    only Anthropic signs."""
     for key in _METADATA:
         for name, value in if_object(part.get(key)).items() if key in part else ():
             if name != OURS and (provider := provider_of(name, if_object(value))):
@@ -308,12 +318,14 @@ def first_provider(parts: Iterable[Fields]) -> str | None:
 
 
 def find_carried_fields(part: Fields, key: str) -> Part:
-    """Returns the fields of a piece that are carried in the metadata of its part. `key`: field of the metadata."""
+    """Returns the fields of a piece that are carried in the metadata of its part. `key`: field of
+    the metadata."""
     return if_object(if_object(if_object(part.get(key)).get(OURS)).get("fields"))
 
 
 def with_carried(piece: P, ours: Any) -> P:
-    """Returns a piece with what was carried of it, or the piece itself where `ours` was not written for such a piece."""
+    """Returns a piece with what was carried of it, or the piece itself where `ours` was not written
+    for such a piece."""
     carried = if_object(ours)
     native, fields = carried.get("native", {}), carried.get("fields", {})
     if not carried or not carried.keys() <= {"native", "fields"} or not is_native(native):
@@ -325,7 +337,8 @@ def with_carried(piece: P, ours: Any) -> P:
     if isinstance(piece, ToolResultPart) and "result" in changes:
         result = as_result(changes.pop("result"))
         piece = msgspec.structs.replace(piece, result=result)
-    # A client may have changed what it keeps for us: the types decide whether it still is such a piece.
+    # A client may have changed what it keeps for us: the types decide whether it still is such a
+    # piece.
     try:
         return msgspec.convert(
             {**msgspec.structs.asdict(piece), **changes}, type(piece), from_attributes=True

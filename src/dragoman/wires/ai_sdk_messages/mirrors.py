@@ -1,7 +1,9 @@
-"""What Mastra's rows say twice: the texts, calls, thinking and files of the parts again, in fields beside them.
+"""What Mastra's rows say twice: the texts, calls, thinking and files of the parts again, in fields
+beside them.
 
-Each field repeats the parts in one of several ways (`_WAYS`); which one is noted of a row that does not have the usual fields. What a field
-says and no part repeats is read as a piece of its own, which is noted to stand `alone` in that field.
+Each field repeats the parts in one of several ways (`_WAYS`); which one is noted of a row that does
+not have the usual fields. What a field says and no part repeats is read as a piece of its own,
+which is noted to stand `alone` in that field.
 """
 
 from __future__ import annotations
@@ -118,7 +120,8 @@ _USUAL: Mapping[str, str] = {"content": "joined", "toolInvocations": "usual", "r
 
 
 def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, str]:
-    """Returns the fields that are written again from what was read, and the way of each. `alone`: those that say what no part repeats."""
+    """Returns the fields that are written again from what was read, and the way of each. `alone`:
+    those that say what no part repeats."""
     ways = dict.fromkeys(alone, _ALONE)
     for key, makers in _WAYS.items():
         if key not in content or key in alone:
@@ -140,7 +143,8 @@ def are_usual(ways: Mapping[str, str], contents: Contents) -> bool:
 
 
 def mirror_parts(parts: Parts, ways: Any) -> Part:
-    """Returns the fields that repeat the parts. `ways`: field → how; anything else: as is usual, where they say something."""
+    """Returns the fields that repeat the parts. `ways`: field → how; anything else: as is usual,
+    where they say something."""
     contents = contents_of(parts)
     if not isinstance(ways, dict):
         return filled({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
@@ -155,7 +159,8 @@ def mirror_parts(parts: Parts, ways: Any) -> Part:
 
 
 def load_before(content: Fields, contents: Contents, reading: Reading, where: str) -> set[str]:
-    """Reads what the fields say and no part repeats, and stands before the parts. Returns the names of the fields that were read."""
+    """Reads what the fields say and no part repeats, and stands before the parts. Returns the names
+    of the fields that were read."""
     read: set[str] = set()
     text = content.get("reasoning")
     if text and not contents.thoughts and isinstance(text, str):
@@ -170,11 +175,13 @@ def load_before(content: Fields, contents: Contents, reading: Reading, where: st
 
 
 def load_behind(content: Fields, contents: Contents, parts: Parts, reading: Reading) -> set[str]:
-    """Reads what the fields say and no part repeats, and stands behind the parts. Returns the names of the fields that were read."""
+    """Reads what the fields say and no part repeats, and stands behind the parts. Returns the names
+    of the fields that were read."""
     read: set[str] = set()
     text = content.get("content")
     if text and not contents.texts and isinstance(text, str):
-        # Words behind answered calls are another step, which a text beside the parts cannot say itself.
+        # Words behind answered calls are another step, which a text beside the parts cannot say
+        # itself.
         has_step = bool(reading.answers) and not (parts and parts[-1].get("type") == STEP)
         if has_step:
             reading.step(MarkPart(STEP))
@@ -199,7 +206,8 @@ def alone_in(native: Native) -> str | None:
 def put_beside(
     piece: TextPart | ThinkingPart | Media | ToolCallPart, part: Part, value: Any
 ) -> Part:
-    """Returns the part of a piece, or, where the piece stands in a field beside the parts, one that holds its value there."""
+    """Returns the part of a piece, or, where the piece stands in a field beside the parts, one that
+    holds its value there."""
     field = alone_in(piece.native)
     if field is None:
         return part
@@ -208,7 +216,8 @@ def put_beside(
 
 
 def split_alone(written: Parts) -> tuple[Parts, Part]:
-    """Returns the parts, and the fields beside them of what stands alone. A step that begins with nothing but that is none."""
+    """Returns the parts, and the fields beside them of what stands alone. A step that begins with
+    nothing but that is none."""
     parts: Parts = []
     values: dict[str, list[Any]] = {}
     for part in written:

@@ -1,5 +1,5 @@
-"""Model messages, of ai 5 and later and of ai 4 (`core`): their tables, and each message ↔ one of ours. Results stand in messages of the
-role `tool`; what a provider ran stands with its call."""
+"""Model messages, of ai 5 and later and of ai 4 (`core`): their tables, and each message ↔ one of
+ours. Results stand in messages of the role `tool`; what a provider ran stands with its call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dragoman.wires.ai_sdk_messages.files import dump_model_file, load_model_fil
 from dragoman.wires.ai_sdk_messages.metadata import first_provider, origin_of
 from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, Part, Parts, dialect_of, pick
 from dragoman.wires.ai_sdk_messages.reading import (
-    Dialect,
+    MessageDialect,
     Reading,
     fault,
     load_parts,
@@ -74,7 +74,7 @@ def _load_block(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG0
     reading.add(ProviderPart(part["type"], native))
 
 
-_MODEL = Dialect(
+_MODEL = MessageDialect(
     MODEL,
     {
         "text": load_text,
@@ -121,7 +121,8 @@ def load_message(
 def _describe(
     reading: Reading, fields: Part, form: Part, origin: Origin | None
 ) -> tuple[Message, Any]:
-    """A message with what it says beside its content, and what is under our key; `None`: nothing, or somebody else wrote it."""
+    """A message with what it says beside its content, and what is under our key; `None`: nothing,
+    or somebody else wrote it."""
     own = rest(fields, "role", "content", OPTIONS)
     options = fields.get(OPTIONS)
     extras = if_object(options).get(OURS)
@@ -197,7 +198,8 @@ def _with_extras(message: Message, extras: Any, reading: Reading) -> Message | N
 def dump_message(
     message: Message, position: int, dialect: str, losses: list[Loss], version: str | None
 ) -> Parts:
-    """Returns the model message of a message, or two: a `tool` message with its results, and what else it says.
+    """Returns the model message of a message, or two: a `tool` message with its results, and what
+    else it says.
 
     Args:
         message: the message.
@@ -227,7 +229,7 @@ class _Writing:
     """The content of one message on its way out."""
 
     def __init__(
-        self, message: Message, dialect: Dialect, version: str | None, is_tool: bool
+        self, message: Message, dialect: MessageDialect, version: str | None, is_tool: bool
     ) -> None:
         self.message, self.dialect, self.version = message, dialect, version
         self.is_tool = is_tool
@@ -280,7 +282,8 @@ class _Writing:
         self._answers.append(dump_model_result(result, self.dialect, self.version))
 
     def _part_of(self, piece: Content, piece_index: int) -> Part | None:
-        """The part of a piece; `None`: there is none, and a loss is noted where it says something."""
+        """The part of a piece; `None`: there is none, and a loss is noted where it says
+        something."""
         if isinstance(piece, TextPart):
             return dump_text(piece, self.dialect, self.is_model)
         if isinstance(piece, MarkPart):
@@ -298,7 +301,8 @@ class _Writing:
         return part
 
     def _part_in_role(self, piece: Content) -> Part | None:
-        """The part of a piece that messages of some roles can have; `None`: a message of this role cannot."""
+        """The part of a piece that messages of some roles can have; `None`: a message of this role
+        cannot."""
         has_media = self.message.role is not Role.SYSTEM and not self.is_tool
         if isinstance(piece, _MEDIA) and has_media:
             return dump_model_file(piece, self.dialect, self.version)

@@ -1,15 +1,18 @@
-"""What is in `native` of this family: the fields of an object that differ from what would be written for the neutral piece alone.
+"""What is in `native` of this family: the fields of an object that differ from what would be
+written for the neutral piece alone.
 
-Everything that is read is written again as it was, and nothing is held twice. `note` compares an object that was read with the one that
-would be written for its piece, and keeps the difference; `restore` applies it to what is written later. A difference belongs to the
-dialect in which it was read. Another dialect writes of it only the fields that both have (`shared`).
+Everything that is read is written again as it was, and nothing is held twice. `note` compares an
+object that was read with the one that would be written for its piece, and keeps the difference;
+`restore` applies it to what is written later. A difference belongs to the dialect in which it was
+read. Another dialect writes of it only the fields that both have (`shared`).
 
-An object inside another (`toolInvocation` in its part, `content` in a row) is compared as one object with it: `Nesting` makes the two one.
+An object inside another (`toolInvocation` in its part, `content` in a row) is compared as one
+object with it: `Nesting` makes the two one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, cast
 
 import msgspec
@@ -17,6 +20,7 @@ import msgspec
 from dragoman.codec.json_values import filled, if_list, if_object
 from dragoman.codec.layout import FormatFields
 from dragoman.codec.native import Own
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native
 
 __all__ = [
@@ -47,9 +51,9 @@ __all__ = [
     "thread_of",
 ]
 
-Fields = Mapping[str, Any]
+Fields = JsonMap
 """A JSON object that is read."""
-Part = dict[str, Any]
+Part = Json
 """A JSON object that is made: a part, the message around it, or what is in one."""
 Parts = list[Part]
 NAME = "ai_sdk"
@@ -58,20 +62,22 @@ OWN = Own(NAME)
 OURS = "dragoman"
 """Key in metadata under which stands what the family has no field for."""
 UI, V4, ROW, MODEL, CORE = "ui", "v4", "mastra_v2", "model", "core"
-"""Names of the dialects: UI messages of ai 5 and later and of ai 4, Mastra's rows, model messages of ai 5 and later and of ai 4. A note that
-names no dialect is of UI."""
+"""Names of the dialects: UI messages of ai 5 and later and of ai 4, Mastra's rows, model messages
+of ai 5 and later and of ai 4. A note that names no dialect is of UI."""
 OLD = frozenset([V4, ROW])
 """Dialects with parts as ai 4 has them."""
 _VALUES = frozenset(
     ["text", "input", "args", "rawInput", "output", "result", "errorText", "url", "data", "image", "toolCallId", "toolName", "reasoning"]
 )  # fmt: skip
-"""Fields that say what the neutral piece says: as they were they are written only while that is what it was."""
+"""Fields that say what the neutral piece says: as they were they are written only while that is
+what it was."""
 _THREAD = ("threadId", "resourceId")
 _LISTS = (list, tuple)
 
 
 def is_same(value: Any, other: Any) -> bool:
-    """True if two values are the same JSON at every depth. `1`, `1.0` and `True` are three values; a tuple is a list."""
+    """True if two values are the same JSON at every depth. `1`, `1.0` and `True` are three values;
+    a tuple is a list."""
     if value is other:
         return True
     if isinstance(value, dict):
@@ -93,7 +99,8 @@ def note(
     form: Fields = {},
     unknown: Fields = {},
 ) -> Native:
-    """Returns `native` with a note of how an object that was read differs from `written`, the one that would be written for its piece.
+    """Returns `native` with a note of how an object that was read differs from `written`, the one
+    that would be written for its piece.
 
     Args:
         read: the object.
@@ -115,7 +122,8 @@ def note(
 
 
 def _differences(read: Fields, written: Fields) -> tuple[Part, Part]:
-    """The fields that were read and would be written otherwise or not at all, and of those that the piece says, both values."""
+    """The fields that were read and would be written otherwise or not at all, and of those that the
+    piece says, both values."""
     fields: Part = {}
     values: Part = {}
     for key, value in read.items():
@@ -123,7 +131,8 @@ def _differences(read: Fields, written: Fields) -> tuple[Part, Part]:
             fields[key] = value
         elif is_same(written[key], value):
             continue
-        # What the piece says too is kept with what would be written for it: an edited piece is written anew.
+        # What the piece says too is kept with what would be written for it: an edited piece is
+        # written anew.
         elif key in _VALUES:
             values[key] = [written[key], value]
         else:
@@ -137,7 +146,8 @@ def restore(
     dialect: str,
     shared: Collection[str] = (),
 ) -> Part:
-    """Returns the object as it was read, from what would be written for its piece alone. The inverse of `note`.
+    """Returns the object as it was read, from what would be written for its piece alone. The
+    inverse of `note`.
 
     Args:
         native: of the piece.
@@ -148,7 +158,8 @@ def restore(
     if not native or not OWN.is_ours(native):
         return written
     fields, form = OWN.fields(native), OWN.form(native)
-    # A field of the same name may mean something else elsewhere, so that only what is known to be shared goes over.
+    # A field of the same name may mean something else elsewhere, so that only what is known to be
+    # shared goes over.
     if form.get("in", UI) != dialect:
         return {**pick(fields, shared), **written}
     absent = if_list(form.get("absent"))
@@ -166,7 +177,8 @@ def join_native(native: Native, more: Native) -> Native:
 
 
 def dialect_of(native: Native) -> str | None:
-    """Returns the name of the dialect in which a message was read, or None where no dialect is noted."""
+    """Returns the name of the dialect in which a message was read, or None where no dialect is
+    noted."""
     name = OWN.form(native).get("in") if native else None
     return name if isinstance(name, str) else None
 
@@ -220,7 +232,8 @@ class Nesting(msgspec.Struct, frozen=True):
         return not any(key.startswith((self.inner, self.outer)) for key in fields)
 
     def nest(self, fields: Fields) -> tuple[Part, Part]:
-        """Returns the outer object without its holder, and the inner one. The inverse of `flatten`."""
+        """Returns the outer object without its holder, and the inner one. The inverse of
+        `flatten`."""
         outer: Part = {}
         inner: Part = {}
         for key, value in fields.items():
@@ -234,10 +247,12 @@ class Nesting(msgspec.Struct, frozen=True):
 
 
 def thread_of(native: Native) -> Part:
-    """Returns the fields in which a row of Mastra's names its thread and the thread's owner; empty for a message that was read from no row."""
+    """Returns the fields in which a row of Mastra's names its thread and the thread's owner; empty
+    for a message that was read from no row."""
     if not native or not OWN.is_ours(native):
         return {}
-    # A message that was several rows of the first form has the notes of each; all are of one thread.
+    # A message that was several rows of the first form has the notes of each; all are of one
+    # thread.
     row = if_object(OWN.notes(native).get("row"))
     rows = if_list(row.get("rows"))
     fields = if_object((if_object(rows[0]) if rows else row).get("fields"))
@@ -247,7 +262,8 @@ def thread_of(native: Native) -> Part:
 
 
 def _find_thread(native: Native) -> Part:
-    """The thread that a message names: in fields of its own in any dialect, or in the row that it was read from."""
+    """The thread that a message names: in fields of its own in any dialect, or in the row that it
+    was read from."""
     if not native:
         return {}
     return {**pick(if_object(native.get(NAME)), _THREAD), **thread_of(native)}

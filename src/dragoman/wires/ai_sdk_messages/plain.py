@@ -1,6 +1,8 @@
-"""The short way for messages of texts alone, as most of a conversation are: they are read and written at once, without the tables.
+"""The short way for messages of texts alone, as most of a conversation are: they are read and
+written at once, without the tables.
 
-Each function here returns None for a message that says anything else, which then goes the long way. Both ways give the same.
+Each function here returns None for a message that says anything else, which then goes the long way.
+Both ways give the same.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def load_plain(entry: Any, before: Message | None) -> Message | None:
 
 
 def load_plain_old(entry: Part, before: Message | None) -> Message | None:
-    """Returns a UI message of ai 4 that has an id and a time beside its texts. `before`: the message before it."""
+    """Returns a UI message of ai 4 that has an id and a time beside its texts. `before`: the
+    message before it."""
     id_, role = entry.get("id"), _role_of(entry, before)
     dated = "createdAt" in entry
     if type(id_) is not str or role is None or len(entry) != 4 + dated:
@@ -49,7 +52,8 @@ def load_plain_old(entry: Part, before: Message | None) -> Message | None:
 
 
 def load_plain_row(row: Part, before: Message | None) -> Message | None:
-    """Returns a row of Mastra's that has an id, a time and a thread beside its texts. `before`: the message before it."""
+    """Returns a row of Mastra's that has an id, a time and a thread beside its texts. `before`: the
+    message before it."""
     inner = cast("Part", row["content"])
     text = inner.get("content")
     if len(inner) != 3 or not text or type(text) is not str:
@@ -67,7 +71,8 @@ def load_plain_row(row: Part, before: Message | None) -> Message | None:
 
 
 def _role_of(entry: Part, before: Message | None) -> Role | None:
-    """The role of a message that speaks; `None`: it is another, or results before it may be a part of it."""
+    """The role of a message that speaks; `None`: it is another, or results before it may be a part
+    of it."""
     name = entry.get("role")
     # Behind results a message of the model's may need a turn of its own.
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
@@ -81,7 +86,8 @@ def _date_in(entry: Part) -> Any:
 
 
 def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[Content] | None:
-    """The pieces of texts and steps with nothing beside them. `has_state`: each text says that it is done."""
+    """The pieces of texts and steps with nothing beside them. `has_state`: each text says that it
+    is done."""
     if type(parts) is not list:
         return None
     state = {"state": "done"} if has_state else {}

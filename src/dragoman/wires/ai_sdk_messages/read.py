@@ -1,7 +1,8 @@
 """A UI message → the messages of its turn: the model's, the user's with results, the model's …
 
-`load_ui` reads a message of ai 5 and later; `v4` and `rows` read what stands around the parts in their dialects. All of them make the
-messages of a turn by `turn_of` and add them to the conversation by `add_turn`.
+`load_ui` reads a message of ai 5 and later; `v4` and `rows` read what stands around the parts in
+their dialects. All of them make the messages of a turn by `turn_of` and add them to the
+conversation by `add_turn`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.turns import inner_ids, only_answers
+from dragoman.json_bytes import Json
 from dragoman.message import Message, Origin, Role
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.metadata import origin_of
@@ -58,7 +60,8 @@ class Loading:
     messages: list[Message] = field(default_factory=list[Message])
     """Those that were read."""
     arguments: dict[tuple[str, str], Part] = field(default_factory=dict[tuple[str, str], Part])
-    """Id and tool of each call so far → its arguments, for rows that leave them out with the result."""
+    """Id and tool of each call so far → its arguments, for rows that leave them out with the
+    result."""
 
 
 @dataclass(slots=True)
@@ -73,7 +76,7 @@ class Head:
     """What is noted of the form of the others."""
     id: str | None = None
     """Its id."""
-    metadata: Fields = field(default_factory=dict[str, Any])
+    metadata: Fields = field(default_factory=Json)
     """The application's."""
     extras: Any = None
     """What is under our key; `None`: nothing."""
@@ -103,7 +106,8 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
     listed = cast("list[Any]", parts)
     if not listed:
         head.form["parts"] = EMPTY
-    # The part that stands for nothing is no part of the message, unless somebody else wrote what says so.
+    # The part that stands for nothing is no part of the message, unless somebody else wrote what
+    # says so.
     elif listed == [filler(role)] and if_object(head.extras).get(EMPTY) is True:
         messages = turn_of(Reading(UI_DIALECT, role), head, loading)
         if OURS not in if_object(OWN.fields(messages[0].native).get("metadata")):
@@ -143,7 +147,8 @@ def id_in(entry: Part, head: Head) -> None:
 
 
 def metadata_in(value: Any, head: Head) -> None:
-    """Reads the metadata of a message: the application's, and what is under our key. What a message of ours cannot hold is among the fields."""
+    """Reads the metadata of a message: the application's, and what is under our key. What a message
+    of ours cannot hold is among the fields."""
     if type(value) is not dict:
         head.fields["metadata"] = value
         return
@@ -165,7 +170,8 @@ def id_of_turn(first: Message) -> str | None:
 
 
 def _is_shown_as(first: Message, id_: str | None) -> bool:
-    """Whether a message with this id, or without one, is what would be written for a turn that begins so."""
+    """Whether a message with this id, or without one, is what would be written for a turn that
+    begins so."""
     shown = id_of_turn(first)
     return id_ is None or shown is None or id_ in (shown, first.id)
 
@@ -216,7 +222,8 @@ def _one_message(
 def _messages_of(
     steps: list[Step | Message], head: Head, loading: Loading
 ) -> tuple[list[Message], list[Expected]]:
-    """The messages of a turn: the model's of each step with the results behind it, and what the user said between them."""
+    """The messages of a turn: the model's of each step with the results behind it, and what the
+    user said between them."""
     id_, origin = head.id, loading.origin
     ids: Iterator[str | None] = iter(lambda: None, 0)
     if id_ is not None:

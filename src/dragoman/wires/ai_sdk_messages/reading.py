@@ -1,11 +1,13 @@
 """What a dialect is, and how the parts of one message are read by it.
 
-A `Dialect` is a table: what it calls the fields that several dialects have, and the functions that read and write each kind of part. A
-dialect starts from its parent's table and overrides what it has otherwise (`dialects`).
+A `Dialect` is a table: what it calls the fields that several dialects have, and the functions that
+read and write each kind of part. A dialect starts from its parent's table and overrides what it has
+otherwise (`dialects`).
 
-A `Reading` collects what the parts of one message become: pieces of the model's (or of whoever speaks), the results behind them, and where
-a step ends. `Reading.read` is the one way in which a part becomes a piece: metadata goes to `native`, and what the part says beyond what
-would be written for the piece is noted.
+A `Reading` collects what the parts of one message become: pieces of the model's (or of whoever
+speaks), the results behind them, and where a step ends. `Reading.read` is the one way in which a
+part becomes a piece: metadata goes to `native`, and what the part says beyond what would be written
+for the piece is noted.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ __all__ = [
     "ATTACHMENT",
     "IMPLIED",
     "STEP",
-    "Dialect",
+    "MessageDialect",
     "Envelope",
     "Loader",
     "Reading",
@@ -93,7 +95,7 @@ class Envelope(msgspec.Struct, frozen=True):
     """What is under our own key."""
 
 
-class Dialect(msgspec.Struct, frozen=True):
+class MessageDialect(msgspec.Struct, frozen=True):
     """One kind of message of the family, as a table."""
 
     name: str
@@ -118,25 +120,26 @@ class Dialect(msgspec.Struct, frozen=True):
     """An empty text with a signature of Gemini's is thinking; otherwise it is a mark."""
 
 
-class UIDialect(Dialect, frozen=True, kw_only=True):
+class UIDialect(MessageDialect, frozen=True, kw_only=True):
     """One kind of UI message, or a row, as a table."""
 
-    dump_text: Callable[[TextPart, Dialect, bool], Part]
+    dump_text: Callable[[TextPart, MessageDialect, bool], Part]
     """(text, dialect, whether it is the model's) → its part."""
-    dump_thinking: Callable[[Sequence[ThinkingPart], Dialect], Parts]
+    dump_thinking: Callable[[Sequence[ThinkingPart], MessageDialect], Parts]
     """(thinking that follows each other, dialect) → its parts."""
-    dump_file: Callable[[Media, Dialect, bool], Part]
+    dump_file: Callable[[Media, MessageDialect, bool], Part]
     """(file, dialect, whether it is the model's) → its part."""
-    dump_call: Callable[[ToolCallPart, Dialect, bool, int], Part]
+    dump_call: Callable[[ToolCallPart, MessageDialect, bool, int], Part]
     """(call, dialect, whether it has a result, number of the step) → its part."""
-    add_result: Callable[[Part, ToolResultPart, ToolCallPart, Dialect], Part]
+    add_result: Callable[[Part, ToolResultPart, ToolCallPart, MessageDialect], Part]
     """(part of a call, its result, the call, dialect) → the part with both."""
-    dump_mark: Callable[[MarkPart | ProviderPart, Dialect], Part]
+    dump_mark: Callable[[MarkPart | ProviderPart, MessageDialect], Part]
     """(mark, or block of a provider's, dialect) → its part; empty: it has none."""
     envelope: Callable[[Envelope], Part]
     """The message around its parts."""
     keep: Callable[[Part, Any], Part]
-    """(a message's own fields, what is under our key and was written by somebody else) → the fields with it."""
+    """(a message's own fields, what is under our key and was written by somebody else) → the fields
+    with it."""
     metadata_first: bool = False
     """The application's metadata has no field, and is under our key."""
     silent: bool = True
@@ -148,7 +151,7 @@ class UIDialect(Dialect, frozen=True, kw_only=True):
 class Reading:
     """The parts of one message as they are read."""
 
-    def __init__(self, dialect: Dialect, role: Role) -> None:
+    def __init__(self, dialect: MessageDialect, role: Role) -> None:
         self.number = 0
         """Of the step, from 0."""
         self.dialect, self.role = dialect, role
@@ -164,9 +167,11 @@ class Reading:
         self.item: str | None = None
         """Id of OpenAI's item that the text before is of."""
         self.arguments: dict[tuple[str, str], Part] = {}
-        """Id and tool of each call so far → its arguments, for formats that repeat them with the result and may leave them out."""
+        """Id and tool of each call so far → its arguments, for formats that repeat them with the
+        result and may leave them out."""
         self.implies_steps = self.is_model and dialect.name in OLD
-        """Whether what the model says behind an answered call is another step, also without a mark of one."""
+        """Whether what the model says behind an answered call is another step, also without a mark
+        of one."""
         self._mark: MarkPart | None = None
 
     def add(self, piece: Content) -> None:
@@ -183,7 +188,8 @@ class Reading:
             first = self._mark
             self._split()
             self.pieces += (first, mark) if first.native is None else (mark,)
-        # Whether a message follows is not known yet: a mark at the very end belongs to the message before it.
+        # Whether a message follows is not known yet: a mark at the very end belongs to the message
+        # before it.
         elif self.answers and self.is_model:
             self._mark = mark
         else:
@@ -198,7 +204,8 @@ class Reading:
         return self.steps
 
     def opens(self, *, says: bool = True) -> None:
-        """Begins the step that waits, if one does, for what follows. `says`: what follows is no call and no mark."""
+        """Begins the step that waits, if one does, for what follows. `says`: what follows is no
+        call and no mark."""
         if says and self._mark is None and self.answers and self.implies_steps:  # M-83
             self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect.name, IMPLIED: True})))
         if self._mark is not None:
@@ -214,7 +221,7 @@ class Reading:
         self,
         piece: Content,
         part: Fields,
-        write: Callable[[Any, Dialect], Fields],
+        write: Callable[[Any, MessageDialect], Fields],
         piece_kind: str = "",
         key: str | None = None,
         form: Fields = {},
@@ -236,7 +243,8 @@ class Reading:
         value = part.get(key or self.dialect.metadata)
         if isinstance(value, dict):
             metadata = lift(piece_kind, cast("Part", value))
-            # A second text of one item of OpenAI's must not name the item again, or it would be sent twice.
+            # A second text of one item of OpenAI's must not name the item again, or it would be
+            # sent twice.
             if piece_kind == "text" and metadata.native and self._goes_on(metadata.native):
                 metadata = lift("", cast("Part", value))
             self.provider = self.provider or (metadata.provider if self.is_model else None)
@@ -278,7 +286,7 @@ def finish(
     part: Part,
     piece: Content,
     piece_kind: str,
-    dialect: Dialect,
+    dialect: MessageDialect,
     unread: Fields = {},
     shared: Sequence[str] = (),
     key: str | None = None,
@@ -300,7 +308,8 @@ def finish(
 
 
 def says_behind_answers(messages: Sequence[Message]) -> bool:
-    """True if a message says something behind a call of its own that is answered in the turn, with no mark between."""
+    """True if a message says something behind a call of its own that is answered in the turn, with
+    no mark between."""
     answered = {result.id for message in messages for result in message.tool_results}
     for message in messages:
         is_behind = False
@@ -335,7 +344,8 @@ def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001
 
 
 def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 0) -> Reading:
-    """Reads the parts of a message, each by the loader of its type, or of its type's beginning. `start`: the number of the first.
+    """Reads the parts of a message, each by the loader of its type, or of its type's beginning.
+    `start`: the number of the first.
 
     Raises:
         HistoryError: one of them cannot be read.
@@ -356,7 +366,7 @@ def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 
     return reading
 
 
-def _find_loader(type_: str, dialect: Dialect) -> Loader:
+def _find_loader(type_: str, dialect: MessageDialect) -> Loader:
     for beginning, load in dialect.prefixed.items():
         if type_.startswith(beginning):
             return load

@@ -1,4 +1,5 @@
-"""What a tool returned: texts and files as items of a content, and calls that failed or were refused."""
+"""What a tool returned: texts and files as items of a content, and calls that failed or were
+refused."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
 def as_result(value: Any, dialect: str = UI) -> Any:
     """Returns what a tool returned: a JSON value, or parts if it is a content of known items."""
     fields = if_object(value)
-    # A tool may return an object with a field `type` of its own: only exactly this shape is a content.
+    # A tool may return an object with a field `type` of its own: only exactly this shape is a
+    # content.
     if len(fields) != 2 or fields.get("type") != CONTENT:
         return value
     parts = load_content(fields.get("value"), dialect)
@@ -91,7 +93,8 @@ def dump_content(parts: Sequence[_Item], dialect: str, version: str | None = Non
 
 
 def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
-    """Returns a result as a JSON value; parts become a content, as in the family's model messages."""
+    """Returns a result as a JSON value; parts become a content, as in the family's model
+    messages."""
     if not result.is_content:
         return result.result
     return {"type": CONTENT, "value": dump_content(result.result, dialect)}
@@ -129,7 +132,8 @@ def _dump_item(part: _Item, version: str | None) -> Part:
 
 
 def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
-    """Returns the fields of a part for a result that failed or was refused, and the fields of the result that nobody reads from them."""
+    """Returns the fields of a part for a result that failed or was refused, and the fields of the
+    result that nobody reads from them."""
     value: Part = {"result": msgspec.to_builtins(result.result)}
     if result.denied:
         is_read = denial(denial_reason(result)) == (result.result, result.is_error)
@@ -158,7 +162,8 @@ def denial(reason: Any) -> tuple[Any, bool]:
 
 
 def denial_reason(result: ToolResultPart) -> str | None:
-    """Returns the reason for which a call was refused, or None where none was given. The inverse of `denial`."""
+    """Returns the reason for which a call was refused, or None where none was given. The inverse of
+    `denial`."""
     text = if_text(if_object(result.result).get("error"))
     has_reason = text != DENIED and text.startswith("denied: ")
     return text.removeprefix("denied: ") if has_reason else None

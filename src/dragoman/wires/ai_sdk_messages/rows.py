@@ -1,7 +1,7 @@
 """Rows of Mastra's storage (V2): their table, and what stands around the parts.
 
-A row holds its parts in `content`, whose other fields are read and written as one object with those of the row (`Nesting`). The fields that
-repeat the parts are `mirrors`' business.
+A row holds its parts in `content`, whose other fields are read and written as one object with those
+of the row (`Nesting`). The fields that repeat the parts are `mirrors`' business.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from dragoman.wires.ai_sdk_messages.read import (
     turn_of,
 )
 from dragoman.wires.ai_sdk_messages.reading import (
-    Dialect,
     Envelope,
+    MessageDialect,
     Reading,
     fault,
     load_parts,
@@ -131,8 +131,8 @@ def load_row(row: Part, where: str, loading: Loading) -> None:
 
 
 def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str, str], bool]:
-    """Reads the parts, and what the fields beside them say alone → the fields that are written from what was read and how, and whether
-    these are the usual ones."""
+    """Reads the parts, and what the fields beside them say alone → the fields that are written from
+    what was read and how, and whether these are the usual ones."""
     parts = content.get("parts", [])
     if type(parts) is not list:
         fault(f"{where}.parts must be a list of objects, the parts of a message")
@@ -185,11 +185,11 @@ def _with_dialect(message: Message) -> Message:
     return message.replace(native=OWN.with_form(message.native, **{"in": ROW}))
 
 
-def _dump_text(piece: TextPart, dialect: Dialect, is_model: bool) -> Part:
+def _dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part:
     return put_beside(piece, dump_text(piece, dialect, is_model), piece.text)
 
 
-def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
+def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Parts:
     groups = group_details(pieces, dialect)
     parts = dump_details(pieces, dialect)
     return [
@@ -197,18 +197,20 @@ def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
     ]
 
 
-def _dump_file(piece: Media, dialect: Dialect, is_model: bool) -> Part:  # noqa: ARG001 it is the same for all
+def _dump_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part:  # noqa: ARG001 it is the same for all
     if alone_in(piece.native) is None:
         return dump_row_file(piece, dialect)
     return put_beside(piece, {}, dump_row_attachment(piece, dialect))
 
 
-def _dump_call(call: ToolCallPart, dialect: Dialect, answered: bool, step: int) -> Part:  # noqa: ARG001 the marks tell the step
+def _dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:  # noqa: ARG001 the marks tell the step
     part = dump_row_call(call, dialect, answered)
     return put_beside(call, part, part["toolInvocation"])
 
 
-def _add_result(part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect) -> Part:
+def _add_result(
+    part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
+) -> Part:
     if part["type"] == INVOCATION:
         return add_row_result(part, result, call, dialect)
     alone = {"type": INVOCATION, "toolInvocation": part["value"]}

@@ -1,8 +1,9 @@
-"""Rows as Mastra's first versions stored them (V1): model messages of ai 4 with an id, a time and a thread, split where texts, calls and
-results meet.
+"""Rows as Mastra's first versions stored them (V1): model messages of ai 4 with an id, a time and a
+thread, split where texts, calls and results meet.
 
-What one message of ours is split into says so under our key, and is one again when it is read. How a row was read is noted with its message
-under `row`; where several rows became one message, `row` has the notes of each as `rows`.
+What one message of ours is split into says so under our key, and is one again when it is read. How
+a row was read is noted with its message under `row`; where several rows became one message, `row`
+has the notes of each as `rows`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ _OURS = frozenset(["id", "goes_on"])
 
 
 def is_split_row(entry: Any) -> bool:
-    """True if a message is such a row: it has a thread or an owner, or all that one has beside them."""
+    """True if a message is such a row: it has a thread or an owner, or all that one has beside
+    them."""
     fields = if_object(entry)
     if "content" not in fields or "parts" in fields:
         return False
@@ -176,7 +178,8 @@ def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part)
 
 
 def _new_row(entry: Part, message: Message, head: Part, goes_on: bool) -> Part:
-    """A row of what was read from none. `goes_on`: it is of the same message as the one before it."""
+    """A row of what was read from none. `goes_on`: it is of the same message as the one before
+    it."""
     row: Part = {**head, "role": entry["role"]}
     row.setdefault("type", _type_of(entry))
     if message.created_at is not None:
@@ -215,7 +218,8 @@ def _with_ours(row: Part, row_extras: Part) -> Part:
 
 
 def _split(entry: Part) -> Iterator[Part]:
-    """A message of the model's, split where texts and calls meet; what it has beside its content stands with the first."""
+    """A message of the model's, split where texts and calls meet; what it has beside its content
+    stands with the first."""
     content = entry["content"]
     if entry["role"] != "assistant" or not isinstance(content, list) or not content:
         yield entry

@@ -1,8 +1,9 @@
 """Texts and thinking: parts of every dialect ↔ pieces.
 
-Thinking differs most. UI messages and model messages have a part for each piece, and for an item of OpenAI's a part for each of its
-summaries, which are one piece. In ai 4 and in Mastra's rows one part has a list of `details`, each of which is a piece; in ai 4 and its
-model messages what Anthropic signed is outside of the metadata.
+Thinking differs most. UI messages and model messages have a part for each piece, and for an item of
+OpenAI's a part for each of its summaries, which are one piece. In ai 4 and in Mastra's rows one
+part has a list of `details`, each of which is a piece; in ai 4 and its model messages what
+Anthropic signed is outside of the metadata.
 """
 
 from __future__ import annotations
@@ -39,7 +40,13 @@ from dragoman.wires.ai_sdk_messages.own import (
     restore,
     text_in,
 )
-from dragoman.wires.ai_sdk_messages.reading import Dialect, Reading, finish, load_mark, text_field
+from dragoman.wires.ai_sdk_messages.reading import (
+    MessageDialect,
+    Reading,
+    finish,
+    load_mark,
+    text_field,
+)
 from dragoman.wires.openai_responses.content import BETWEEN, split_joined
 
 __all__ = [
@@ -84,12 +91,12 @@ def _is_bare(part: Part, reading: Reading) -> bool:
     return len(part) == 2
 
 
-def _has_signature(part: Part, dialect: Dialect) -> bool:
+def _has_signature(part: Part, dialect: MessageDialect) -> bool:
     metadata = if_object(if_object(part.get(dialect.metadata)).get("google"))
     return isinstance(metadata.get("thoughtSignature"), str)
 
 
-def dump_text(piece: TextPart, dialect: Dialect, is_model: bool) -> Part:
+def dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part:
     """Returns the part of a text. The inverse of `load_text`."""
     part: Part = {"type": "text", "text": piece.text}
     if is_model:
@@ -99,7 +106,7 @@ def dump_text(piece: TextPart, dialect: Dialect, is_model: bool) -> Part:
     return finish(part, piece, "text", dialect, shared=dialect.shared_text)
 
 
-def _dump_signed_text(piece: ThinkingPart, dialect: Dialect) -> Part:
+def _dump_signed_text(piece: ThinkingPart, dialect: MessageDialect) -> Part:
     """The empty text that holds a signature of Gemini's."""
     return finish({"type": "text", "text": "", **dialect.done}, piece, "text", dialect)
 
@@ -146,12 +153,12 @@ def load_redacted(part: Part, reading: Reading, where: str) -> None:
     reading.take(ThinkingPart(""), part, _first_part, "reasoning", extra=extra)
 
 
-def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
+def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Parts:
     """Returns the parts of thinking. The inverse of `load_reasoning`."""
     return [part for piece in pieces for part in _reasoning_parts(piece, dialect)]
 
 
-def _reasoning_parts(piece: ThinkingPart, dialect: Dialect) -> Parts:
+def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
     """The parts of one thinking: one, or one for each summary of an item of OpenAI's."""
     if _is_signed_text(piece):
         return [_dump_signed_text(piece, dialect)]
@@ -176,12 +183,13 @@ def _reasoning_parts(piece: ThinkingPart, dialect: Dialect) -> Parts:
     return [restore(piece.native, parts[0], dialect.name), *parts[1:]]
 
 
-def _first_part(piece: ThinkingPart, dialect: Dialect) -> Part:
+def _first_part(piece: ThinkingPart, dialect: MessageDialect) -> Part:
     return _reasoning_parts(piece, dialect)[0]
 
 
 def _only_signature(part: Part) -> str | None:
-    """The signature of a thinking that has nothing beside Anthropic's; `None`: it has something else."""
+    """The signature of a thinking that has nothing beside Anthropic's; `None`: it has something
+    else."""
     if len(part) != 4 or part.get("state") != "done":
         return None
     metadata = if_object(part.get("providerMetadata"))
@@ -191,7 +199,8 @@ def _only_signature(part: Part) -> str | None:
 
 
 def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
-    """The texts of the parts of one thinking, and their encrypted contents where they are not all the same."""
+    """The texts of the parts of one thinking, and their encrypted contents where they are not all
+    the same."""
     whole: tuple[list[str], list[Any]] = [piece.text], []
     if not piece.native:
         return whole
@@ -206,7 +215,8 @@ def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
 
 
 def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart | None:
-    """Two parts of one item as one piece; `None`: they are of two, or one of them has something of its own."""
+    """Two parts of one item as one piece; `None`: they are of two, or one of them has something of
+    its own."""
     # An empty summary would vanish between two others, and with it the number of the parts.
     if not (before.text and piece.text and _is_item(before.native) and _is_item(piece.native)):
         return None
@@ -255,7 +265,8 @@ def load_row_details(part: Part, reading: Reading, where: str) -> None:
     reading.opens()
     if reading.is_model and any(piece.native for piece in pieces):
         reading.provider = reading.provider or ANTHROPIC
-    # The first piece has the part's note: how many pieces are of it. The others are marked as details.
+    # The first piece has the part's note: how many pieces are of it. The others are marked as
+    # details.
     first, *others = pieces
     form = flags(signed=first.native is not None)
     if others:
@@ -266,8 +277,9 @@ def load_row_details(part: Part, reading: Reading, where: str) -> None:
     _add_details(part, reading, [first, *others], form)
 
 
-def _row_details_of(part: Part, dialect: Dialect) -> list[ThinkingPart] | None:
-    """A piece for each detail; `None`: the part says nothing, or one of them is of a shape that is not known."""
+def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] | None:
+    """A piece for each detail; `None`: the part says nothing, or one of them is of a shape that is
+    not known."""
     text = part.get("reasoning", "")
     pieces = _details_of(part)
     if pieces is None or not isinstance(text, str):
@@ -309,8 +321,9 @@ def _load_detail(detail: Part) -> ThinkingPart | None:
     return ThinkingPart(text, {ANTHROPIC: {"signature": signature}})
 
 
-def dump_details(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
-    """Returns the parts of thinking as ai 4 and Mastra's rows have it. The inverse of `load_details`."""
+def dump_details(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Parts:
+    """Returns the parts of thinking as ai 4 and Mastra's rows have it. The inverse of
+    `load_details`."""
     return [
         _dump_signed_text(group[0], dialect)
         if _is_signed_text(group[0])
@@ -319,7 +332,9 @@ def dump_details(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
     ]
 
 
-def group_details(pieces: Sequence[ThinkingPart], dialect: Dialect) -> list[list[ThinkingPart]]:
+def group_details(
+    pieces: Sequence[ThinkingPart], dialect: MessageDialect
+) -> list[list[ThinkingPart]]:
     """Returns thinking that follows each other, cut into what is one part each."""
     groups: list[list[ThinkingPart]] = []
     for piece in pieces:
@@ -330,7 +345,9 @@ def group_details(pieces: Sequence[ThinkingPart], dialect: Dialect) -> list[list
     return groups
 
 
-def _is_of_part(piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: Dialect) -> bool:
+def _is_of_part(
+    piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: MessageDialect
+) -> bool:
     """Whether a piece was read from the part of those before it."""
     form = OWN.form(piece.native)
     if dialect.name != ROW:
@@ -341,7 +358,7 @@ def _is_of_part(piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: Dia
 
 
 def _details_part(
-    first: ThinkingPart, dialect: Dialect, others: Sequence[ThinkingPart] = ()
+    first: ThinkingPart, dialect: MessageDialect, others: Sequence[ThinkingPart] = ()
 ) -> Part:
     """The part of thinking with a detail for each piece."""
     details = [_dump_detail(piece, dialect) for piece in (first, *others)]
@@ -352,8 +369,9 @@ def _details_part(
     return finish(part, first, "reasoning", dialect)
 
 
-def _dump_detail(piece: ThinkingPart, dialect: Dialect) -> Part:
-    # A row signs in its details only what it was read with: what other formats signed is metadata there.
+def _dump_detail(piece: ThinkingPart, dialect: MessageDialect) -> Part:
+    # A row signs in its details only what it was read with: what other formats signed is metadata
+    # there.
     is_signed = dialect.name != ROW or OWN.form(piece.native).get("signed")
     signed = _signature_fields(piece) if is_signed else {}
     if "data" in signed:
@@ -369,7 +387,7 @@ def _signature_fields(piece: ThinkingPart) -> Part:
     return present(signature=text_in(fields, "signature"))
 
 
-def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: Dialect) -> Part:
+def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: MessageDialect) -> Part:
     """As `finish`, without what Anthropic signed in the metadata."""
     metadata = metadata_of("reasoning", piece.native)
     if ANTHROPIC in metadata:

@@ -11,7 +11,8 @@ __all__ = ["date_of", "is_js_date", "js_date", "old_date", "old_date_of"]
 
 
 def date_of(value: Any) -> datetime | None:
-    """Returns a date, written or as Python has it, or None for anything else. One without a zone is in UTC."""
+    """Returns a date, written or as Python has it, or None for anything else. One without a zone is
+    in UTC."""
     if isinstance(value, str):
         if not 10 <= len(value) <= 35:
             return None
@@ -39,7 +40,8 @@ def js_date(date: datetime) -> str:
 
 
 def old_date_of(value: Any) -> datetime | None:
-    """Returns the date of a UI message of ai 4, or None for anything else and for one without a zone."""
+    """Returns the date of a UI message of ai 4, or None for anything else and for one without a
+    zone."""
     if isinstance(value, datetime):
         return value
     try:

@@ -1,5 +1,6 @@
-"""Calls and what they returned, in UI messages and model messages ↔ pieces; and what the invocations of older dialects have in common
-with them. A part of a UI message is a call and, where it has one, its result; model messages have a part for each."""
+"""Calls and what they returned, in UI messages and model messages ↔ pieces; and what the
+invocations of older dialects have in common with them. A part of a UI message is a call and, where
+it has one, its result; model messages have a part for each."""
 
 from __future__ import annotations
 
@@ -23,7 +24,13 @@ from dragoman.wires.ai_sdk_messages.own import (
     present,
     text_in,
 )
-from dragoman.wires.ai_sdk_messages.reading import Dialect, Reading, fault, finish, text_field
+from dragoman.wires.ai_sdk_messages.reading import (
+    MessageDialect,
+    Reading,
+    fault,
+    finish,
+    text_field,
+)
 from dragoman.wires.ai_sdk_messages.results import (
     CONTENT,
     as_result,
@@ -112,7 +119,7 @@ def _load_answer(part: Part, call: ToolCallPart, reading: Reading, where: str) -
     reading.answer(answer, run_by=runner_of(part))
 
 
-def dump_call(call: ToolCallPart, dialect: Dialect, answered: bool = False) -> Part:
+def dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool = False) -> Part:
     """Returns the part of a call, to which `dump_result` adds where it is `answered`."""
     part: Part = {"type": f"tool-{call.name}", "toolCallId": call.id}
     if has_no_form(call):  # most calls, at once
@@ -132,7 +139,7 @@ def dump_call(call: ToolCallPart, dialect: Dialect, answered: bool = False) -> P
     return finish(part, call, "tool", dialect, unread, CALL_FIELDS, _CALL_KEY)
 
 
-def dump_result(result: ToolResultPart, dialect: Dialect, call: ToolCallPart) -> Part:
+def dump_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallPart) -> Part:
     """Returns the fields of a call's part that hold its result."""
     is_plain = result.native is None and not (result.is_error or result.denied or result.is_content)
     if is_plain and result.name == call.name and result.run_by == call.run_by:
@@ -145,7 +152,9 @@ def dump_result(result: ToolResultPart, dialect: Dialect, call: ToolCallPart) ->
     return finish(fields, result, "result", dialect, unread, key=_RESULT_KEY)
 
 
-def add_result(part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect) -> Part:
+def add_result(
+    part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
+) -> Part:
     """Returns the part of a call with its result."""
     both = {**part, **dump_result(result, dialect, call)}
     if result.denied and "approval" not in both:
@@ -167,7 +176,8 @@ def has_no_form(call: ToolCallPart) -> bool:
 
 
 def without_refusal(fields: Part, id_: str, state: str) -> Part:
-    """Returns the fields of a call without an approval that says nothing but that the call was refused, which its state says too."""
+    """Returns the fields of a call without an approval that says nothing but that the call was
+    refused, which its state says too."""
     approval = fields.get("approval")
     # It is written again from the result, which says that it was denied.
     if state == "output-denied" and approval == refusal(id_, if_object(approval).get("reason")):
@@ -191,7 +201,8 @@ def load_failure(
 def load_input(
     call: ToolCallPart, part: Fields, state: str | None, key: str = "input"
 ) -> tuple[ToolCallPart, Part]:
-    """Returns a call with its arguments, and what is noted of their form. `state`: `input-streaming` where they may be cut."""
+    """Returns a call with its arguments, and what is noted of their form. `state`:
+    `input-streaming` where they may be cut."""
     arguments, raw = part.get(key), part.get("rawInput")
     if state == "input-streaming":
         return _load_cut_input(call, part, key)
@@ -218,7 +229,8 @@ def _load_cut_input(call: ToolCallPart, part: Fields, key: str) -> tuple[ToolCal
 def unread_fields(
     call: ToolCallPart, load: Callable[[ToolCallPart], tuple[ToolCallPart, Any]]
 ) -> Part:
-    """Returns the fields of a call that are not read again from its part. `load`: reads the part's arguments into a call without them."""
+    """Returns the fields of a call that are not read again from its part. `load`: reads the part's
+    arguments into a call without them."""
     fields: Part = {}
     if call.run_by == "client":
         fields["run_by"] = "client"
@@ -249,7 +261,8 @@ def input_of(call: ToolCallPart, *, answered: bool = False, key: str = "input") 
 def open_state(
     call: ToolCallPart, cut: str = "input-streaming", waiting: str = "input-available"
 ) -> str:
-    """Returns the state of a call that has no result. `cut`, `waiting`: what the dialect calls the first two."""
+    """Returns the state of a call that has no result. `cut`, `waiting`: what the dialect calls the
+    first two."""
     if call.state == "cut":
         return cut
     approval = OWN.fields(call.native).get("approval")
@@ -275,7 +288,7 @@ def load_model_call(part: Part, reading: Reading, where: str) -> None:
     reading.take(call, part, dump_model_call, "tool", form=form)
 
 
-def dump_model_call(call: ToolCallPart, dialect: Dialect) -> Part:
+def dump_model_call(call: ToolCallPart, dialect: MessageDialect) -> Part:
     """Returns the part of a call in a model message."""
     part: Part = {"type": "tool-call", "toolCallId": call.id, "toolName": call.name}
     part[dialect.arguments] = call.arguments if call.state == "complete" else call.raw or ""
@@ -305,9 +318,14 @@ def load_model_result(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_model_result(
-    result: ToolResultPart, dialect: Dialect, version: str | None = None, *, usual: str = "agent"
+    result: ToolResultPart,
+    dialect: MessageDialect,
+    version: str | None = None,
+    *,
+    usual: str = "agent",
 ) -> Part:
-    """Returns the part of a result in a model message. `usual`: who runs the tools whose results stand there."""
+    """Returns the part of a result in a model message. `usual`: who runs the tools whose results
+    stand there."""
     part: Part = {"type": "tool-result", "toolCallId": result.id, "toolName": result.name}
     unread: Part = {} if result.run_by == usual else {"run_by": result.run_by}
     if dialect.name == CORE:

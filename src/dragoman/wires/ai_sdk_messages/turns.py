@@ -1,7 +1,9 @@
-"""Which messages are written as one: the turns of a conversation, cut where a reader would not put them together again.
+"""Which messages are written as one: the turns of a conversation, cut where a reader would not put
+them together again.
 
-What a user says while the model answers is a message of the user's within the turn. In UI messages of ai 7 it is the part
-`steering-message`; a message that was read from one is noted as such, with the steps that begin before and behind it.
+What a user says while the model answers is a message of the user's within the turn. In UI messages
+of ai 7 it is the part `steering-message`; a message that was read from one is noted as such, with
+the steps that begin before and behind it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from dragoman.wires.ai_sdk_messages.own import OWN, Part, Parts
 from dragoman.wires.ai_sdk_messages.reading import STEP
 
 __all__ = [
-    "Group",
+    "MessageGroup",
     "Segment",
     "dump_steering",
     "group_messages",
@@ -45,7 +47,7 @@ _STEP = {"type": STEP}
 _SAID = (TextPart, DataPart, LinkPart, FilePart, MarkPart, ProviderPart)
 
 
-class Group(NamedTuple):
+class MessageGroup(NamedTuple):
     """Messages that are written as one."""
 
     messages: Sequence[Message]
@@ -53,11 +55,13 @@ class Group(NamedTuple):
     positions: Sequence[int]
     """Of each in the conversation."""
     behind: Sequence[Message] = ()
-    """The next message, where it is a user's that brings results of these calls before it says something."""
+    """The next message, where it is a user's that brings results of these calls before it says
+    something."""
     joined: bool = False
     """Its results stand with the group before it."""
     moved: Mapping[tuple[int, int], tuple[int, int]] = {}
-    """Message of the group and place of a piece in it → where in the conversation the piece stands, where that is another place."""
+    """Message of the group and place of a piece in it → where in the conversation the piece stands,
+    where that is another place."""
 
     @property
     def is_orphaned(self) -> bool:
@@ -66,15 +70,17 @@ class Group(NamedTuple):
         return first.role is Role.USER and only_answers(first)
 
     def locate(self, index: int, piece_index: int) -> tuple[int, int]:
-        """Returns where in the conversation a piece of one of the messages stands: the position of its message, and its place there."""
+        """Returns where in the conversation a piece of one of the messages stands: the position of
+        its message, and its place there."""
         is_within = index < len(self.positions)
         position = self.positions[index] if is_within else self.positions[-1] + 1
         return self.moved.get((index, piece_index), (position, piece_index))
 
 
-def group_messages(messages: Sequence[Message], *, steering: bool = False) -> list[Group]:
-    """Returns a conversation, cut into what is written as one message each. `steering`: what a user said within a turn is a part of it."""
-    groups: list[Group] = []
+def group_messages(messages: Sequence[Message], *, steering: bool = False) -> list[MessageGroup]:
+    """Returns a conversation, cut into what is written as one message each. `steering`: what a user
+    said within a turn is a part of it."""
+    groups: list[MessageGroup] = []
     for turn in turns_of(messages):
         start = 0
         while start < len(turn.messages):
@@ -89,10 +95,10 @@ def group_messages(messages: Sequence[Message], *, steering: bool = False) -> li
     return groups
 
 
-def _join_results(messages: Sequence[Message], start: int) -> Group:
+def _join_results(messages: Sequence[Message], start: int) -> MessageGroup:
     """Messages that are written as one; results that follow each other are one message of them."""
     if len(messages) == 1:
-        return Group(messages, (start,))
+        return MessageGroup(messages, (start,))
     joined: list[Message] = []
     positions: list[int] = []
     moved: dict[tuple[int, int], tuple[int, int]] = {}
@@ -105,7 +111,7 @@ def _join_results(messages: Sequence[Message], start: int) -> Group:
         for piece_index in range(len(message.content)):
             moved[len(joined) - 1, len(before.content) + piece_index] = position, piece_index
         joined[-1] = before.replace(content=(*before.content, *message.content))
-    return Group(joined, positions, moved=moved)
+    return MessageGroup(joined, positions, moved=moved)
 
 
 def _are_results(before: Message, message: Message) -> bool:
@@ -114,8 +120,9 @@ def _are_results(before: Message, message: Message) -> bool:
     return not is_steering(before) and not is_steering(message)
 
 
-def _brings_results(group: Group, before: Group) -> bool:
-    """Whether a message of the user's has, beside what it says, results of calls before it that wait for them."""
+def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
+    """Whether a message of the user's has, beside what it says, results of calls before it that
+    wait for them."""
     first, last = group.messages[0], before.messages[-1]
     if first.role is not Role.USER or before.messages[0].role is not Role.MODEL:
         return False
@@ -130,7 +137,7 @@ def _brings_results(group: Group, before: Group) -> bool:
     return all(result.id in waiting for result in results)
 
 
-def _move_results(before: Group, group: Group) -> tuple[Group, Group]:
+def _move_results(before: MessageGroup, group: MessageGroup) -> tuple[MessageGroup, MessageGroup]:
     """Two groups, of which the first has the results of the second."""
     first, position = group.messages[0], group.positions[0]
     said = [
@@ -161,7 +168,8 @@ def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
 
 
 def _is_next_step(messages: Sequence[Message], index: int) -> bool:
-    """Whether the results before a message of the model's answer calls of the message before them."""
+    """Whether the results before a message of the model's answer calls of the message before
+    them."""
     if messages[index - 1].role is Role.MODEL or not messages[index].content:
         return False
     answered: set[str] = set()
@@ -190,7 +198,8 @@ class Segment(NamedTuple):
 def segments(parts: list[Any]) -> Iterator[Segment]:
     """Returns the parts of a message, cut at what the user said among them.
 
-    A step that stands right before or behind a cut is no mark of the model's messages: writing puts it there again, by the note.
+    A step that stands right before or behind a cut is no mark of the model's messages: writing puts
+    it there again, by the note.
     """
     cuts = [index for index, part in enumerate(parts) if is_steering_part(part)]
     start = 0
@@ -209,7 +218,8 @@ def segments(parts: list[Any]) -> Iterator[Segment]:
 
 
 def load_steering(segment: Segment, content: Sequence[Content]) -> Message:
-    """Returns what the user said behind a segment, which names no turn yet. `content`: the pieces of its part."""
+    """Returns what the user said behind a segment, which names no turn yet. `content`: the pieces
+    of its part."""
     part = segment.steering
     native = OWN.note(rest(part, "type", "id", "parts"), segment.form)
     return Message(Role.USER, tuple(content), part["id"], native=native)
@@ -224,7 +234,8 @@ def is_steering(message: Message) -> bool:
 
 
 def dump_steering(message: Message, write: Callable[[], Parts]) -> Parts:
-    """Returns the part of what the user said, with the step that stood before it. `write`: writes its pieces as parts."""
+    """Returns the part of what the user said, with the step that stood before it. `write`: writes
+    its pieces as parts."""
     id_, fields = message.id or "", OWN.fields(message.native)
     part: Part = {"type": _STEERING, "id": id_, "parts": write(), **fields}
     has_step = OWN.form(message.native).get("before") is True

@@ -1,5 +1,5 @@
-"""UI messages of ai 5 and later: the table from which the other dialects of UI messages start, a message around its parts, and what one
-release of the library has and another has not."""
+"""UI messages of ai 5 and later: the table from which the other dialects of UI messages start, a
+message around its parts, and what one release of the library has and another has not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _DENIED = "Tool call execution denied."
 
 
 def filler(role: Role) -> Part:
-    """Returns a part that says nothing, for a message without any: the library's check refuses those."""
+    """Returns a part that says nothing, for a message without any: the library's check refuses
+    those."""
     return {"type": STEP} if role is Role.MODEL else {"type": "text", "text": ""}
 
 
@@ -58,7 +59,8 @@ def _own_fields(first: Message) -> Part:
 
 
 def with_metadata(envelope: Envelope, fields: Part) -> Part:
-    """Returns the field `metadata` of a message, where it has one. `fields`: those of its own, as it was read."""
+    """Returns the field `metadata` of a message, where it has one. `fields`: those of its own, as
+    it was read."""
     first = envelope.first
     metadata = dict(first.own_metadata) if first.metadata and OURS not in first.metadata else {}
     if envelope.extras:
@@ -72,7 +74,8 @@ def with_metadata(envelope: Envelope, fields: Part) -> Part:
 
 
 def keep_in_metadata(fields: Part, extras: Any) -> Part:
-    """Returns a message's own fields, with what is under our key in its metadata and was written by somebody else."""
+    """Returns a message's own fields, with what is under our key in its metadata and was written by
+    somebody else."""
     return {**fields, "metadata": {**if_object(fields.get("metadata")), OURS: extras}}
 
 
@@ -107,7 +110,8 @@ def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> P
 
 
 def _without_approval(part: Part) -> Part:
-    """A call of ai 5, which knows no approvals: one that waits is a call, one that was refused has failed."""
+    """A call of ai 5, which knows no approvals: one that waits is a call, one that was refused has
+    failed."""
     plain, state = rest(part, "approval"), part["state"]
     if state == "output-denied":
         reason = if_text(if_object(part["approval"]).get("reason"))

@@ -1,7 +1,8 @@
 """UI messages of ai 4: their table, and what stands around the parts.
 
-Fields beside the parts (`content`, `toolInvocations`, `reasoning`: the mirrors) say again what the parts say. One that does not is noted with
-a digest of what the parts say, and is written so only while they say that. A message without parts is read from its mirrors.
+Fields beside the parts (`content`, `toolInvocations`, `reasoning`: the mirrors) say again what the
+parts say. One that does not is noted with a digest of what the parts say, and is written so only
+while they say that. A message without parts is read from its mirrors.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ def _parts_of(entry: Part, where: str) -> Parts:
 
 
 def _read_annotations(entry: Part, head: Head) -> None:
-    """Reads what is among the annotations of a message under our key. The others are among its fields."""
+    """Reads what is among the annotations of a message under our key. The others are among its
+    fields."""
     if "annotations" not in entry:
         return
     annotations = if_list(entry["annotations"])
@@ -169,7 +171,8 @@ def _note_mirrors(entry: Part, mirrors: Part, form: Part) -> None:
 
 
 def _restore_mirrors(mirrors: Part, form: Part) -> Part:
-    """The mirrors as they were read, as far as the parts still say the same. The inverse of `_note_mirrors`."""
+    """The mirrors as they were read, as far as the parts still say the same. The inverse of
+    `_note_mirrors`."""
     for key, (digest, *read) in if_object(form.get("mirrors")).items():
         if key in _MIRRORS and _digest(mirrors.get(key)) == digest:
             mirrors.pop(key, None)

@@ -1,7 +1,9 @@
-"""A turn → its UI message: the calls of the model's messages with their results, and a mark where a step begins.
+"""A turn → its UI message: the calls of the model's messages with their results, and a mark where a
+step begins.
 
-`Writing` goes through the messages of the turn once. A call takes the result of its id that comes next behind it; a result that no call
-takes is a loss, as is the order of what a dialect cannot write where it stood.
+`Writing` goes through the messages of the turn once. A call takes the result of its id that comes
+next behind it; a result that no call takes is a loss, as is the order of what a dialect cannot
+write where it stood.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from dragoman.wires.ai_sdk_messages.reading import (
     says_behind_answers,
 )
 from dragoman.wires.ai_sdk_messages.turns import (
-    Group,
+    MessageGroup,
     dump_steering,
     has_step_behind,
     is_steering,
@@ -59,7 +61,7 @@ _Result = tuple[int, int, ToolResultPart]
 class Writing:
     """The messages of one turn on their way out."""
 
-    def __init__(self, group: Group, dialect: UIDialect, losses: list[Loss]) -> None:
+    def __init__(self, group: MessageGroup, dialect: UIDialect, losses: list[Loss]) -> None:
         self.group, self.dialect, self.losses = group, dialect, losses
         self.parts: Parts = []
         self.providers: list[str | None] = []
@@ -93,7 +95,8 @@ class Writing:
         return self.parts
 
     def _lose_order(self) -> None:
-        """Notes the losses that show when all is written: of results without their call, and of the order."""
+        """Notes the losses that show when all is written: of results without their call, and of the
+        order."""
         if self._is_reordered:
             why = "a result stands with its call, an attachment last"
             self.losses.append(Loss(self.group.positions[0], None, Lost.order, why))
@@ -164,7 +167,8 @@ class Writing:
             self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
         if mark.kind == STEP:
             self._step += bool(self.parts)
-        # Where words stand behind an answered call in one message, only an explicit mark tells the steps apart.
+        # Where words stand behind an answered call in one message, only an explicit mark tells the
+        # steps apart.
         if self.is_one_step and OWN.form(mark.native).get(IMPLIED):
             self.parts.append({"type": STEP})
         elif OWN.is_ours(mark.native) or mark.kind == STEP:
@@ -183,7 +187,8 @@ class Writing:
             self.lose(index, piece_index, Lost.provider, why, block.kind)
 
     def _write_call(self, call: ToolCallPart, index: int, piece_index: int) -> None:
-        """Writes a call with its result: the next one of its id that does not stand in a message before it."""
+        """Writes a call with its result: the next one of its id that does not stand in a message
+        before it."""
         # Ids may repeat: a result before the call's own message is of a call that came before.
         queue = self._results.get(call.id)
         while queue and queue[0][0] < index:
@@ -214,8 +219,9 @@ class Writing:
                 self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
 
 
-def lose_orphans(group: Group, losses: list[Loss]) -> None:
-    """Notes the loss of results that no call stands before, and of what calls wait for behind them."""
+def lose_orphans(group: MessageGroup, losses: list[Loss]) -> None:
+    """Notes the loss of results that no call stands before, and of what calls wait for behind
+    them."""
     content = group.messages[0].content
     for piece_index, piece in enumerate(content):
         if isinstance(piece, ToolResultPart):
@@ -226,7 +232,7 @@ def lose_orphans(group: Group, losses: list[Loss]) -> None:
 
 
 def dump_group(
-    group: Group,
+    group: MessageGroup,
     id_: str,
     dialect: UIDialect,
     taken: Collection[str],
@@ -250,7 +256,8 @@ def dump_group(
     written_id: str | None = id_
     if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native)):
         written_id = None
-    # What a release lacks is cut from the parts, since what stands in for it depends on the whole part.
+    # What a release lacks is cut from the parts, since what stands in for it depends on the whole
+    # part.
     if version is not None:
         parts = restrict(parts, version, lambda what, why: writing.lose(0, 0, what, why))
     is_read_empty = form.get("parts") == EMPTY and _takes_none(first.role, version)
@@ -275,13 +282,14 @@ def _takes_none(role: Role, version: str | None) -> bool:
 
 
 def _expect(
-    group: Group,
+    group: MessageGroup,
     id_: str | None,
     form: Fields,
     taken: Collection[str],
     providers: Sequence[str | None],
 ) -> list[Expected]:
-    """What the messages of a turn would be read with. `providers`: who answered in each that is written, as its parts tell."""
+    """What the messages of a turn would be read with. `providers`: who answered in each that is
+    written, as its parts tell."""
     named = iter(providers)
     minted_turn = group.messages[0].turn if form.get("turn") == "made" else None
     if len(group.messages) == 1 and not group.behind:
@@ -308,7 +316,8 @@ def _begins_behind(before: Message, message: Message) -> bool:
 
 
 def _place_behind_words(message: Message) -> int | None:
-    """The place of the first result that stands behind something else in a message; `None`: results stand first."""
+    """The place of the first result that stands behind something else in a message; `None`: results
+    stand first."""
     is_behind = False
     for piece_index, piece in enumerate(message.content):
         if is_behind and isinstance(piece, ToolResultPart):

@@ -1,4 +1,5 @@
-"""Content blocks ↔ pieces of content. What has no neutral shape, or is not of the documented shape, is kept whole.
+"""Content blocks ↔ pieces of content. What has no neutral shape, or is not of the documented shape,
+is kept whole.
 
 Media are read as neutral parts only where writing such a part gives the same block again.
 """
@@ -18,6 +19,7 @@ from dragoman.codec.loading import is_plain
 from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, guessed, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -44,7 +46,7 @@ from dragoman.wires.anthropic.tools import (
 )
 
 __all__ = [
-    "Outgoing",
+    "OutgoingBlocks",
     "dump_block",
     "dump_blocks",
     "dump_content",
@@ -53,12 +55,12 @@ __all__ = [
     "load_media",
 ]
 
-Block = dict[str, Any]
+Block = Json
 _PDF = "application/pdf"
 _OTHER = "application/octet-stream"
 
 
-class Outgoing(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
+class OutgoingBlocks(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """A conversation on its way out, or the message of a response."""
 
     model: str = ""
@@ -68,10 +70,11 @@ class Outgoing(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
 
 
 def load_content(
-    entry: Mapping[str, Any], role: Role, names: dict[str, str], form: dict[str, Any], where: str
+    entry: JsonMap, role: Role, names: dict[str, str], form: Json, where: str
 ) -> tuple[Content, ...]:
-    """The `content` of a message → its pieces. `names`: id of each call so far → its tool, to which its own calls are added;
-    `form`: to which is added what is not of the usual form; `where`: the message, for an error.
+    """The `content` of a message → its pieces. `names`: id of each call so far → its tool, to which
+    its own calls are added; `form`: to which is added what is not of the usual form; `where`: the
+    message, for an error.
 
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
@@ -103,7 +106,8 @@ def load_content(
 
 
 def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
-    """Blocks → the field `content`: a single text is a string, unless its message came in another form."""
+    """Blocks → the field `content`: a single text is a string, unless its message came in another
+    form."""
     return (
         blocks[0]["text"]
         if is_plain(blocks) and OWN.form(message.native).get("content") != "list"
@@ -111,7 +115,7 @@ def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
     )
 
 
-def dump_blocks(out: Outgoing, position: int) -> list[Block]:
+def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
     """The blocks of a message, in its order."""
     content = out.messages[position].content
     blocks = [
@@ -129,8 +133,9 @@ def dump_blocks(out: Outgoing, position: int) -> list[Block]:
     return ordered
 
 
-def load_block(block: Mapping[str, Any], names: Mapping[str, str] = {}) -> Content:
-    """A block → a piece of content. `names`: id of each call so far → its tool, which results do not name."""
+def load_block(block: JsonMap, names: Mapping[str, str] = {}) -> Content:
+    """A block → a piece of content. `names`: id of each call so far → its tool, which results do
+    not name."""
     kind = str(block.get("type"))
     if kind == "tool_result" or kind.endswith("_tool_result"):
         return load_result(
@@ -140,12 +145,13 @@ def load_block(block: Mapping[str, Any], names: Mapping[str, str] = {}) -> Conte
     return (load and load(block)) or _whole(block)
 
 
-def dump_block(piece: Content, out: Outgoing, position: int, place: int) -> Block | None:
-    """A piece of content → a block. What the wire or its target cannot hold is a loss; `None`: that is all of it."""
+def dump_block(piece: Content, out: OutgoingBlocks, position: int, place: int) -> Block | None:
+    """A piece of content → a block. What the wire or its target cannot hold is a loss; `None`: that
+    is all of it."""
     return _DUMPERS[type(piece)](piece, out, position, place)
 
 
-def load_media(block: Mapping[str, Any]) -> Media | None:
+def load_media(block: JsonMap) -> Media | None:
     """An image, a document or a file → its part; `None` where no part has room for all of it."""
     kind, source = block.get("type"), block.get("source")
     name = (if_text(block.get("title")) or None) if kind == "document" else None
@@ -173,7 +179,8 @@ def load_media(block: Mapping[str, Any]) -> Media | None:
 
 
 def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
-    """A block of a conversation. An id or name that no API takes is noted, so that it goes back to where it was recorded."""
+    """A block of a conversation. An id or name that no API takes is noted, so that it goes back to
+    where it was recorded."""
     piece = load_block(block, names)
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
         return (
@@ -190,12 +197,12 @@ def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
     return msgspec.structs.replace(piece, native=OWN.with_form(piece.native, id_or_name="as is"))
 
 
-def _whole(block: Mapping[str, Any]) -> ProviderPart:
+def _whole(block: JsonMap) -> ProviderPart:
     """A block that only the provider understands."""
     return ProviderPart(str(block.get("type")), {NAME: dict(block)})
 
 
-def _inner_parts(block: Mapping[str, Any]) -> tuple[Content, ...]:
+def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
     """What a tool returned as text and media; nothing where it is anything else."""
     parts = tuple([load_block(each) for each in if_objects(block.get("content"))])
     return (
@@ -205,12 +212,12 @@ def _inner_parts(block: Mapping[str, Any]) -> tuple[Content, ...]:
     )
 
 
-def _load_text(block: Mapping[str, Any]) -> TextPart | None:
+def _load_text(block: JsonMap) -> TextPart | None:
     text = if_text(block.get("text"))  # the API refuses blank text, and no part may be empty
     return TextPart(text, OWN.note(rest(block, "type", "text"))) if text.strip() else None
 
 
-def _load_thinking(block: Mapping[str, Any]) -> ThinkingPart | None:
+def _load_thinking(block: JsonMap) -> ThinkingPart | None:
     text = block.get("thinking")
     if not isinstance(text, str):
         return None
@@ -218,18 +225,20 @@ def _load_thinking(block: Mapping[str, Any]) -> ThinkingPart | None:
     return ThinkingPart(text, OWN.note(rest(block, "type", "thinking"), form=form))
 
 
-def _load_redacted(block: Mapping[str, Any]) -> ThinkingPart:
+def _load_redacted(block: JsonMap) -> ThinkingPart:
     return ThinkingPart(native={NAME: dict(block)})
 
 
-def _dump_text(part: TextPart, out: Outgoing, position: int, place: int) -> Block | None:
+def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, place: int) -> Block | None:
     if not part.text.strip() and not out.answer:
         out.lose(position, place, Lost.text, "it is blank, which the API refuses")
         return None
     return {"type": "text", **own_fields(part, out, position), "text": part.text}
 
 
-def _dump_thinking(part: ThinkingPart, out: Outgoing, position: int, place: int) -> Block | None:
+def _dump_thinking(
+    part: ThinkingPart, out: OutgoingBlocks, position: int, place: int
+) -> Block | None:
     own = OWN.fields(part.native)
     signed = (
         "signature" in own or "type" in own or OWN.form(part.native).get("signature") == "absent"
@@ -245,11 +254,15 @@ def _dump_thinking(part: ThinkingPart, out: Outgoing, position: int, place: int)
     return {"type": "thinking", **own, **({} if "type" in own else {"thinking": part.text})}
 
 
-def _dump_provider(part: ProviderPart, out: Outgoing, position: int, place: int) -> Block | None:
+def _dump_provider(
+    part: ProviderPart, out: OutgoingBlocks, position: int, place: int
+) -> Block | None:
     return dump_own(part, {}, out, position, place, f"a block of the provider's, {part.kind}")
 
 
-def _dump_result(part: ToolResultPart, out: Outgoing, position: int, place: int) -> Block | None:
+def _dump_result(
+    part: ToolResultPart, out: OutgoingBlocks, position: int, place: int
+) -> Block | None:
     block = dump_result(part, out, position, place)
     if block is not None and part.is_content and part.run_by != "provider":
         inner = [dump_block(each, out, position, place) for each in part.result]
@@ -257,7 +270,7 @@ def _dump_result(part: ToolResultPart, out: Outgoing, position: int, place: int)
     return block
 
 
-def _dump_media(part: Media, out: Outgoing, position: int, place: int) -> Block:
+def _dump_media(part: Media, out: OutgoingBlocks, position: int, place: int) -> Block:
     block, lost = _media_block(part)
     if out.messages[position].role is not Role.USER and block["type"] in ("image", "document"):
         block, lost = _media_text(part), None
@@ -269,8 +282,8 @@ def _dump_media(part: Media, out: Outgoing, position: int, place: int) -> Block:
 
 
 def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
-    """A part → its block, and what is lost by it, why, and which one: a part that the API does not take becomes a text that names
-    it."""
+    """A part → its block, and what is lost by it, why, and which one: a part that the API does not
+    take becomes a text that names it."""
     kind, source, why = _media_source(part)
     lost = None if why is None else (kind_of(part), why, label(part))
     if source is None:
@@ -289,7 +302,8 @@ def _media_text(part: Media) -> Block:
 
 
 def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
-    """Type of the block, its fields that hold the content (`None`: it cannot be sent), and what is lost."""
+    """Type of the block, its fields that hold the content (`None`: it cannot be sent), and what is
+    lost."""
     if isinstance(part, FilePart):
         if OWN.is_foreign(part.native):
             return "text", None, ELSEWHERE
@@ -329,7 +343,7 @@ def _file_kind(mime_type: str | None) -> str:
     return "image" if mime_type.startswith("image/") else "container_upload"
 
 
-_LOADERS: Mapping[str, Callable[[Mapping[str, Any]], Content | None]] = {
+_LOADERS: Mapping[str, Callable[[JsonMap], Content | None]] = {
     "text": _load_text,
     "thinking": _load_thinking,
     "redacted_thinking": _load_redacted,
@@ -339,7 +353,7 @@ _LOADERS: Mapping[str, Callable[[Mapping[str, Any]], Content | None]] = {
     **dict.fromkeys(CALLS, load_call),
 }
 """Type of a block → what reads it; `None` from one: it is not of the documented shape."""
-_DUMPERS: Mapping[type[Content], Callable[[Any, Outgoing, int, int], Block | None]] = {
+_DUMPERS: Mapping[type[Content], Callable[[Any, OutgoingBlocks, int, int], Block | None]] = {
     TextPart: _dump_text,
     DataPart: _dump_media,
     LinkPart: _dump_media,

@@ -1,4 +1,5 @@
-"""A response → events: one state machine for streamed and whole ones. A whole response takes the steps of its stream."""
+"""A response → events: one state machine for streamed and whole ones. A whole response takes the
+steps of its stream."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from dragoman.codec.json_values import as_list, if_object, if_text, need_object,
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import OpenText
 from dragoman.fold import parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
 from dragoman.wires.anthropic.content import load_block
 from dragoman.wires.anthropic.errors import error_of
@@ -68,11 +70,11 @@ class Decoder(MessageDecoder):
         """See `MessageDecoder`."""
         super().__init__(origin, new_id)
         self._stop_reason: str | None = None
-        self._usage: dict[str, Any] = {}
-        self._response: dict[str, Any] = {}  # fields of the response beyond the message's
-        self._held: dict[int, dict[str, Any]] = {}  # blocks that become parts when they are whole
+        self._usage: Json = {}
+        self._response: Json = {}  # fields of the response beyond the message's
+        self._held: dict[int, Json] = {}  # blocks that become parts when they are whole
         self._further: dict[
-            int, list[Mapping[str, Any]]
+            int, list[JsonMap]
         ] = {}  # the deltas of each open block, but for its main ones
         self._names: dict[str, str] = {}  # id of each call so far → its tool
         self._late: OpenPart | None = (
@@ -101,7 +103,7 @@ class Decoder(MessageDecoder):
         self._out.add(self._part, event.delta.text)
         return True
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Json) -> None:
         """Any event but the delta that was expected."""
         kind = event.get("type")
         if kind == "message_start":
@@ -139,12 +141,12 @@ class Decoder(MessageDecoder):
             self._settle(index)
         super().fail(error)
 
-    def _whole(self, message: dict[str, Any]) -> None:
+    def _whole(self, message: Json) -> None:
         self._start(message)
         self._update({"delta": {"stop_reason": message.get("stop_reason")}})
         self._finish()
 
-    def _start(self, message: dict[str, Any]) -> None:
+    def _start(self, message: Json) -> None:
         model, id_ = message.get("model"), message.get("id")
         self._out.origin = msgspec.structs.replace(
             self._out.origin or Origin(""),
@@ -163,7 +165,7 @@ class Decoder(MessageDecoder):
             self._open(index, need_object(block, "a block"))
             self._close(index)
 
-    def _open(self, index: int, block: dict[str, Any]) -> None:
+    def _open(self, index: int, block: Json) -> None:
         if self._late is not None:  # it was not the last block, so nothing cut it
             self._out.close(self._late)
             self._late = None
@@ -174,7 +176,7 @@ class Decoder(MessageDecoder):
         else:
             self._out.add(self._out.part(index, opened[0]), opened[1])
 
-    def _opened(self, block: dict[str, Any]) -> tuple[Content, str] | None:
+    def _opened(self, block: Json) -> tuple[Content, str] | None:
         """A block → its part without what deltas tell, and what is already known of that."""
         kind = if_text(block.get("type"))
         own = {
@@ -200,8 +202,9 @@ class Decoder(MessageDecoder):
                 return msgspec.structs.replace(call, native=native), text
         return None
 
-    def _add(self, index: int, delta: dict[str, Any]) -> None:
-        """A delta that is not the block's main one: a signature, a citation, or one of a block that comes whole."""
+    def _add(self, index: int, delta: Json) -> None:
+        """A delta that is not the block's main one: a signature, a citation, or one of a block that
+        comes whole."""
         kind = if_text(delta.get("type"))
         part = self._out.find(index)
         if index in self._held:
@@ -239,7 +242,7 @@ class Decoder(MessageDecoder):
         if part is not None and deltas:
             part.native[NAME] = grown(OWN.fields(part.part.native), deltas)
 
-    def _update(self, event: dict[str, Any]) -> None:
+    def _update(self, event: Json) -> None:
         delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
         self._stop_reason = reason if isinstance(reason, str) else self._stop_reason
@@ -247,7 +250,7 @@ class Decoder(MessageDecoder):
         self._note(rest(event, "type", "delta", "usage"))
         self._count(event.get("usage"))
 
-    def _note(self, fields: Mapping[str, Any]) -> None:
+    def _note(self, fields: JsonMap) -> None:
         self._response |= {key: value for key, value in fields.items() if value is not None}
 
     def _count(self, usage: Any) -> None:
@@ -282,8 +285,9 @@ def _number(value: Any) -> int:
     return value
 
 
-def grown(block: Mapping[str, Any], deltas: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """A block with the fields of its deltas: text is added to text, list to list, anything else stands in place of what was there."""
+def grown(block: JsonMap, deltas: Iterable[JsonMap]) -> Json:
+    """A block with the fields of its deltas: text is added to text, list to list, anything else
+    stands in place of what was there."""
     runs: dict[str, list[Any]] = {key: [value] for key, value in block.items()}
     for delta in deltas:
         for key, value in rest(delta, "type").items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ from dragoman.codec.outgoing import prepared
 from dragoman.codec.response import model_of
 from dragoman.errors import DragomanError
 from dragoman.event import MessageDropped, MessageStarted, PartDelta, PartFinished, PartStarted
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     DataPart,
@@ -27,7 +27,7 @@ from dragoman.message import (
     ToolCallPart,
 )
 from dragoman.request import ModelRequest
-from dragoman.wires.anthropic.content import Outgoing, dump_blocks
+from dragoman.wires.anthropic.content import OutgoingBlocks, dump_blocks
 from dragoman.wires.anthropic.errors import dump_error
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.tools import CALLS
@@ -47,12 +47,12 @@ _Key = tuple[str, int]
 """A part: its message and index."""
 
 
-def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
     """What `encoder` and `dump_response` take beside the events of an answer to `request`."""
     return {"id": f"msg_{id}", **({"model": request.model} if request and request.model else {})}
 
 
-def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
+def _dump(message: Message, envelope: JsonMap) -> Json:
     """A whole response."""
     response = dict(OWN.response(message.native))
     answer = {
@@ -66,13 +66,15 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Encoder(ResponseEncoder):
-    """Events of the model's messages → Server-Sent Events. Several messages become the blocks of one.
+    """Events of the model's messages → Server-Sent Events. Several messages become the blocks of
+    one.
 
     The wire knows one open block at a time: what comes of other parts meanwhile waits for its turn.
     """
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
-        """`envelope`: `id` and `model` of the response, where they are not to be the events' own."""
+    def __init__(self, envelope: JsonMap) -> None:
+        """`envelope`: `id` and `model` of the response, where they are not to be the events'
+        own."""
         super().__init__(OWN, envelope)
         self._parts: dict[_Key, Content] = {}  # parts that are open, as they began
         self._turn: _Key | None = None
@@ -122,7 +124,8 @@ class Encoder(ResponseEncoder):
         return [*self._finish(event.part), *self._next()]
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """A message is retracted: the block that went out of it ends, what waits of it is never sent."""
+        """A message is retracted: the block that went out of it ends, what waits of it is never
+        sent."""
         dropped = event.message_id
         self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
         self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
@@ -155,7 +158,7 @@ class Encoder(ResponseEncoder):
         )
         return [*self._close_all(), end, {"type": "message_stop"}]
 
-    def frame(self, data: Mapping[str, Any]) -> bytes:
+    def frame(self, data: JsonMap) -> bytes:
         return as_typed_event(data)
 
     def _waits(self, key: _Key, event: PartDelta | PartFinished) -> bool:
@@ -166,9 +169,9 @@ class Encoder(ResponseEncoder):
         self._turn = key
         return False
 
-    def _finish(self, part: Content) -> list[Mapping[str, Any]]:
+    def _finish(self, part: Content) -> list[JsonMap]:
         """The end of a part: what its deltas did not hold, and the end of its block."""
-        out: list[Mapping[str, Any]] = []
+        out: list[JsonMap] = []
         if not self._open:
             blocks = _blocks((part,))
             if not blocks:  # nothing that a client gets
@@ -200,9 +203,9 @@ class Encoder(ResponseEncoder):
             ]
         return [*out, *self._close()]
 
-    def _next(self) -> list[Mapping[str, Any]]:
+    def _next(self) -> list[JsonMap]:
         """The parts that waited, as far as their turn has come."""
-        out: list[Mapping[str, Any]] = []
+        out: list[JsonMap] = []
         while self._waiting and self._turn is None:
             for event in self._waiting.pop(next(iter(self._waiting))):
                 out += (
@@ -210,19 +213,20 @@ class Encoder(ResponseEncoder):
                 )
         return out
 
-    def _close_all(self) -> list[Mapping[str, Any]]:
-        """Ends the part that has its turn, and those that wait for theirs, though nobody closed them."""
+    def _close_all(self) -> list[JsonMap]:
+        """Ends the part that has its turn, and those that wait for theirs, though nobody closed
+        them."""
         out = [*self._close(), *self._next()]
         while self._turn is not None:
             out += [*self._close(), *self._next()]
         return out
 
-    def _begin(self, block: Mapping[str, Any]) -> dict[str, Any]:
+    def _begin(self, block: JsonMap) -> Json:
         self._block += 1
         self._open = True
         return {"type": "content_block_start", "index": self._block, "content_block": block}
 
-    def _more(self, delta: Mapping[str, Any]) -> dict[str, Any]:
+    def _more(self, delta: JsonMap) -> Json:
         return {"type": "content_block_delta", "index": self._block, "delta": delta}
 
     def _close(self) -> Objects:
@@ -235,9 +239,7 @@ _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
-def _head(
-    envelope: Mapping[str, Any], origin: Origin | None, message_id: str | None
-) -> dict[str, Any]:
+def _head(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> Json:
     """How a message begins."""
     return {
         "id": envelope.get("id") or (origin and origin.response_id) or message_id or "message-0",
@@ -247,9 +249,9 @@ def _head(
     }
 
 
-def _blocks(content: tuple[Content, ...]) -> list[dict[str, Any]]:
-    """The blocks of a response. Arguments that are no JSON stand in an object, as the API asks of clients, so that nobody runs a call
-    with an empty one."""
+def _blocks(content: tuple[Content, ...]) -> list[Json]:
+    """The blocks of a response. Arguments that are no JSON stand in an object, as the API asks of
+    clients, so that nobody runs a call with an empty one."""
     pieces = [
         ToolCallPart(
             piece.id,
@@ -264,12 +266,13 @@ def _blocks(content: tuple[Content, ...]) -> list[dict[str, Any]]:
     ]
     message = Message(Role.MODEL, tuple(pieces))
     return dump_blocks(
-        prepared(Outgoing, [message], None, Quirks(), None, ids={}, names={}, answer=True), 0
+        prepared(OutgoingBlocks, [message], None, Quirks(), None, ids={}, names={}, answer=True), 0
     )
 
 
-def _delta(part: Content, text: str) -> dict[str, Any] | None:
-    """More of a part; `None` for one that comes whole, or not at all, as a call that another provider ran."""
+def _delta(part: Content, text: str) -> Json | None:
+    """More of a part; `None` for one that comes whole, or not at all, as a call that another
+    provider ran."""
     if isinstance(part, TextPart):
         return {"type": "text_delta", "text": text}
     if isinstance(part, ThinkingPart):
@@ -290,7 +293,7 @@ def _text(part: Content) -> str:
     return part.raw or "" if isinstance(part, ToolCallPart) else ""
 
 
-def _opening(part: Content) -> dict[str, Any]:
+def _opening(part: Content) -> Json:
     """The block of a text, thinking or call as it begins: without what deltas hold."""
     own = rest(OWN.fields(part.native), "citations", "signature")
     if isinstance(part, ToolCallPart):

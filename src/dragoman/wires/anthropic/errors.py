@@ -1,4 +1,5 @@
-"""Errors: an error's response ↔ the exception that says it. The kind follows from `error.type`, the words and the status."""
+"""Errors: an error's response ↔ the exception that says it. The kind follows from `error.type`, the
+words and the status."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
 from dragoman.codec.json_values import as_text, if_object
 from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
+from dragoman.json_bytes import Json
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -42,7 +44,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     status, words = status_of(error, _OWN_STATUSES), of_class(_WORDS, error, "")
     message = error.message if words in error.message.lower() else f"{words}: {error.message}"
-    body: dict[str, Any] = {
+    body: Json = {
         "type": "error",
         "error": {"type": _SENT.get(status, "api_error"), "message": message},
     }

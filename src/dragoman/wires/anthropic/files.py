@@ -1,4 +1,5 @@
-"""Files that tools of the provider's made or fetched: those that it holds by their id, those in its answer by their bytes."""
+"""Files that tools of the provider's made or fetched: those that it holds by their id, those in its
+answer by their bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _BETA = {"anthropic-beta": "files-api-2025-04-14"}
 
 
 def load_files(piece: Content) -> list[DataPart | FilePart]:
-    """The files in the result of a tool that the provider ran: what its code wrote, and a document that it fetched."""
+    """The files in the result of a tool that the provider ran: what its code wrote, and a document
+    that it fetched."""
     if (
         not isinstance(piece, ToolResultPart)
         or piece.run_by != "provider"

@@ -14,6 +14,7 @@ from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -25,7 +26,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.request import ToolSpec
-from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content, load_content
+from dragoman.wires.anthropic.content import OutgoingBlocks, dump_blocks, dump_content, load_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 from dragoman.wires.anthropic.tools import CALLS
 
@@ -83,7 +84,8 @@ _VOTES: Mapping[str, tuple[str, type, int]] = {
     "tool_addition": ("tool", dict, 3),
     **dict.fromkeys(CALLS, ("input", object, 3)),
 }
-"""Type of a block → a field that every such block has, the type of that, and how surely such a block is of this format."""
+"""Type of a block → a field that every such block has, the type of that, and how surely such a
+block is of this format."""
 _SIGNS = {"cache_control": 2, "citations": 2, "signature": 3}
 """Further fields of blocks, and how surely one that has them is of this format."""
 
@@ -91,7 +93,7 @@ _SIGNS = {"cache_control": 2, "citations": 2, "signature": 3}
 class _Sent(NamedTuple):
     """A message of the wire."""
 
-    entry: dict[str, Any]
+    entry: Json
     position: int
     joins: bool
     """It holds results of tools, which belong to the turn of the user before it."""
@@ -105,7 +107,7 @@ def load_conversation(
         raise HistoryError(
             'the payload must be {"system": …, "messages": […]}, the part of a Messages API request'
         )
-    payload = cast("Mapping[str, Any]", payload)
+    payload = cast("JsonMap", payload)
     entries = payload.get("messages", [])
     if not isinstance(entries, list):
         raise HistoryError('"messages" must be a list').at(field="messages")
@@ -113,7 +115,7 @@ def load_conversation(
     out: list[Message] = []
     if system := payload.get("system"):
         try:
-            form: dict[str, Any] = {}
+            form: Json = {}
             content = load_content({"content": bounded(system)}, Role.SYSTEM, names, form, "system")
             out.append(Message(Role.SYSTEM, content, native=OWN.note(form=form)))
         except HistoryError as error:
@@ -132,7 +134,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly
+    anything else."""
     fields = if_object(message)
     role, content = _role_of(fields), fields.get("content")
     if (
@@ -159,9 +162,10 @@ def outgoing(
     tools: Iterable[ToolSpec] = (),
     *,
     model: str | None = None,
-) -> Outgoing:
-    """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with those of the calls; `model`: its
-    model, else the target's. Without a target, an id or name that breaks the rules but was recorded so stays as it is."""
+) -> OutgoingBlocks:
+    """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with
+    those of the calls; `model`: its model, else the target's. Without a target, an id or name that
+    breaks the rules but was recorded so stays as it is."""
     messages, places = unmarked_all(messages)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
@@ -175,7 +179,7 @@ def outgoing(
     named = [*tools, *(call for call in calls if call.run_by != "provider")]
     as_is = [each.name for each in named if target is None and _is_recorded(each)]
     return prepared(
-        Outgoing,
+        OutgoingBlocks,
         messages,
         target,
         quirks,
@@ -187,12 +191,12 @@ def outgoing(
     )
 
 
-def dump_conversation(out: Outgoing) -> dict[str, Any]:
+def dump_conversation(out: OutgoingBlocks) -> Json:
     """A conversation → `{"system": …, "messages": […]}`."""
     head = _system_length(out.messages)
     system = [block for position in range(head) for block in dump_blocks(out, position)]
     turn: list[_Sent] = []
-    entries: list[dict[str, Any]] = []
+    entries: list[Json] = []
     begun = out.target is None or out.before > 0
     for position in range(head, len(out.messages)):
         message = out.messages[position]
@@ -235,7 +239,8 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _block_votes(block: Any) -> int:
-    """The same of a block. One of a type that is not known may stand beside others, since the API has ever more of them."""
+    """The same of a block. One of a type that is not known may stand beside others, since the API
+    has ever more of them."""
     fields = if_object(block)
     kind = if_text(fields.get("type"))
     field, of, least = (
@@ -249,15 +254,15 @@ def _block_votes(block: Any) -> int:
 def _load(
     entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None
 ) -> Message:
-    """A message. `names`: id of each call so far → its tool, to which its own calls are added; `before`: the role of the one
-    before it."""
+    """A message. `names`: id of each call so far → its tool, to which its own calls are added;
+    `before`: the role of the one before it."""
     role = _role_of(entry)
     if role is None:
         fault = f'"messages[{position}]" must be an object whose role is user, assistant or system'
         raise HistoryError(fault).at(
             field=f"messages[{position}].role" if isinstance(entry, dict) else None
         )
-    form: dict[str, Any] = {"place": "messages"} if role is Role.SYSTEM else {}
+    form: Json = {"place": "messages"} if role is Role.SYSTEM else {}
     content = load_content(entry, role, names, form, f"messages[{position}]")
     if role is Role.USER and _would_move(content, before):
         form["turn"] = "as is"
@@ -292,7 +297,7 @@ def _is_recorded(named: ToolSpec | ToolCallPart | ToolResultPart) -> bool:
     return OWN.form(named.native).get("id_or_name") == "as is"
 
 
-def _dump(out: Outgoing, position: int) -> dict[str, Any] | None:
+def _dump(out: OutgoingBlocks, position: int) -> Json | None:
     """One message of the wire; `None` where nothing of it can be sent."""
     message = out.messages[position]
     blocks = dump_blocks(out, position)
@@ -323,18 +328,19 @@ def _dump(out: Outgoing, position: int) -> dict[str, Any] | None:
     return {**own, "content": dump_content(blocks, message)}
 
 
-def _whole(turn: Sequence[_Sent], out: Outgoing) -> list[dict[str, Any]]:
-    """The messages of a turn that nothing more joins: one of the user's has those behind it that hold results of tools."""
+def _whole(turn: Sequence[_Sent], out: OutgoingBlocks) -> list[Json]:
+    """The messages of a turn that nothing more joins: one of the user's has those behind it that
+    hold results of tools."""
     if len(turn) == 1 and not turn[0].joins:
         return [turn[0].entry]
     return [_joined(turn, out)] if turn else []
 
 
-def _joined(turn: Iterable[_Sent], out: Outgoing) -> dict[str, Any]:
+def _joined(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
     """The messages of a turn as one, results of tools first, as the API wants them."""
-    entry: dict[str, Any] = {}
-    results: list[dict[str, Any]] = []
-    others: list[dict[str, Any]] = []
+    entry: Json = {}
+    results: list[Json] = []
+    others: list[Json] = []
     for sent in turn:
         entry |= sent.entry
         moves = False
@@ -353,7 +359,8 @@ def _joined(turn: Iterable[_Sent], out: Outgoing) -> dict[str, Any]:
 
 
 def _would_move(content: Sequence[Content], before: Role | None) -> bool:
-    """Whether dumping would not leave a user's message where it was, as it was. `before`: the role of the one before it."""
+    """Whether dumping would not leave a user's message where it was, as it was. `before`: the role
+    of the one before it."""
     results = [
         isinstance(piece, ToolResultPart)
         or (isinstance(piece, ProviderPart) and piece.kind == "tool_result")
@@ -362,13 +369,13 @@ def _would_move(content: Sequence[Content], before: Role | None) -> bool:
     return any(results) and (results != sorted(results, reverse=True) or before is Role.USER)
 
 
-def _has_results(entry: Mapping[str, Any]) -> bool:
+def _has_results(entry: JsonMap) -> bool:
     return entry["role"] == "user" and any(
         block.get("type") == "tool_result" for block in _listed(entry)
     )
 
 
-def _listed(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _listed(entry: JsonMap) -> list[Json]:
     """The blocks of a message."""
     content = entry.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else if_objects(content)

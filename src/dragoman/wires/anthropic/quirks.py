@@ -49,26 +49,33 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """How an endpoint of the Messages API differs. The defaults are Anthropic's own API."""
 
     reads: tuple[str, ...] = ()
-    """Names of other providers whose signed content it reads (Anthropic reads nobody's but its own)."""
+    """Names of other providers whose signed content it reads (Anthropic reads nobody's but its
+    own)."""
     max_tokens: int | None = None
-    """Sent where the request says nothing, since the API demands a number; `None`: 32,768, or what the model's answers have at most."""
+    """Sent where the request says nothing, since the API demands a number; `None`: 32,768, or what
+    the model's answers have at most."""
     budgets: Mapping[str, int] = MappingProxyType(_BUDGETS)
     """Effort → tokens of thinking (4096 in the middle; 1024 is the least that Anthropic takes)."""
     adaptive_models: tuple[str, ...] = (
         "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",
         "claude-sonnet-5",
     )  # fmt: skip
-    """Beginnings of the names of models that take an effort in place of a budget (the newest of them take nothing else)."""
+    """Beginnings of the names of models that take an effort in place of a budget (the newest of
+    them take nothing else)."""
     system_models: tuple[str, ...] = ("claude-fable-5", "claude-opus-4-8")
-    """Beginnings of the names of models that take a system message in the middle of a conversation."""
+    """Beginnings of the names of models that take a system message in the middle of a
+    conversation."""
     unsigned_thinking: bool = False
-    """Thinking without a signature may be sent (llama.cpp, DeepSeek and others that sign nothing)."""
+    """Thinking without a signature may be sent (llama.cpp, DeepSeek and others that sign
+    nothing)."""
     server_tools: Mapping[str, str] = MappingProxyType(_SERVER_TOOLS)
     """Name of a tool that the provider runs → the version to ask for."""
     betas: Mapping[str, str] = MappingProxyType(_BETAS)
-    """Something in a request (a type of tool, block, source or edit, a field) → the value of `anthropic-beta` that it needs."""
+    """Something in a request (a type of tool, block, source or edit, a field) → the value of
+    `anthropic-beta` that it needs."""
     opening: str = "."
-    """What the user is made to say before a conversation that the model began: some endpoints take none."""
+    """What the user is made to say before a conversation that the model began: some endpoints take
+    none."""
     ids: Rule = STANDARD
     """What ids of tool calls it takes."""
     names: Rule = NAMES

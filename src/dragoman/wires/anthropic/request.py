@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
-from dragoman.codec.formats import Received, RequestFormat, Sending
+from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
 from dragoman.codec.history_dump import dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.wires.anthropic.messages import dump_conversation, load_conversation, outgoing
@@ -45,13 +46,14 @@ _CONVERSATION = ("system", "messages")
 _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
 
 
-def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too."""
+def _load(body: JsonMap, given: RequestEnvelope) -> ModelRequest:
+    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read
+    too."""
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"').at(field="messages")
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
     left = {key: value for key, value in body.items() if key not in nulls}
-    form: dict[str, Any] = {"null": nulls} if nulls else {}
+    form: Json = {"null": nulls} if nulls else {}
     payload = {key: left.pop(key) for key in _CONVERSATION if key in left}
     messages = load_conversation(payload, given.origin, given.problems)
     if body.get("system") in ("", []):
@@ -72,7 +74,8 @@ def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
 
 
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
-    """The neutral request → path, headers and body, with the beta headers that its content needs."""
+    """The neutral request → path, headers and body, with the beta headers that its content
+    needs."""
     request, betas = sending.request, sending.quirks.betas
     form, options = OWN.form(request.native), request.options
     made = partial(outgoing, model=request.model)
@@ -88,7 +91,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     )
     settings = dump_settings(request, out.quirks, out.losses)
     has_tools = bool(request.tools) and "tool_choice" not in options
-    fields: dict[str, Any] = {
+    fields: Json = {
         "model": request.model or None,
         "system": form.get("system"),
         **payload,
@@ -97,7 +100,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
         "stream": True if request.stream else False if "stream" in form else None,
         **settings,
     }
-    nulls: dict[str, Any] = dict.fromkeys(form.get("null", ()))
+    nulls: Json = dict.fromkeys(form.get("null", ()))
     known = {key: value for key, value in fields.items() if value is not None}
     if sending.target is not None:  # else it is written as it was read
         known = fit_together(known, request.model, out.losses)
@@ -123,12 +126,12 @@ load_request, dump_request, dump_http = (
 )
 
 
-def adapt(request: ModelRequest, body: Mapping[str, Any], losses: list[Loss]) -> Mapping[str, Any]:
+def adapt(request: ModelRequest, body: JsonMap, losses: list[Loss]) -> JsonMap:
     """A client's body for a model that it did not name: without what the API refuses together."""
     return fit_together(body, request.model, losses)
 
 
-def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
     """A client's body as it is, with its own beta headers and no others."""
     betas = OWN.form(request.native).get("betas")
     headers = {
@@ -144,9 +147,7 @@ def _header(headers: Mapping[str, str]) -> list[str]:
     return [value for part in text.split(",") if (value := part.strip())]
 
 
-def _words(
-    body: Mapping[str, Any], of_tools: Iterable[str], of_entries: Iterable[str]
-) -> Iterator[str]:
+def _words(body: JsonMap, of_tools: Iterable[str], of_entries: Iterable[str]) -> Iterator[str]:
     """What may need a beta: names of fields, and types of tools, blocks, sources and edits."""
     yield from body
     yield from if_object(body.get("output_config"))
@@ -155,7 +156,7 @@ def _words(
     yield from of_entries
 
 
-def _entry_words(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _entry_words(entries: Iterable[JsonMap]) -> Iterator[str]:
     for entry in entries:
         yield from _types(entry.get("content"))
 
@@ -166,7 +167,7 @@ def _types(blocks: Any) -> Iterator[str]:
         blocks = [blocks]
     for block in cast("list[Any]", blocks) if isinstance(blocks, list) else ():
         if isinstance(block, dict):
-            block = cast("dict[str, Any]", block)
+            block = cast("Json", block)
             yield str(block.get("type"))
             yield from _types(block.get("source"))
             yield from _types(block.get("content"))

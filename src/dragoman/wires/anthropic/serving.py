@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either, typed
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace, RequestFields, SealForm
+from dragoman.json_bytes import Json
 from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
 from dragoman.wires.anthropic.quirks import NAME, OWN
@@ -69,7 +69,7 @@ keys = (KeyPlace("header", "x-api-key"), *BEARER)
 """Where clients put their key."""
 
 
-def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
+def dump_model(model: ModelInfo, *, now: datetime) -> Json:
     """A model as a list has it. `now`: stands for the time when it came out, which nobody knows."""
     return {
         "type": "model",
@@ -86,14 +86,14 @@ def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
     }
 
 
-def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
     """The answer to a request for all models."""
     data = [dump_model(model, now=now) for model in models]
     ends = (data[0]["id"], data[-1]["id"]) if data else (None, None)
     return {"data": data, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
 
 
-def dump_token_count(count: int) -> dict[str, Any]:
+def dump_token_count(count: int) -> Json:
     """The answer to a request to count tokens."""
     return {"input_tokens": count}
 

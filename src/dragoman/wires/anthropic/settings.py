@@ -1,7 +1,7 @@
 """Settings, reasoning and the output schema ↔ fields of the body.
 
-A budget of reasoning is `thinking: enabled`; an effort is a budget too (from `Quirks.budgets`), or on newer models
-`thinking: adaptive` with `output_config.effort`.
+A budget of reasoning is `thinking: enabled`; an effort is a budget too (from `Quirks.budgets`), or
+on newer models `thinking: adaptive` with `output_config.effort`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_dialect import Dialect, fit
+from dragoman.codec.json_dialect import JsonDialect, fit
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.settings import Fields, take_fields, take_stops
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.request import ModelRequest
 from dragoman.wires.anthropic.quirks import OWN, Quirks
@@ -40,7 +41,7 @@ FIELDS = (*_NUMBERS, "stop_sequences", "thinking", "output_config", "output_form
 """The body's fields that settings and the output schema stand in."""
 _UNKNOWN = ("presence_penalty", "frequency_penalty", "seed")
 """Settings that the API does not know."""
-_CACHES: Mapping[str, dict[str, Any]] = {
+_CACHES: Mapping[str, Json] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
 }
@@ -59,7 +60,7 @@ _FORMATS = (
     "ipv6",
     "uuid",
 )
-_DIALECT = Dialect(
+_DIALECT = JsonDialect(
     kept=frozenset({"title", "description", "enum", "const", "default", "format", "minItems"}),
     only={"format": frozenset(_FORMATS), "minItems": frozenset({0, 1})},
     closed=True,
@@ -81,12 +82,13 @@ _OUTPUTS = (
 _FIRST_FOUR = re.compile(
     r"claude-(2|v2|instant|3-|4(-20\d{6}|$|[@:])|(sonnet|opus)-4(-0)?(-20\d{6}|$|[@:]))"
 )
-"""The models up to the first Claude 4. Opus 4.1 is the first with structured outputs and the first that takes
-one of `temperature` and `top_p` only."""
+"""The models up to the first Claude 4. Opus 4.1 is the first with structured outputs and the first
+that takes one of `temperature` and `top_p` only."""
 
 
-def load_settings(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
-    """Takes out of `body` what settings hold → them by their names; what is not of the usual form goes to `form`."""
+def load_settings(body: Json, form: Json) -> Json:
+    """Takes out of `body` what settings hold → them by their names; what is not of the usual form
+    goes to `form`."""
     if "max_tokens" not in body:
         form["max_tokens"] = "absent"
     settings = {**take_fields(body, _NUMBERS), **take_stops(body, "stop_sequences")}
@@ -97,7 +99,7 @@ def load_settings(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "reasoning": _load_reasoning(body, form)}
 
 
-def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> dict[str, Any]:
+def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> Json:
     """Settings and output schema → fields of the body."""
     settings, form = request.settings, OWN.form(request.native)
     losses += [
@@ -112,7 +114,7 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
         **({} if effort is None else {"effort": effort}),
         **schema.pop("output_config", {}),
     }
-    fields: dict[str, Any] = {
+    fields: Json = {
         "thinking": thinking,
         **{key: getattr(settings, key) for key in _NUMBERS},
         "stop_sequences": None if settings.stop is None else list(settings.stop),
@@ -130,7 +132,7 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def load_schema(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any] | None:
+def load_schema(body: Json, form: Json) -> Json | None:
     """Takes the output schema out of `body` → it; its wire form goes to `form`."""
     for key, format_ in (
         ("output_config", if_object(body.get("output_config")).get("format")),
@@ -150,12 +152,10 @@ def load_schema(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any] | 
     return None
 
 
-def dump_schema(
-    request: ModelRequest, form: Mapping[str, Any], losses: list[Loss]
-) -> dict[str, Any]:
-    """The output schema → `output_config`, or `output_format` where it came so. A loaded schema is sent as it was, any other in
-    the API's dialect, to a model that takes one."""
-    own: Mapping[str, Any] = form.get("output_schema", {})
+def dump_schema(request: ModelRequest, form: JsonMap, losses: list[Loss]) -> Json:
+    """The output schema → `output_config`, or `output_format` where it came so. A loaded schema is
+    sent as it was, any other in the API's dialect, to a model that takes one."""
+    own: JsonMap = form.get("output_schema", {})
     schema = request.output_schema
     if schema is not None and "as is" not in own:
         schema = _fit_schema(schema, request.model, losses)
@@ -169,10 +169,9 @@ def dump_schema(
     )
 
 
-def _fit_schema(
-    schema: Mapping[str, Any], model: str, losses: list[Loss]
-) -> Mapping[str, Any] | None:
-    """A schema in the API's dialect; `None`, with a loss: the model takes none, or the dialect cannot say it."""
+def _fit_schema(schema: JsonMap, model: str, losses: list[Loss]) -> JsonMap | None:
+    """A schema in the API's dialect; `None`, with a loss: the model takes none, or the dialect
+    cannot say it."""
     if not takes_schema(model):
         losses.append(Loss(None, None, Lost.output_schema, "the model takes no output schema"))
         return None
@@ -189,7 +188,7 @@ def _fit_schema(
     return fitting
 
 
-def _load_reasoning(body: dict[str, Any], form: dict[str, Any]) -> Any:
+def _load_reasoning(body: Json, form: Json) -> Any:
     """Takes reasoning out of `body` → the setting."""
     effort = if_object(body.get("output_config")).get("effort")
     effort = effort if effort in _EFFORTS else None
@@ -217,8 +216,8 @@ def _load_reasoning(body: dict[str, Any], form: dict[str, Any]) -> Any:
 
 
 def _dump_reasoning(
-    request: ModelRequest, quirks: Quirks, form: Mapping[str, Any]
-) -> tuple[dict[str, Any] | None, str | None]:
+    request: ModelRequest, quirks: Quirks, form: JsonMap
+) -> tuple[Json | None, str | None]:
     """The setting → `thinking`, and the effort for `output_config`."""
     reasoning = request.settings.reasoning
     if reasoning is None:
@@ -241,7 +240,7 @@ def _dump_reasoning(
     return {**details, "type": "enabled", "budget_tokens": budget}, None
 
 
-def _take(body: dict[str, Any], outer: str, inner: str) -> None:
+def _take(body: Json, outer: str, inner: str) -> None:
     """Takes a field out of an object of the body, and the object with its last field."""
     body[outer] = rest(body[outer], inner)
     if not body[outer]:
@@ -261,11 +260,11 @@ def default_max_tokens(model: str, budget: int = 0, usual: int | None = None) ->
     return min(wanted, most or wanted)
 
 
-def fit_together(body: Mapping[str, Any], model: str, losses: list[Loss]) -> Mapping[str, Any]:
-    """The fields of a body without those that the API refuses beside others of them; the same where it takes all. What is left out or lowered
-    is added to `losses`."""
+def fit_together(body: JsonMap, model: str, losses: list[Loss]) -> JsonMap:
+    """The fields of a body without those that the API refuses beside others of them; the same where
+    it takes all. What is left out or lowered is added to `losses`."""
     thinking = _fit_thinking(body, losses)
-    changes: dict[str, Any] = {} if thinking == body.get("thinking") else {"thinking": thinking}
+    changes: Json = {} if thinking == body.get("thinking") else {"thinking": thinking}
     thinks = if_object(thinking).get("type") in ("enabled", "adaptive")
     left_out = _unfit_sampling(body, thinks=thinks, both=takes_both_samplings(model))
     losses += [Loss(None, None, Lost.setting, why, name) for name, why in left_out.items() if why]
@@ -279,7 +278,7 @@ def fit_together(body: Mapping[str, Any], model: str, losses: list[Loss]) -> Map
     }
 
 
-def _fit_thinking(body: Mapping[str, Any], losses: list[Loss]) -> Any:
+def _fit_thinking(body: JsonMap, losses: list[Loss]) -> Any:
     """`thinking` as it may stand beside the limit and the choice of a tool; `None`: it may not."""
     thinking = if_object(body.get("thinking"))
     if thinking.get("type") != "enabled":
@@ -308,8 +307,9 @@ def _room(limit: int) -> int:
     return max(_LEAST_BUDGET, limit - min(limit // 2, _ANSWER))
 
 
-def _unfit_sampling(body: Mapping[str, Any], *, thinks: bool, both: bool) -> dict[str, str]:
-    """The settings of sampling that may not stand in the body, and why; empty: they ask for what is so anyway."""
+def _unfit_sampling(body: JsonMap, *, thinks: bool, both: bool) -> dict[str, str]:
+    """The settings of sampling that may not stand in the body, and why; empty: they ask for what is
+    so anyway."""
     temperature, top_p = body.get("temperature"), body.get("top_p")
     found: dict[str, str] = {}
     if thinks:
@@ -339,7 +339,8 @@ def takes_schema(model: str) -> bool:
 
 
 def takes_both_samplings(model: str) -> bool:
-    """Whether a model takes a temperature and `top_p` in one request. All others answer with an error."""
+    """Whether a model takes a temperature and `top_p` in one request. All others answer with an
+    error."""
     return _FIRST_FOUR.match(_plain(model)) is not None
 
 

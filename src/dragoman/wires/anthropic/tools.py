@@ -13,6 +13,7 @@ from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import Content, Native, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
@@ -40,12 +41,12 @@ CALLS: Mapping[str, Literal["agent", "provider"]] = {
 """Types of the blocks that are calls → who runs the tool."""
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _SENT_CHOICES = {neutral: kind for kind, neutral in _CHOICES.items()}
-_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
+_NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 _VERSIONED = re.compile(r"(.+)_\d{8}")
 _MISPLACED = "the API takes calls from the model and results from the user alone"
 
 
-def load_tools(body: dict[str, Any], form: dict[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:
+def load_tools(body: Json, form: Json) -> tuple[ToolSpec | ServerTool, ...]:
     """Takes `tools` out of `body`; what is not of the usual form goes to `form`.
 
     Raises:
@@ -61,9 +62,7 @@ def load_tools(body: dict[str, Any], form: dict[str, Any]) -> tuple[ToolSpec | S
     return tools
 
 
-def dump_tools(
-    tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]
-) -> list[dict[str, Any]]:
+def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
     """Tools → `tools`. The schema of the arguments is passed on unchanged."""
     return [
         _dump_function(tool, out)
@@ -73,8 +72,9 @@ def dump_tools(
     ]
 
 
-def load_tool_choice(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
-    """Takes `tool_choice` out of `body` → the settings; what they have no room for goes to `form`."""
+def load_tool_choice(body: Json, form: Json) -> Json:
+    """Takes `tool_choice` out of `body` → the settings; what they have no room for goes to
+    `form`."""
     match body.get("tool_choice"):
         case {"type": "tool", "name": str(name)} if name not in _SENT_CHOICES:
             chosen, known = name, ["type", "name"]
@@ -83,7 +83,7 @@ def load_tool_choice(body: dict[str, Any], form: dict[str, Any]) -> dict[str, An
         case _:
             return {}
     choice = if_object(body.pop("tool_choice"))
-    settings: dict[str, Any] = {"tool_choice": chosen}
+    settings: Json = {"tool_choice": chosen}
     if isinstance(alone := choice.get("disable_parallel_tool_use"), bool):
         settings["parallel_tool_calls"] = not alone
         known.append("disable_parallel_tool_use")
@@ -93,8 +93,8 @@ def load_tool_choice(body: dict[str, Any], form: dict[str, Any]) -> dict[str, An
 
 
 def dump_tool_choice(
-    settings: Settings, form: Mapping[str, Any], out: Outgoing[Quirks], *, tools: bool
-) -> dict[str, Any] | None:
+    settings: Settings, form: JsonMap, out: Outgoing[Quirks], *, tools: bool
+) -> Json | None:
     """The settings → `tool_choice`; `auto` where there are tools and no setting."""
     chosen, parallel, fields = (
         settings.tool_choice,
@@ -104,7 +104,7 @@ def dump_tool_choice(
     if chosen is None and (not tools or (parallel is None and fields == "absent")):
         return None
     chosen = chosen or "auto"
-    choice: dict[str, Any] = {} if fields == "absent" else {**fields}
+    choice: Json = {} if fields == "absent" else {**fields}
     if chosen in _SENT_CHOICES:
         choice["type"] = _SENT_CHOICES[chosen]
     else:
@@ -114,7 +114,7 @@ def dump_tool_choice(
     return choice
 
 
-def load_call(block: Mapping[str, Any]) -> ToolCallPart | None:
+def load_call(block: JsonMap) -> ToolCallPart | None:
     """A block that is a call; `None` where it is not of the documented shape."""
     id_, name, arguments = block.get("id"), block.get("name"), block.get("input")
     if not isinstance(id_, str) or not isinstance(name, str):
@@ -123,7 +123,7 @@ def load_call(block: Mapping[str, Any]) -> ToolCallPart | None:
     own = rest(block, "id", "name", *(() if who == "provider" else ("type",)))
     if isinstance(arguments, dict):
         native = OWN.note(rest(own, "input"))
-        return ToolCallPart(id_, name, cast("dict[str, Any]", arguments), run_by=who, native=native)
+        return ToolCallPart(id_, name, cast("Json", arguments), run_by=who, native=native)
     if who == "provider":
         return None
     return ToolCallPart(
@@ -131,9 +131,7 @@ def load_call(block: Mapping[str, Any]) -> ToolCallPart | None:
     )
 
 
-def dump_call(
-    call: ToolCallPart, out: Outgoing[Quirks], position: int, place: int
-) -> dict[str, Any] | None:
+def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, place: int) -> Json | None:
     """A call → its block."""
     if call.run_by == "provider":
         fields = {"id": call.id, "name": call.name, "input": call.arguments}
@@ -152,10 +150,10 @@ def dump_call(
 
 
 def load_result(
-    block: Mapping[str, Any], names: Mapping[str, str], parts: tuple[Content, ...] = ()
+    block: JsonMap, names: Mapping[str, str], parts: tuple[Content, ...] = ()
 ) -> ToolResultPart | None:
-    """A block that is a result; `None` where it is not of the documented shape. `names`: id of each call so far → its tool;
-    `parts`: its content, where that is text and media."""
+    """A block that is a result; `None` where it is not of the documented shape. `names`: id of each
+    call so far → its tool; `parts`: its content, where that is text and media."""
     id_ = block.get("tool_use_id")
     if not isinstance(id_, str):
         return None
@@ -184,7 +182,7 @@ def load_result(
 
 def dump_result(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int
-) -> dict[str, Any] | None:
+) -> Json | None:
     """A result → its block. Where it is parts, the caller fills in `content`."""
     error = {"is_error": True} if part.is_error else {}
     if part.run_by == "provider":
@@ -210,13 +208,14 @@ def dump_result(
 
 def dump_own(
     piece: Content,
-    fields: Mapping[str, Any],
+    fields: JsonMap,
     out: Outgoing[Quirks],
     position: int,
     place: int,
     which: str,
-) -> dict[str, Any] | None:
-    """A block that goes back to its own origin and to nobody else. `fields`: its neutral ones; `which`: what is lost otherwise."""
+) -> Json | None:
+    """A block that goes back to its own origin and to nobody else. `fields`: its neutral ones;
+    `which`: what is lost otherwise."""
     why = out.unreadable[position] or (
         None if NAME in (piece.native or ()) else "it is another provider's"
     )
@@ -226,7 +225,7 @@ def dump_own(
     return {**OWN.fields(piece.native), **fields}
 
 
-def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> dict[str, Any]:
+def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> Json:
     """The piece's own fields; towards an origin that does not read them, cache marks alone."""
     own = OWN.fields(piece.native)
     return (
@@ -240,7 +239,7 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     """One with a type other than `custom` is the provider's own."""
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
-    tool = cast("dict[str, Any]", tool)
+    tool = cast("Json", tool)
     kind, name = tool.get("type"), tool.get("name")
     if kind not in (None, "custom"):
         native: Native = OWN.note(
@@ -262,7 +261,7 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     return ToolSpec(name, description, schema, OWN.note(rest(tool, *read), form=form))
 
 
-def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> dict[str, Any]:
+def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> Json:
     block = {**OWN.fields(tool.native), "name": out.name(tool.name)}
     if tool.description:
         block["description"] = tool.description
@@ -273,7 +272,7 @@ def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> dict[str, Any]:
     return block
 
 
-def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> dict[str, Any]:
+def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
     own = OWN.fields(tool.native)
     block = {"type": quirks.server_tools.get(tool.name, tool.name), **tool.options, **own}
     if OWN.form(tool.native).get("name") != "absent":

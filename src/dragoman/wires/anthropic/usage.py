@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_object
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
@@ -45,8 +45,9 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
     return _SENT.get(reason or FinishReason.stop, "end_turn")
 
 
-def load_usage(raw: Mapping[str, Any]) -> Usage | None:
-    """Usage, whose `input_tokens` do not count what was read from or written to the cache. `None`: there are no counts."""
+def load_usage(raw: JsonMap) -> Usage | None:
+    """Usage, whose `input_tokens` do not count what was read from or written to the cache. `None`:
+    there are no counts."""
     fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
     known = [count for count in (fresh, read, write) if count is not None]
     total = sum(known) if known else None
@@ -63,7 +64,7 @@ def load_usage(raw: Mapping[str, Any]) -> Usage | None:
     )
 
 
-def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
+def other_usage(raw: JsonMap) -> Json:
     """What the provider's usage holds beyond the neutral counts."""
     rest = {key: value for key, value in raw.items() if key not in _COUNTS and value is not None}
     if set(_details(raw)) == {"thinking_tokens"}:
@@ -71,11 +72,11 @@ def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
+def dump_usage(usage: Usage | None, other: Any) -> Json:
     """Usage → as the API has it. What is not known is 0 where the API demands a number."""
     usage = usage or Usage()
     read, write = usage.cache_read_tokens, usage.cache_write_tokens
-    raw: dict[str, Any] = {
+    raw: Json = {
         **if_object(other),
         "input_tokens": (usage.input_tokens or 0) - (read or 0) - (write or 0),
         "output_tokens": usage.output_tokens or 0,
@@ -96,5 +97,5 @@ def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _details(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+def _details(raw: JsonMap) -> JsonMap:
     return if_object(raw.get("output_tokens_details"))

@@ -1,9 +1,9 @@
 """Content blocks ⇄ parts: text, images, audio, video, files; by data, by URL, by id.
 
-A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart`. Last come a
-model's thoughts in fields of the message ⇄ `ThinkingPart`: plain text, and details (signed, encrypted). A part knows the
-fields that it came in (wire form `fields`); a detail's own fields (type, signature, data, id, index, format) are its native
-ones.
+A block without a neutral shape, and one that its neutral part would not give back exactly, is a
+`ProviderPart`. Last come a model's thoughts in fields of the message ⇄ `ThinkingPart`: plain text,
+and details (signed, encrypted). A part knows the fields that it came in (wire form `fields`); a
+detail's own fields (type, signature, data, id, index, format) are its native ones.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -29,6 +29,7 @@ from dragoman.codec.media import (
     text_of,
 )
 from dragoman.codec.replay import kind_of
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -39,7 +40,7 @@ from dragoman.message import (
     TextPart,
     ThinkingPart,
 )
-from dragoman.wires.chat.record import Dialect, Outgoing, Reader
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat, Reader
 
 __all__ = [
     "READERS",
@@ -74,14 +75,12 @@ _AUDIO_FORMAT = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", 
 _NONE: dict[str, str] = {}
 
 
-def load_content(
-    chat: Dialect, message: Mapping[str, Any], empty: object, form: dict[str, Any]
-) -> list[Content]:
+def load_content(chat: DialectRecord, message: JsonMap, empty: object, form: Json) -> list[Content]:
     """The `content` of a message → its pieces; see `loading.load_content`."""
     return loading.load_content(message, empty, form, lambda block: load_block(chat, block))
 
 
-def load_block(chat: Dialect, block: Mapping[str, Any]) -> Content:
+def load_block(chat: DialectRecord, block: JsonMap) -> Content:
     """A content block → the part that it is."""
     type_name = str(block.get("type"))
     reader = chat.readers.get(type_name)
@@ -91,10 +90,10 @@ def load_block(chat: Dialect, block: Mapping[str, Any]) -> Content:
 
 
 def dump_block(
-    chat: Dialect, part: Content, blocks: Mapping[str, str] = _NONE
-) -> dict[str, Any] | None:
-    """A part → the content block that holds it; `None` where there is none. `blocks`: media type, or its first half → the
-    type of block that carries it, beyond the usual ones.
+    chat: DialectRecord, part: Content, blocks: Mapping[str, str] = _NONE
+) -> Json | None:
+    """A part → the content block that holds it; `None` where there is none. `blocks`: media type,
+    or its first half → the type of block that carries it, beyond the usual ones.
 
     For data of a kind that has no block stands a text, never its base64.
     """
@@ -112,15 +111,16 @@ def dump_block(
     )
 
 
-def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict[str, Any] | None:
-    """A piece → the block under which it is sent; `None` where there is none. What it does not hold is noted."""
+def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
+    """A piece → the block under which it is sent; `None` where there is none. What it does not hold
+    is noted."""
     block = dump_block(out.chat, piece, out.blocks)
     if block is not None and (what := find_loss(piece, block)) is not None:
         out.lose(position, index, *what)
     return block
 
 
-def find_loss(part: Content, block: Mapping[str, Any]) -> tuple[Lost, str, str] | None:
+def find_loss(part: Content, block: JsonMap) -> tuple[Lost, str, str] | None:
     """What of a file its block does not hold, why, and which one."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
@@ -141,13 +141,13 @@ def find_loss(part: Content, block: Mapping[str, Any]) -> tuple[Lost, str, str] 
     return None
 
 
-def block_type(chat: Dialect, part: Content, blocks: Mapping[str, str] = _NONE) -> str:
+def block_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str] = _NONE) -> str:
     """The type of the block that holds a part; empty where none does."""
     type_name = if_text(chat.own.form(part.native).get("type"))
     return type_name if type_name in chat.readers else chat.usual_type(part, blocks)
 
 
-def usual_type(chat: Dialect, part: Content, blocks: Mapping[str, str]) -> str:
+def usual_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str]) -> str:
     """The same, where the part does not tell in which type of block it came."""
     if isinstance(part, LinkPart):
         return by_type(blocks, part.mime_type or "") or "image_url"
@@ -175,18 +175,19 @@ _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart | ThinkingPar
 
 
 def with_rest(
-    chat: Dialect,
+    chat: DialectRecord,
     type_name: str,
     part: _P,
-    fields: Mapping[str, Any],
-    form: Mapping[str, Any] = _NONE,
+    fields: JsonMap,
+    form: JsonMap = _NONE,
 ) -> _P:
-    """The part with what is left of its block, and with the block's type where the part alone would not tell it."""
+    """The part with what is left of its block, and with the block's type where the part alone would
+    not tell it."""
     form = form if chat.usual_type(part, _NONE) == type_name else {"type": type_name, **form}
     return replace(part, native=chat.own.note(fields, form, mark=isinstance(part, FilePart)))
 
 
-def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
+def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     """What the block of that type holds of a part."""
     if isinstance(part, TextPart):
         return {type_name: part.text}
@@ -204,23 +205,19 @@ def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[
     return {type_name: _locate(type_name, url, part.name or made_up)}
 
 
-def _locate(type_name: str, url: str, name: str | None) -> dict[str, Any]:
+def _locate(type_name: str, url: str, name: str | None) -> Json:
     if type_name != "file":
         return {"url": url}
     return {"filename": name, "file_data": url} if name else {"file_data": url}
 
 
-def _inner(
-    type_name: str, block: Mapping[str, Any], field: str
-) -> tuple[str | None, Mapping[str, Any]]:
+def _inner(type_name: str, block: JsonMap, field: str) -> tuple[str | None, JsonMap]:
     """The object inside a block, and that field of it where it is a text that is not empty."""
     inner = if_object(block.get(type_name))
     return if_text(inner.get(field)) or None, inner
 
 
-def _rest_of(
-    type_name: str, block: Mapping[str, Any], inner: Mapping[str, Any], *read: str
-) -> dict[str, Any]:
+def _rest_of(type_name: str, block: JsonMap, inner: JsonMap, *read: str) -> Json:
     unread_fields = rest(inner, *read)
     return {
         **rest(block, "type", type_name),
@@ -228,7 +225,7 @@ def _rest_of(
     }
 
 
-def read_text(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def read_text(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     """A block that holds a text under the name of its type."""
     text = if_text(block.get(type_name))
     return (
@@ -236,7 +233,7 @@ def read_text(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Conten
     )
 
 
-def _read_link(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     url, inner = _inner(type_name, block, "url")
     if url is None:
         return None
@@ -247,7 +244,7 @@ def _read_link(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Conte
     return with_rest(chat, type_name, part, _rest_of(type_name, block, inner, "url"))
 
 
-def _read_file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     file_id, inner = _inner(type_name, block, "file_id")
     url, _ = _inner(type_name, block, "file_data")
     name, _ = _inner(type_name, block, "filename")
@@ -271,7 +268,7 @@ def _read_file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Conte
     )
 
 
-def _read_audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     text, inner = _inner(type_name, block, "data")
     audio_format, _ = _inner(type_name, block, "format")
     if audio_format is None or text is None or (data := decoded(text)) is None:
@@ -303,9 +300,10 @@ def text_key(detail_type: object) -> str:
 
 
 def load_thinking(
-    chat: Dialect, message: Mapping[str, Any]
+    chat: DialectRecord, message: JsonMap
 ) -> tuple[list[ThinkingPart], tuple[str, ...]]:
-    """A message's thinking, and the fields that hold it. Fields that hold the same are one thinking."""
+    """A message's thinking, and the fields that hold it. Fields that hold the same are one
+    thinking."""
     entries = if_objects(message.get(chat.details)) if chat.details else []
     read = [
         field for field in chat.thinking if isinstance(message.get(field), str) and message[field]
@@ -320,16 +318,14 @@ def load_thinking(
     return plain + details, (*read, *((chat.details,) if details else ()))
 
 
-def plain_thinking(chat: Dialect, fields: Sequence[str], text: str = "") -> ThinkingPart:
+def plain_thinking(chat: DialectRecord, fields: Sequence[str], text: str = "") -> ThinkingPart:
     """Thinking that came as text in these fields."""
     return ThinkingPart(
         text, chat.own.note(form=None if [*fields] == [chat.thinking[0]] else {"fields": [*fields]})
     )
 
 
-def load_detail(
-    chat: Dialect, entry: Mapping[str, Any], fields: Sequence[str] = ()
-) -> ThinkingPart:
+def load_detail(chat: DialectRecord, entry: JsonMap, fields: Sequence[str] = ()) -> ThinkingPart:
     """One of the details. `fields`: those that hold the same text."""
     key = text_key(entry.get("type"))
     text = if_text(entry.get(key))
@@ -340,9 +336,9 @@ def load_detail(
     )
 
 
-def fields_of(chat: Dialect, part: ThinkingPart, note: str = "fields") -> list[str]:
-    """The fields that a part came in, where that is noted. Note `again`: those in which a response held a detail's text a
-    second time; a request does not."""
+def fields_of(chat: DialectRecord, part: ThinkingPart, note: str = "fields") -> list[str]:
+    """The fields that a part came in, where that is noted. Note `again`: those in which a response
+    held a detail's text a second time; a request does not."""
     return [
         field
         for field in if_list(chat.own.form(part.native).get(note))
@@ -351,14 +347,14 @@ def fields_of(chat: Dialect, part: ThinkingPart, note: str = "fields") -> list[s
 
 
 def dump_thinking(
-    chat: Dialect,
+    chat: DialectRecord,
     parts: Sequence[ThinkingPart],
     default: str | None,
     joined: list[int] | None = None,
-) -> dict[str, Any]:
-    """Thinking → the fields that carry it. `default`: the field for what came in none of ours; `None`: leave it out. `joined` takes
-    which parts were added to the text of those before them."""
-    out: dict[str, Any] = {}
+) -> Json:
+    """Thinking → the fields that carry it. `default`: the field for what came in none of ours;
+    `None`: leave it out. `joined` takes which parts were added to the text of those before them."""
+    out: Json = {}
     for number, part in enumerate(parts):
         detail_fields = chat.own.fields(part.native)
         for field in fields_of(chat, part) or (

@@ -1,5 +1,5 @@
-"""A response made of chunks with choices → events. One state machine reads a stream in any chunking and, as the same steps, a whole
-answer."""
+"""A response made of chunks with choices → events. One state machine reads a stream in any chunking
+and, as the same steps, a whole answer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from dragoman.codec.emitter import Emitter
 from dragoman.codec.json_values import as_list, as_object, if_object, malformed, unread
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import RunError
+from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Origin, Usage
-from dragoman.wires.chat.decode_parts import Candidate
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.decode_parts import ChatCandidate
+from dragoman.wires.chat.record import DialectRecord
 
 __all__ = ["Decoder"]
 
@@ -24,7 +25,7 @@ __all__ = ["Decoder"]
 class Decoder(ResponseDecoder):
     """Reads one response, which may hold several candidates."""
 
-    CANDIDATE: ClassVar[type[Candidate]] = Candidate
+    CANDIDATE: ClassVar[type[ChatCandidate]] = ChatCandidate
     """Reads one candidate."""
     READ: ClassVar[frozenset[str]] = frozenset(
         {"id", "object", "model", "choices", "usage", "error"}
@@ -32,18 +33,21 @@ class Decoder(ResponseDecoder):
     """Fields of a chunk that are read; the others stand in the message's `response`."""
 
     def __init__(
-        self, chat: Dialect, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+        self,
+        chat: DialectRecord,
+        origin: Origin | None = None,
+        new_id: Callable[[], str] | None = None,
     ) -> None:
         """See `ResponseDecoder`."""
         super().__init__(origin, new_id)
         self._chat = chat
         self._candidates: dict[int, Any] = {}
-        self._usage: dict[str, Any] = {}
-        self._response: dict[str, Any] = {}
+        self._usage: Json = {}
+        self._response: Json = {}
         self._identified = False
         self._whole = False
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Json) -> None:
         """See `ResponseDecoder`."""
         whole, error = self._whole, self._chat.error_of(event)
         try:
@@ -54,7 +58,8 @@ class Decoder(ResponseDecoder):
                 choice = as_object(entry, "choice")
                 index = choice.get("index")
                 if error is None or _has_content(choice):
-                    # chunks without an index are of the one candidate; a whole answer lists its candidates in order
+                    # chunks without an index are of the one candidate; a whole answer lists its
+                    # candidates in order
                     usual = position if whole else 0
                     number = index if isinstance(index, int) else usual
                     self._candidate(number).add(choice, whole=whole)
@@ -67,9 +72,9 @@ class Decoder(ResponseDecoder):
         if whole:
             self.done()
 
-    def note(self, chunk: dict[str, Any]) -> None:
-        """What stands around the choices: who answered, tokens, fields of the vendor's own; the last word counts, but of the
-        id the first: some end with a chunk of another's."""
+    def note(self, chunk: Json) -> None:
+        """What stands around the choices: who answered, tokens, fields of the vendor's own; the
+        last word counts, but of the id the first: some end with a chunk of another's."""
         changes: dict[str, str] = {}
         if (
             (model := chunk.get("model"))
@@ -127,7 +132,7 @@ class Decoder(ResponseDecoder):
         usage, response = self._envelope()
         if usage is not None and any((usage.input_tokens, usage.output_tokens, usage.total_tokens)):
             self._candidate(min(self._candidates, default=0))
-        candidates: list[Candidate] = [
+        candidates: list[ChatCandidate] = [
             self._candidates[index] for index in sorted(self._candidates)
         ]
         for candidate in candidates[1:]:
@@ -137,7 +142,7 @@ class Decoder(ResponseDecoder):
         else:
             self._events.append(RunError(error))
 
-    def _candidate(self, index: int) -> Candidate:
+    def _candidate(self, index: int) -> ChatCandidate:
         candidate = self._candidates.get(index)
         if candidate is None:
             emitter = Emitter(
@@ -148,17 +153,17 @@ class Decoder(ResponseDecoder):
             candidate = self._candidates[index] = self.CANDIDATE(self._chat, emitter, new_id)
         return candidate
 
-    def _envelope(self) -> tuple[Usage | None, dict[str, Any]]:
+    def _envelope(self) -> tuple[Usage | None, Json]:
         """The tokens, and what stood around the choices."""
         usage, beside = self._chat.load_usage(self._usage)
         return usage, {**self._response, **({"usage": beside} if beside else {})}
 
-    def _newer_origin(self, candidate: Candidate) -> Origin | None:
+    def _newer_origin(self, candidate: ChatCandidate) -> Origin | None:
         """The origin, where more of it is known than when the candidate began."""
         return self._origin if candidate.emitter.origin != self._origin else None
 
 
-def _has_content(choice: dict[str, Any]) -> bool:
+def _has_content(choice: Json) -> bool:
     """Whether a choice holds something of an answer."""
     return bool(
         unread({**if_object(choice.get("delta")), **if_object(choice.get("message"))}, ("role",))

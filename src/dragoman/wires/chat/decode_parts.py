@@ -1,7 +1,9 @@
-"""One candidate of an answer: what its deltas add up to. Text, thinking, calls, each a part in its place.
+"""One candidate of an answer: what its deltas add up to. Text, thinking, calls, each a part in its
+place.
 
-A call comes whole or in pieces (`StreamedCalls`): a piece belongs to the call that its index names, or else its id. Text and
-thinking are one open part at a time (`Candidate.run`); another kind than before ends it and begins the next.
+A call comes whole or in pieces (`StreamedCalls`): a piece belongs to the call that its index names,
+or else its id. Text and thinking are one open part at a time (`Candidate.run`); another kind than
+before ends it and begins the next.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from dragoman.codec.json_values import (
 from dragoman.errors import DragomanError
 from dragoman.event import PartDelta
 from dragoman.fold import parse_call
-from dragoman.json_bytes import JsonEnd
+from dragoman.json_bytes import Json, JsonEnd
 from dragoman.message import (
     Content,
     FinishReason,
@@ -39,11 +41,11 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires.chat.content import load_block, load_detail, plain_thinking, text_key
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.chat.tools import call_kind
 from dragoman.wires.chat.usage import dump_finish, load_finish
 
-__all__ = ["Candidate", "StreamedCalls"]
+__all__ = ["ChatCandidate", "StreamedCalls"]
 
 _EMPTY = ToolCallPart("", "")
 _MERGED_DETAILS = ("reasoning.text", "reasoning.summary")
@@ -52,7 +54,7 @@ _MERGED_DETAILS = ("reasoning.text", "reasoning.summary")
 class StreamedCalls:
     """The calls of one message. Their arguments are parsed when the answer is complete."""
 
-    def __init__(self, chat: Dialect, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
+    def __init__(self, chat: DialectRecord, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
         self._chat = chat
         self._emitter = emitter
         self._fresh_id = fresh_id
@@ -61,10 +63,9 @@ class StreamedCalls:
         self._by_id: dict[str, OpenPart] = {}
         self._ends: dict[int, JsonEnd] = {}
 
-    def add(
-        self, entry: dict[str, Any], *, whole: bool = False, form: dict[str, str] | None = None
-    ) -> None:
-        """A call, or a piece of one. `whole`: a call of a whole answer, which is all there; `form`: its wire form.
+    def add(self, entry: Json, *, whole: bool = False, form: dict[str, str] | None = None) -> None:
+        """A call, or a piece of one. `whole`: a call of a whole answer, which is all there; `form`:
+        its wire form.
 
         Raises:
             DecodeError: it continues a call that nobody began.
@@ -107,7 +108,8 @@ class StreamedCalls:
         return True
 
     def answered(self, call_id: str) -> ToolCallPart | None:
-        """The provider ran the tool itself: closes its call, and returns it; `None` where there is no such call."""
+        """The provider ran the tool itself: closes its call, and returns it; `None` where there is
+        no such call."""
         part = self._by_id.pop(call_id, None)
         if part is None:
             return None
@@ -117,7 +119,8 @@ class StreamedCalls:
         return closed if isinstance(closed, ToolCallPart) else None
 
     def close(self, *, at_limit: bool) -> None:
-        """The answer is complete. `at_limit`: a token limit ended it, so a call that does not parse is cut."""
+        """The answer is complete. `at_limit`: a token limit ended it, so a call that does not parse
+        is cut."""
         for part in self._all:
             is_text = self._is_text(part)
             text = "".join(map(str, part.deltas)) if at_limit else ""
@@ -142,7 +145,8 @@ class StreamedCalls:
             return same_id or (None if name else part)
         if not name or not call.name:
             return part
-        # no id, and a name again: some repeat it with every piece, some send all calls under one index
+        # no id, and a name again: some repeat it with every piece, some send all calls under one
+        # index
         return None if name != call.name or (text and self._is_complete(part)) else part
 
     def _is_complete(self, part: OpenPart) -> bool:
@@ -187,39 +191,42 @@ def _fields(
     return thoughts, read | thoughts | {calls}
 
 
-class Candidate:
+class ChatCandidate:
     """Turns the choices of one index into the events of one message."""
 
     READ: ClassVar[frozenset[str]] = frozenset({"role", "content"})
-    """Fields of a message that are read, beside its thinking and calls; the others are noted, and never sent back."""
+    """Fields of a message that are read, beside its thinking and calls; the others are noted, and
+    never sent back."""
     CHOICE_READ: ClassVar[frozenset[str]] = frozenset(
         {"index", "delta", "message", "finish_reason", "logprobs"}
     )
     """Fields of a choice that are read; the others stand in the message's `response`."""
 
-    def __init__(self, chat: Dialect, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
+    def __init__(self, chat: DialectRecord, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
         """`fresh_id`: makes ids of calls that come without one."""
         self.emitter = emitter
         self.message_id = emitter.message_id
         self.run: OpenPart | None = None
         """The text or thinking that is open."""
         self.kind = ""
-        """What `run` is: `text`, the fields of the thinking, a detail's type and index, or a wire's own."""
+        """What `run` is: `text`, the fields of the thinking, a detail's type and index, or a wire's
+        own."""
         self.word: str | None = None
         """The vendor's word for why it stopped; `None`: it has not stopped yet."""
         self.calls = StreamedCalls(chat, emitter, fresh_id)
         self.chat = chat
         self.refused = False
         """Whether the model refused to answer."""
-        self.fields: dict[str, Any] = {}
+        self.fields: Json = {}
         """Of the message, to go back with it."""
-        self.response: dict[str, Any] = {}
+        self.response: Json = {}
         """What stands around the message."""
-        self._beside: dict[str, Any] = {}
+        self._beside: Json = {}
         self._thoughts, self._read = _fields(self.READ, chat.thinking, chat.details, chat.calls)
 
-    def add(self, choice: dict[str, Any], *, whole: bool) -> None:
-        """One choice of a chunk, or of a `whole` answer (which holds all that it holds in one step).
+    def add(self, choice: Json, *, whole: bool) -> None:
+        """One choice of a chunk, or of a `whole` answer (which holds all that it holds in one
+        step).
 
         Raises:
             DecodeError: it is not what a choice should be, or continues a call that nobody began.
@@ -231,7 +238,7 @@ class Candidate:
         )
         self.note(choice)
 
-    def add_message(self, message: dict[str, Any], *, whole: bool) -> None:
+    def add_message(self, message: Json, *, whole: bool) -> None:
         """More of the message, or all of it."""
         message = {field: value for field, value in message.items() if value is not None}
         if not self._thoughts.isdisjoint(message):
@@ -259,7 +266,7 @@ class Candidate:
                 self.end()
                 self.emitter.whole(load_block(self.chat, block))
 
-    def add_further(self, message: dict[str, Any]) -> None:
+    def add_further(self, message: Json) -> None:
         """What a wire has in fields of its own, between content and calls."""
 
     def add_text(self, run_kind: str, delta: str, part: Content | None = None) -> None:
@@ -284,7 +291,7 @@ class Candidate:
         """More thinking, which stood in these fields."""
         self.add_text("+".join(fields), delta, plain_thinking(self.chat, fields))
 
-    def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+    def finish(self, usage: Usage | None, origin: Origin | None, response: Json) -> None:
         """The answer is complete. `response`: what stood around its choices."""
         self.emitter.start()
         self.calls.close(at_limit=self.chat.finish.get(self.word or "") is FinishReason.length)
@@ -300,12 +307,12 @@ class Candidate:
         error: DragomanError,
         usage: Usage | None,
         origin: Origin | None,
-        response: dict[str, Any],
+        response: Json,
     ) -> None:
         """The answer ends with an error, which carries what there was of it."""
         self.emitter.fail(error, usage, origin=origin, native=self._native(response))
 
-    def note(self, choice: dict[str, Any]) -> None:
+    def note(self, choice: Json) -> None:
         """What is no content: the reason to stop, probabilities, the vendor's own fields."""
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
             self.word = reason
@@ -315,12 +322,12 @@ class Candidate:
         if not self.CHOICE_READ.issuperset(choice):
             self.response.update(unread(choice, self.CHOICE_READ))
 
-    def _native(self, response: dict[str, Any], finish: dict[str, Any] = {}) -> Native:
+    def _native(self, response: Json, finish: Json = {}) -> Native:
         """The message's own fields; what stood beside its content, and around it."""
         envelope = filled({**response, **self.response, **finish})
         return self.chat.own.note(self.fields, message=self._beside, response=envelope)
 
-    def _think(self, message: dict[str, Any], *, whole: bool) -> None:
+    def _think(self, message: Json, *, whole: bool) -> None:
         entries = (
             as_list(message.get(self.chat.details), "reasoning details")
             if self.chat.details
@@ -340,8 +347,9 @@ class Candidate:
             if thought:
                 self.think(fields, thought)
 
-    def _think_detail(self, entry: dict[str, Any], again: list[str], *, whole: bool) -> None:
-        """One of the details. Texts and summaries come in pieces, all else is whole. `again`: fields that hold its text too."""
+    def _think_detail(self, entry: Json, again: list[str], *, whole: bool) -> None:
+        """One of the details. Texts and summaries come in pieces, all else is whole. `again`:
+        fields that hold its text too."""
         key = text_key(entry.get("type"))
         text, fields = as_text(entry.get(key)), rest(entry, key)
         if entry.get("type") not in _MERGED_DETAILS:

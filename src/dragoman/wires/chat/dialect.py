@@ -1,7 +1,9 @@
-"""A format of the family as a wire: its record (`record.Dialect`) with the operations that stand in the rooms.
+"""A format of the family as a wire: its record (`record.Dialect`) with the operations that stand in
+the rooms.
 
-A vendor's format is an instance of `Chat` where names, tables and flags say all; one that does something in a way of its own
-is a subclass that overrides that operation. An operation of `Wire` that is a room's function is taken over as it is.
+A vendor's format is an instance of `Chat` where names, tables and flags say all; one that does
+something in a way of its own is a subclass that overrides that operation. An operation of `Wire`
+that is a room's function is taken over as it is.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dragoman.codec.error_rules import error_info
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.serving import SSE_PING, Route
 from dragoman.event import Event
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.request import ModelRequest, ToolSpec
@@ -29,20 +32,20 @@ from dragoman.wires.chat.messages import (
     unsendable,
 )
 from dragoman.wires.chat.messages_votes import votes
-from dragoman.wires.chat.record import Dialect, ErrorLine, Reader, Way, find_named
+from dragoman.wires.chat.record import DialectRecord, ErrorLine, Reader, SettingWriter, find_named
 from dragoman.wires.chat.request import ROUTES, dump_http, load_request
 from dragoman.wires.chat.settings import SETTINGS
 from dragoman.wires.chat.tools import dump_tools, load_tool, load_tools
 from dragoman.wires.chat.usage import COUNTS, FINISH, WORDS, load_usage
 
-__all__ = ["Chat"]
+__all__ = ["ChatDialect"]
 
 
-class Chat(Dialect, frozen=True, kw_only=True, eq=False):
+class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
     """A format of the family. The defaults are what most vendors have."""
 
     readers: Mapping[str, Reader] = READERS
-    settings: Mapping[str, Sequence[Way]] = SETTINGS
+    settings: Mapping[str, Sequence[SettingWriter]] = SETTINGS
     counts: Mapping[str, Sequence[tuple[str, ...]]] = COUNTS
     finish: Mapping[str, FinishReason] = FINISH
     words: Mapping[FinishReason, Sequence[str]] = WORDS
@@ -53,9 +56,9 @@ class Chat(Dialect, frozen=True, kw_only=True, eq=False):
     """Reads a response; a wire's own has a short way for its ordinary chunks."""
     encoder_type: ClassVar[type[Encoder]] = Encoder
     """Writes a streamed response."""
-    whole_response: ClassVar[
-        Callable[[Encoder, Iterable[Event], list[Loss] | None], dict[str, Any]]
-    ] = staticmethod(dump_response)
+    whole_response: ClassVar[Callable[[Encoder, Iterable[Event], list[Loss] | None], Json]] = (
+        staticmethod(dump_response)
+    )
     """(encoder, events, losses) → a whole response."""
 
     stream_type, ping = STREAM_TYPE, SSE_PING
@@ -79,9 +82,9 @@ class Chat(Dialect, frozen=True, kw_only=True, eq=False):
         quirks: Any,  # noqa: ARG002 for those that have further ones
         tools: Sequence[ToolSpec],
         /,
-    ) -> dict[str, Any]:
-        """The fields of an `Outgoing` by which a conversation fits the vendor: here ids and names of the usual kind, and
-        thinking in its first field for it."""
+    ) -> Json:
+        """The fields of an `Outgoing` by which a conversation fits the vendor: here ids and names
+        of the usual kind, and thinking in its first field for it."""
         named = find_named(messages, tools)
         return {
             "ids": call_ids(messages) if len(named) > len(tools) else {},
@@ -96,8 +99,9 @@ class Chat(Dialect, frozen=True, kw_only=True, eq=False):
         target: Origin | None = None,
         quirks: Any = None,
         losses: list[Loss] | None = None,
-    ) -> list[dict[str, Any]]:
-        """Messages → the list of messages. What the format or its target cannot hold is added to `losses`."""
+    ) -> list[Json]:
+        """Messages → the list of messages. What the format or its target cannot hold is added to
+        `losses`."""
         return dump_conversation(outgoing(self, messages, target, quirks, losses, ()))
 
     def dump_request(
@@ -107,14 +111,15 @@ class Chat(Dialect, frozen=True, kw_only=True, eq=False):
         target: Origin | None = None,
         quirks: Any = None,
         losses: list[Loss] | None = None,
-    ) -> dict[str, Any]:
-        """The neutral request → a request's body. `options` are written last and have the last word."""
+    ) -> Json:
+        """The neutral request → a request's body. `options` are written last and have the last
+        word."""
         http = self.dump_http(request, target=target, quirks=quirks, losses=losses)
-        return cast("dict[str, Any]", http.body)
+        return cast("Json", http.body)
 
     def load_response(
         self,
-        body: bytes | Mapping[str, Any],
+        body: bytes | JsonMap,
         *,
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
@@ -124,8 +129,9 @@ class Chat(Dialect, frozen=True, kw_only=True, eq=False):
 
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
-    ) -> dict[str, Any]:
-        """Events → a whole response, or, where one of them is an error, its body. `envelope`: as for `encoder`."""
+    ) -> Json:
+        """Events → a whole response, or, where one of them is an error, its body. `envelope`: as
+        for `encoder`."""
         return self.whole_response(self.encoder(**envelope), events, losses)
 
     def decoder(
@@ -137,7 +143,8 @@ class Chat(Dialect, frozen=True, kw_only=True, eq=False):
     def encoder(self, **envelope: Any) -> Encoder:
         """An encoder of one streamed response.
 
-        `envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …), and `include_usage` (default
-        true): whether the end holds the usage, as a client asks by `stream_options`.
+        `envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …), and
+        `include_usage` (default true): whether the end holds the usage, as a client asks by
+        `stream_options`.
         """
         return self.encoder_type(self, **envelope)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -10,11 +9,12 @@ import msgspec
 from dragoman.codec.embeddings import dump_entries, dump_texts, load_listed, load_texts
 from dragoman.codec.json_values import if_object, rest
 from dragoman.errors import DragomanError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.chat.errors import as_error
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.chat.usage import dump_usage
 
 __all__ = ["Embeddings"]
@@ -23,13 +23,13 @@ __all__ = ["Embeddings"]
 class Embeddings(msgspec.Struct, frozen=True, eq=False):
     """The embeddings of one format (see `wires.EmbeddingsWire`)."""
 
-    chat: Dialect
+    chat: DialectRecord
     dimensions: str = "dimensions"
     """The body's field for the length of a vector."""
     tokens: bool = False
     """Takes tokens in the place of texts."""
 
-    def load_request(self, body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+    def load_request(self, body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
         """A body of `/embeddings` → the neutral request. `path` says nothing in this family.
 
         Raises:
@@ -38,7 +38,7 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
         del path
         return load_texts(body, self.chat.own, dimensions=self.dimensions, tokens=self.tokens)
 
-    def dump_request(self, request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
+    def dump_request(self, request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
         """The neutral request → a body of `/embeddings`. The API knows no purpose."""
         del quirks
         return dump_texts(request, self.chat.own, dimensions=self.dimensions)
@@ -47,7 +47,7 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
         """The neutral request → path, headers and body."""
         return HttpRequest("/embeddings", body=self.dump_request(request, quirks=quirks))
 
-    def load_response(self, body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+    def load_response(self, body: bytes | JsonMap) -> BatchEmbeddingsResult:
         """A response → its vectors, by their indexes, as floats or base64.
 
         Raises:
@@ -58,21 +58,21 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
 
     def dump_response(
         self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
-    ) -> dict[str, Any]:
-        """Vectors → a response. `request` says whether they are packed (`encoding_format`) and, where the result does not
-        know, of which model they are."""
+    ) -> Json:
+        """Vectors → a response. `request` says whether they are packed (`encoding_format`) and,
+        where the result does not know, of which model they are."""
         packed = request is not None and request.options.get("encoding_format") == "base64"
         usage = dump_usage(
             self.chat, result.usage or Usage(), if_object(result.metadata.get("usage"))
         )
-        body: dict[str, Any] = {
+        body: Json = {
             "object": "list",
             "data": dump_entries(result.embeddings, packed=packed),
         }
         body |= {"model": request.model if request else "", "usage": usage}
         return body | rest(result.metadata, "usage", "usage_estimated")
 
-    def _error(self, answer: dict[str, Any]) -> DragomanError:
+    def _error(self, answer: Json) -> DragomanError:
         return self.chat.error_of(answer) or as_error(
             self.chat, {**answer, "error": "the answer holds no vectors"}
         )

@@ -1,6 +1,7 @@
 """Events → a response: the chunks of a stream, or one body that holds the same.
 
-Candidate 0 only. Several model messages (a run with tools of its own) become one answer, as the format has no other way.
+Candidate 0 only. Several model messages (a run with tools of its own) become one answer, as the
+format has no other way.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.fold import compact
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Native
 from dragoman.request import ModelRequest
-from dragoman.wires.chat.encode_parts import Parts
+from dragoman.wires.chat.encode_parts import ChatParts
 from dragoman.wires.chat.errors import dump_error
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.chat.usage import dump_finish, dump_usage
 
 __all__ = ["STREAM_TYPE", "Encoder", "dump_response", "envelope"]
@@ -44,31 +46,34 @@ _NOT_JOINED = ("role", "type", "id", "index", "name")
 
 
 class Encoder(ResponseEncoder):
-    """Writes one streamed response. Its objects are what they add to the message, until it is over."""
+    """Writes one streamed response. Its objects are what they add to the message, until it is
+    over."""
 
     DONE: ClassVar[bytes] = event_bytes(b"[DONE]")
-    PARTS: ClassVar[type[Parts]] = Parts
+    PARTS: ClassVar[type[ChatParts]] = ChatParts
     OF_CHOICE: ClassVar[tuple[str, ...]] = ("logprobs",)
-    """Fields of a message's `response` that stand in its choice; the others stand beside the choices."""
+    """Fields of a message's `response` that stand in its choice; the others stand beside the
+    choices."""
     LISTS: ClassVar[frozenset[str]] = frozenset({"annotations"})
     """Fields of a message, beside its calls, whose entries have an index in a stream only."""
     INDEXED: ClassVar[frozenset[str]] = frozenset()
     """Further ones whose entries are told apart by an index."""
-    WHOLE: ClassVar[Mapping[str, Any]] = {}
+    WHOLE: ClassVar[JsonMap] = {}
     """What a whole message has in any case."""
 
-    def __init__(self, chat: Dialect, *, include_usage: bool = True, **envelope: Any) -> None:
-        """`envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …); `include_usage`: whether the end
-        holds the usage, as a client asks by `stream_options`."""
+    def __init__(self, chat: DialectRecord, *, include_usage: bool = True, **envelope: Any) -> None:
+        """`envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …);
+        `include_usage`: whether the end holds the usage, as a client asks by `stream_options`."""
         super().__init__(chat.own, envelope)
         self.chat = chat
         self._include_usage = include_usage
         self._head = b""
         self._parts = self.PARTS(chat)
-        self._beside: dict[str, dict[str, Any]] = {}
+        self._beside: dict[str, Json] = {}
 
     def close(self) -> bytes:
-        """The end: why it stopped, the usage, and the mark that nothing follows. A response without messages has one too."""
+        """The end: why it stopped, the usage, and the mark that nothing follows. A response without
+        messages has one too."""
         if self._over:
             return b""
         self._over = True
@@ -121,7 +126,7 @@ class Encoder(ResponseEncoder):
             return [last, {**envelope, "choices": [], **usage}] if usage else [last]
         return [{**last, **usage}]
 
-    def frame(self, data: Mapping[str, Any]) -> bytes:
+    def frame(self, data: JsonMap) -> bytes:
         encoded = json_bytes.encode(data)
         return (
             self._head + encoded + b',"finish_reason":null}]}\n\n'
@@ -129,7 +134,7 @@ class Encoder(ResponseEncoder):
             else event_bytes(encoded)
         )
 
-    def envelope(self, chunk: bool) -> dict[str, Any]:
+    def envelope(self, chunk: bool) -> Json:
         """What stands around the choices of a chunk, or of a whole response."""
         state = self._state
         beside = rest(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
@@ -142,7 +147,7 @@ class Encoder(ResponseEncoder):
         }
         return {**named, **beside, **self._envelope}
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> Json:
         """What a choice holds beside its message."""
         fields = self._state.envelope
         beside = {name: fields[name] for name in self.OF_CHOICE if name in fields}
@@ -153,13 +158,13 @@ class Encoder(ResponseEncoder):
             ),
         }
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Json:
         """The field that holds the usage, where it is known."""
         usage = self._state.usage
         beside = self._state.envelope.get("usage", {})
         return {} if usage is None else {"usage": dump_usage(self.chat, usage, beside)}
 
-    def _fields(self, native: Native) -> dict[str, Any]:
+    def _fields(self, native: Native) -> Json:
         """Of the message, beside its content."""
         return {
             **if_object(self.chat.own.notes(native).get("message")),
@@ -168,15 +173,15 @@ class Encoder(ResponseEncoder):
 
 
 def envelope(
-    chat: Dialect,
+    chat: DialectRecord,
     request: ModelRequest | None,
     *,
     id: str,  # noqa: A002 the protocol's
     now: datetime,
-) -> dict[str, Any]:
-    """What an encoder is told beside the events of an answer to `request`. A client that asked for a stream without usage gets
-    none."""
-    fields: dict[str, Any] = {"id": f"{chat.id_prefix}{id}", "created": int(now.timestamp())}
+) -> Json:
+    """What an encoder is told beside the events of an answer to `request`. A client that asked for
+    a stream without usage gets none."""
+    fields: Json = {"id": f"{chat.id_prefix}{id}", "created": int(now.timestamp())}
     if request is None:
         return fields
     if request.model:
@@ -188,12 +193,10 @@ def envelope(
     return fields
 
 
-def dump_response(
-    encoder: Encoder, events: Iterable[Event], losses: list[Loss] | None
-) -> dict[str, Any]:
+def dump_response(encoder: Encoder, events: Iterable[Event], losses: list[Loss] | None) -> Json:
     """Events → a whole response, or, where one of them is an error, its body."""
     chat = encoder.chat
-    message: dict[str, Any] = {"role": "assistant", "content": None, **encoder.WHOLE}
+    message: Json = {"role": "assistant", "content": None, **encoder.WHOLE}
     lists = encoder.LISTS | {chat.calls}
     indexed = lists | encoder.INDEXED | {chat.details}
     last_entries: _Places = {}
@@ -211,13 +214,13 @@ def dump_response(
     return {**encoder.envelope(False), "choices": [choice], **encoder.usage()}
 
 
-_Places = dict[tuple[str, Any], dict[str, Any]]
+_Places = dict[tuple[str, Any], Json]
 """A field and an index → the last entry of that list that has it."""
 
 
 def _join(
-    message: dict[str, Any],
-    delta: Mapping[str, Any],
+    message: Json,
+    delta: JsonMap,
     indexed: frozenset[str],
     last_entries: _Places,
 ) -> None:
@@ -239,18 +242,19 @@ def _join_values(field: str, before: Any, value: Any) -> Any:
     if isinstance(value, list) and isinstance(before, list):
         return [*cast("list[Any]", before), *cast("list[Any]", value)]
     if isinstance(value, Mapping) and isinstance(before, dict):
-        return _merge(cast("dict[str, Any]", before), cast("Mapping[str, Any]", value))
+        return _merge(cast("Json", before), cast("JsonMap", value))
     return before
 
 
-def _merge(before: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(before: Json, more: JsonMap) -> Json:
     return before | {
         field: _join_values(field, before.get(field), value) for field, value in more.items()
     }
 
 
 def _join_entries(field: str, before: list[Any], entries: list[Any], last_entries: _Places) -> None:
-    """Entries of one index are one: calls (later pieces name nothing but it), and details of one type."""
+    """Entries of one index are one: calls (later pieces name nothing but it), and details of one
+    type."""
     for value in entries:
         entry = if_object(value)
         index, entry_type = as_index(entry.get("index")), entry.get("type")

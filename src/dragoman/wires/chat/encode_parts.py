@@ -1,27 +1,29 @@
-"""The parts of one answer → deltas of its message. What a part's deltas did not hold is sent when it ends."""
+"""The parts of one answer → deltas of its message. What a part's deltas did not hold is sent when
+it ends."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_objects, rest
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.content import fields_of, text_key
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.record import DialectRecord
 
-__all__ = ["Delta", "OpenPart", "Parts", "Place"]
+__all__ = ["Delta", "SentPart", "ChatParts", "Place"]
 
-Delta = dict[str, Any]
+Delta = Json
 Place = tuple[str, int]
 """A message's id and a part's index."""
 _NAMES = ("type", "index", "id")
 """What a later piece of a detail repeats."""
 
 
-class OpenPart:
+class SentPart:
     """A part that is being sent."""
 
     __slots__ = ("entry", "number", "part", "sent")
@@ -31,19 +33,19 @@ class OpenPart:
         self.sent: list[str] = []
         self.number = 0
         """Of a call: its index."""
-        self.entry: dict[str, Any] = {}
+        self.entry: Json = {}
         """Of a detail of thinking: its own fields."""
 
 
-class Parts:
+class ChatParts:
     """Sends the parts of one answer, of which a run may have several messages."""
 
     FIELDS: ClassVar[frozenset[str]] = frozenset({"role", "content"})
     """Fields of the message that hold its parts, thinking and calls aside."""
 
-    def __init__(self, chat: Dialect) -> None:
+    def __init__(self, chat: DialectRecord) -> None:
         self.chat = chat
-        self._open: dict[Place, OpenPart] = {}
+        self._open: dict[Place, SentPart] = {}
         self._numbers: Counter[str] = Counter()
         self._taken: set[tuple[str, int]] = set()
         self._texts: dict[str, set[str]] = {}
@@ -52,13 +54,14 @@ class Parts:
         """Fields whose text so far is void: what comes now begins on a line of its own."""
 
     def drop(self, message_id: str) -> None:
-        """A message is retracted. What went out of it stays; what comes now is kept apart from it."""
+        """A message is retracted. What went out of it stays; what comes now is kept apart from
+        it."""
         self._open = {key: opened for key, opened in self._open.items() if key[0] != message_id}
         self._void |= self._texts.pop(message_id, set())
 
     def begin(self, key: Place, part: Content) -> list[Delta]:
         """A part is open."""
-        opened = self._open[key] = OpenPart(part)
+        opened = self._open[key] = SentPart(part)
         if isinstance(part, ToolCallPart) and part.run_by != "provider":
             return self.begin_call(opened, part)
         if (
@@ -101,9 +104,9 @@ class Parts:
             return deltas + self.end_call(opened, part)
         return self.whole(part)
 
-    def fields(self, fields: Mapping[str, Any]) -> Delta:
-        """Fields of the message beside its content, such as `annotations`. Entries of lists have an index, without which the
-        official clients do not take them from a stream."""
+    def fields(self, fields: JsonMap) -> Delta:
+        """Fields of the message beside its content, such as `annotations`. Entries of lists have an
+        index, without which the official clients do not take them from a stream."""
         chat = self.chat
         return {
             name: [{"index": self.number(name), **entry} for entry in entries]
@@ -135,7 +138,7 @@ class Parts:
         return "content"
 
     def more_thinking(
-        self, key: Place, opened: OpenPart, part: ThinkingPart, delta: str, *, first: bool
+        self, key: Place, opened: SentPart, part: ThinkingPart, delta: str, *, first: bool
     ) -> list[Delta]:
         """More thinking. What came in no field of this format goes in the first for it."""
         chat = self.chat
@@ -153,7 +156,7 @@ class Parts:
             }
         ]
 
-    def end_thinking(self, opened: OpenPart, part: ThinkingPart) -> list[Delta]:
+    def end_thinking(self, opened: SentPart, part: ThinkingPart) -> list[Delta]:
         """What a detail of thinking holds beside its text, as far as that came late."""
         detail_fields, sent_fields = (
             self.chat.own.fields(part.native),
@@ -167,7 +170,7 @@ class Parts:
         late = rest(late, "index") if self.chat.details else {}
         return [{self.chat.details: [{**self._names(opened), **late}]}] if late else []
 
-    def begin_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
+    def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """A call that somebody must answer."""
         opened.number = self.number(self.chat.calls)
         function = {"name": part.name, self.chat.inputs["function"]: ""}
@@ -178,11 +181,11 @@ class Parts:
             )
         ]
 
-    def more_call(self, opened: OpenPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
+    def more_call(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
         """More arguments of a call."""
         return [self.call(opened, {"function": {self.chat.inputs["function"]: delta}})]
 
-    def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
+    def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """What a call holds beside its arguments, and a name that came late."""
         sent_fields = self.chat.own.fields(opened.part.native)
         call_fields = rest(self.chat.own.fields(part.native), "id")
@@ -195,7 +198,7 @@ class Parts:
             late = {"function": {"name": part.name}, **late}
         return [self.call(opened, late)] if late else []
 
-    def call(self, opened: OpenPart, fields: Mapping[str, Any]) -> Delta:
+    def call(self, opened: SentPart, fields: JsonMap) -> Delta:
         """A piece of a call."""
         return {self.chat.calls: [{"index": opened.number, **fields}]}
 
@@ -203,11 +206,12 @@ class Parts:
         """Any other part, at its end."""
         return []
 
-    def _names(self, opened: OpenPart) -> dict[str, Any]:
+    def _names(self, opened: SentPart) -> Json:
         return {name: opened.entry[name] for name in _NAMES if name in opened.entry}
 
-    def _free_index(self, detail_fields: dict[str, Any]) -> Any:
-        """A detail's index, or another where one of its type has it already: they would be read as one."""
+    def _free_index(self, detail_fields: Json) -> Any:
+        """A detail's index, or another where one of its type has it already: they would be read as
+        one."""
         counter, index = (
             f"{self.chat.details} {detail_fields.get('type')}",
             detail_fields.get("index", 0),

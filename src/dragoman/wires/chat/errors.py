@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from dragoman import errors, json_bytes
 from dragoman.codec.error_rules import error_from, load
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
-from dragoman.wires.chat.record import Dialect, ErrorLine
+from dragoman.json_bytes import Json, JsonMap
+from dragoman.wires.chat.record import DialectRecord, ErrorLine
 
 __all__ = ["ERRORS", "as_error", "dump_error", "error_body", "error_of", "load_error"]
 
@@ -33,25 +34,26 @@ ERRORS: Sequence[ErrorLine] = (
 
 
 def load_error(
-    chat: Dialect, status: int, headers: Mapping[str, str], body: bytes
+    chat: DialectRecord, status: int, headers: Mapping[str, str], body: bytes
 ) -> DragomanError:
-    """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
+    """A response with an error's status → the exception that says it. Never raises, whatever the
+    body is."""
     return load(status, headers, body, chat.error_info, chat.error_rules)
 
 
-def as_error(chat: Dialect, payload: Mapping[str, Any]) -> DragomanError:
+def as_error(chat: DialectRecord, payload: JsonMap) -> DragomanError:
     """What stands in a response whose status is of success, but is an error → the exception."""
     return error_from(
         chat.error_info(payload), body=json_bytes.encode(payload), rules=chat.error_rules
     )
 
 
-def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
+def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
     """The error that a chunk holds in the place of an answer; `None`: it holds none."""
     return as_error(chat, chunk) if chunk.get("error") else None
 
 
-def dump_error(chat: Dialect, error: DragomanError) -> ErrorResponse:
+def dump_error(chat: DialectRecord, error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     _, status, error_type, code = next(line for line in chat.errors if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
@@ -63,16 +65,16 @@ def dump_error(chat: Dialect, error: DragomanError) -> ErrorResponse:
     )
 
 
-def _with_field(body: dict[str, Any], field: str | None) -> dict[str, Any]:
+def _with_field(body: Json, field: str | None) -> Json:
     """The body with the field at fault, where it has a place for it."""
     if field is None:
         return body
     inner = body.get("error")
     if isinstance(inner, dict):
-        return {**body, "error": _with_field(cast("dict[str, Any]", inner), field)}
+        return {**body, "error": _with_field(cast("Json", inner), field)}
     return {**body, "param": field} if "param" in body else body
 
 
-def error_body(message: str, error_type: str, code: str | None, status: int) -> dict[str, Any]:  # noqa: ARG001 for those that hold it
+def error_body(message: str, error_type: str, code: str | None, status: int) -> Json:  # noqa: ARG001 for those that hold it
     """The body of an error."""
     return {"error": {"message": message, "type": error_type, "param": None, "code": code}}

@@ -29,6 +29,7 @@ from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -46,7 +47,7 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 from dragoman.wires.chat.content import dump_thinking, load_content, load_thinking
-from dragoman.wires.chat.record import Dialect, Outgoing
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 from dragoman.wires.chat.tools import (
     call_id,
     dump_call,
@@ -71,13 +72,14 @@ _ROLES = {Role.USER: "user", Role.MODEL: "assistant"}
 
 
 def load_messages(
-    chat: Dialect,
+    chat: DialectRecord,
     payload: Any,
     *,
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> list[Message]:
-    """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
+    """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest
+    of it is.
 
     Raises:
         HistoryError: it is no such list.
@@ -88,9 +90,10 @@ def load_messages(
 
 
 def load_conversation(
-    chat: Dialect, payload: Any, origin: Origin | None, problems: list[Problem] | None
+    chat: DialectRecord, payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """The same for a list of messages that is bounded in its depth, where nothing takes the problems."""
+    """The same for a list of messages that is bounded in its depth, where nothing takes the
+    problems."""
     fresh_ids = (f"call-{number}" for number in count())
     calls: dict[str, ToolCallPart] = {}
     messages = load_list(
@@ -105,13 +108,14 @@ def load_conversation(
 
 
 def _load_entry(
-    chat: Dialect,
-    entry: Mapping[str, Any],
+    chat: DialectRecord,
+    entry: JsonMap,
     origin: Origin | None,
     calls: dict[str, ToolCallPart],
     fresh_ids: Iterator[str],
 ) -> Message | ToolResultPart:
-    """An entry of the list. `calls`: those so far by id; `fresh_ids`: ids for calls that came without one."""
+    """An entry of the list. `calls`: those so far by id; `fresh_ids`: ids for calls that came
+    without one."""
     role = entry.get("role")
     if role in chat.result_roles:
         return load_result(chat, entry, calls, fresh_ids)
@@ -122,24 +126,23 @@ def _load_entry(
     return answer
 
 
-def _load_other(chat: Dialect, entry: Mapping[str, Any]) -> Message:
+def _load_other(chat: DialectRecord, entry: JsonMap) -> Message:
     """A system message, or a user's."""
     role = entry.get("role")
     if not isinstance(role, str) or role not in chat.roles:
         raise HistoryError(
             f"{chat.title} has no role {role!r:.100}; it has {', '.join(chat.roles)}, assistant and tool"
         )
-    form: dict[str, Any] = {} if role in ("system", "user") else {"role": role}
+    form: Json = {} if role in ("system", "user") else {"role": role}
     content = load_content(chat, entry, "", form)
     return Message(
         chat.roles[role], tuple(content), native=chat.own.note(rest(entry, "role", "content"), form)
     )
 
 
-def _load_straight(
-    chat: Dialect, entry: Mapping[str, Any], origin: Origin | None
-) -> Message | None:
-    """A model's message that holds calls of the usual form, and a text or nothing beside them; `None`: it is no such."""
+def _load_straight(chat: DialectRecord, entry: JsonMap, origin: Origin | None) -> Message | None:
+    """A model's message that holds calls of the usual form, and a text or nothing beside them;
+    `None`: it is no such."""
     calls, content = if_objects(entry.get(chat.calls)), entry.get("content", ABSENT)
     # role, content and calls: with a fourth field it has something of the vendor's own
     if (
@@ -157,10 +160,11 @@ def _load_straight(
 
 
 def _load_answer(
-    chat: Dialect, entry: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str]
+    chat: DialectRecord, entry: JsonMap, origin: Origin | None, fresh_ids: Iterator[str]
 ) -> Message:
-    """A message of the role `assistant` → the model's. `fresh_ids`: ids for calls that came without one."""
-    form: dict[str, Any] = {}
+    """A message of the role `assistant` → the model's. `fresh_ids`: ids for calls that came without
+    one."""
+    form: Json = {}
     thinking, read = load_thinking(chat, entry)
     content: list[Content] = [*thinking, *load_content(chat, entry, chat.empty, form)]
     for field, load in {**chat.fields, chat.calls: load_calls}.items():
@@ -172,27 +176,27 @@ def _load_answer(
 
 
 def outgoing(
-    chat: Dialect,
+    chat: DialectRecord,
     messages: Iterable[Message],
     target: Origin | None,
     quirks: Any,
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec],
-) -> Outgoing:
+) -> OutgoingChat:
     """A conversation, without its marks, made ready for its dump. `tools`: those of the request."""
     unmarked, places = unmarked_all(messages)
     quirks = quirks or chat.quirks()
     fields = {"roles": chat.roles, "tool_media": quirks.tool_media, "places": places}
     fields |= chat.fit(unmarked, target, quirks, tools)
-    return prepared(Outgoing, unmarked, target, quirks, losses, chat=chat, **fields)
+    return prepared(OutgoingChat, unmarked, target, quirks, losses, chat=chat, **fields)
 
 
-def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
+def dump_conversation(out: OutgoingChat) -> list[Json]:
     """A conversation on its way out → the list of messages."""
-    dumped: list[dict[str, Any]] = []
+    dumped: list[Json] = []
     sent_ids: dict[str, str | None] = {}
-    # Nearly all messages are one text, or calls or results without anything of a format's own: those are written
-    # here, without asking the dialect.
+    # Nearly all messages are one text, or calls or results without anything of a format's own:
+    # those are written here, without asking the dialect.
     straight = out.chat.straight and not out.bridge
     for position, message in enumerate(out.messages):
         if (
@@ -224,10 +228,11 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
 
 
 def _straight_calls(
-    out: Outgoing, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
-) -> list[dict[str, Any]] | None:
-    """A model's message that holds nothing but calls, without anything of a format's own; `None`: it is no such."""
-    chat, calls = out.chat, list[dict[str, Any]]()
+    out: OutgoingChat, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
+) -> list[Json] | None:
+    """A model's message that holds nothing but calls, without anything of a format's own; `None`:
+    it is no such."""
+    chat, calls = out.chat, list[Json]()
     for index, piece in enumerate(content):
         if (
             type(piece) is not ToolCallPart
@@ -250,10 +255,10 @@ def _straight_calls(
 
 
 def _straight_results(
-    out: Outgoing, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
-) -> list[dict[str, Any]] | None:
+    out: OutgoingChat, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
+) -> list[Json] | None:
     """A user's message that holds nothing but results, in the same way."""
-    role, entries = out.chat.result_roles[0], list[dict[str, Any]]()
+    role, entries = out.chat.result_roles[0], list[Json]()
     for index, piece in enumerate(content):
         if (
             type(piece) is not ToolResultPart
@@ -271,15 +276,13 @@ def _straight_results(
     return entries
 
 
-def dump_other(
-    out: Outgoing, position: int, sent_ids: Mapping[str, str | None]
-) -> list[dict[str, Any]]:
-    """A system message, or a user's: its results as tool messages, then the rest of it. `sent_ids`: the ids of calls → those under
-    which they were sent."""
+def dump_other(out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]) -> list[Json]:
+    """A system message, or a user's: its results as tool messages, then the rest of it. `sent_ids`:
+    the ids of calls → those under which they were sent."""
     message = out.messages[position]
-    dumped: list[dict[str, Any]] = []
-    blocks: list[dict[str, Any]] = []
-    later: list[dict[str, Any]] = []
+    dumped: list[Json] = []
+    blocks: list[Json] = []
+    later: list[Json] = []
     for index, piece in enumerate(message.content):
         if (
             not isinstance(piece, ToolResultPart)
@@ -325,7 +328,7 @@ def dump_other(
     return [*dumped, merged({"role": role, **content}, out.chat.own.fields(message.native))]
 
 
-def _dump_block(out: Outgoing, position: int, index: int, piece: Content) -> list[dict[str, Any]]:
+def _dump_block(out: OutgoingChat, position: int, index: int, piece: Content) -> list[Json]:
     """The block of a piece that is no result, where it has one."""
     of_system = out.messages[position].role is Role.SYSTEM
     if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
@@ -340,12 +343,13 @@ def _dump_block(out: Outgoing, position: int, index: int, piece: Content) -> lis
     return []
 
 
-def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
-    """A model's message → a message of the role `assistant`; none, where nothing of it is left for a target that would refuse it."""
+def _dump_answer(out: OutgoingChat, position: int) -> list[Json]:
+    """A model's message → a message of the role `assistant`; none, where nothing of it is left for
+    a target that would refuse it."""
     chat, message, reason = out.chat, out.messages[position], out.unreadable[position]
     thinking: list[ThinkingPart] = []
     indexes: list[int] = []
-    body: dict[str, Any] = {}
+    body: Json = {}
     for index, piece in enumerate(message.content):
         sendable = _sendable(out, position, index, piece)
         if sendable is None:
@@ -396,8 +400,9 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
     return [merged(entry, message_fields)]
 
 
-def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tuple[str, Any]:
-    """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
+def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> tuple[str, Any]:
+    """A piece of the model's message → the field of the message that holds it, and what it adds to
+    that."""
     if isinstance(piece, ToolCallPart):
         sent_id, exact = call_id(out, position, index, piece), out.exact(position)
         block = dump_call(out.chat, piece, sent_id, out.name(piece.name), exact=exact)
@@ -408,7 +413,7 @@ def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tupl
     return "content", out.chat.sent_block(out, position, index, piece)
 
 
-def _sendable(out: Outgoing, position: int, index: int, piece: Content) -> Content | None:
+def _sendable(out: OutgoingChat, position: int, index: int, piece: Content) -> Content | None:
     """A piece as it may be sent; `None` where it may not. What is lost is noted."""
     reason, native_of = out.unreadable[position], out.chat.own
     if (why := out.chat.unsendable(out, position, piece)) is not None:
@@ -424,7 +429,7 @@ def _sendable(out: Outgoing, position: int, index: int, piece: Content) -> Conte
     return piece
 
 
-def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
+def unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can."""
     reason, is_ours = out.unreadable[position], out.chat.own.is_ours(piece.native)
     if isinstance(piece, ThinkingPart):

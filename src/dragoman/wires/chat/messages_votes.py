@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.wires.chat.record import Dialect
+from dragoman.json_bytes import Json
+from dragoman.wires.chat.record import DialectRecord
 
 __all__ = ["votes"]
 
 
-def votes(chat: Dialect, message: Any) -> int:
-    """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2: it likely is; 3: it is hardly
-    anything else. Never raises."""
+def votes(chat: DialectRecord, message: Any) -> int:
+    """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2:
+    it likely is; 3: it is hardly anything else. Never raises."""
     fields = if_object(message)
     if (
         if_text(fields.get("role")) not in (*chat.roles, *chat.result_roles, "assistant")
@@ -26,7 +27,7 @@ def votes(chat: Dialect, message: Any) -> int:
     return max(piece_votes) if all(piece_votes) else 0
 
 
-def _votes(chat: Dialect, fields: dict[str, Any]) -> Iterator[int]:
+def _votes(chat: DialectRecord, fields: Json) -> Iterator[int]:
     """What each piece of a message says of its format."""
     role, content, calls = fields["role"], fields.get("content"), fields.get(chat.calls)
     yield chat.evidence.get(role, 1)
@@ -45,7 +46,7 @@ def _votes(chat: Dialect, fields: dict[str, Any]) -> Iterator[int]:
         yield from (chat.evidence.get(field, 1) for field in fields)
 
 
-def _block_votes(chat: Dialect, block: Any) -> int:
+def _block_votes(chat: DialectRecord, block: Any) -> int:
     fields = if_object(block)
     type_name = if_text(fields.get("type"))
     if type_name == "text":
@@ -58,7 +59,7 @@ def _block_votes(chat: Dialect, block: Any) -> int:
     )
 
 
-def _call_votes(chat: Dialect, call: Any) -> int:
+def _call_votes(chat: DialectRecord, call: Any) -> int:
     fields = if_object(call)
     call_type = if_text(fields.get("type", "function"))
     called = if_object(fields.get(call_type))
@@ -71,5 +72,5 @@ def _call_votes(chat: Dialect, call: Any) -> int:
     return _id_votes(chat, fields.get("id"), else_=1) if readable else 0
 
 
-def _id_votes(chat: Dialect, call_id: Any, *, else_: int) -> int:
+def _id_votes(chat: DialectRecord, call_id: Any, *, else_: int) -> int:
     return chat.call_votes(call_id) if isinstance(call_id, str) and call_id else else_

@@ -1,4 +1,5 @@
-"""How servers of one format may differ. A wire that knows more differences has a record of its own."""
+"""How servers of one format may differ. A wire that knows more differences has a record of its
+own."""
 
 from __future__ import annotations
 

@@ -1,10 +1,14 @@
-"""What one format of the family is, as data, and a conversation of it on its way out. The rooms of the family import this
-module; `dialect.Chat`, above them, is a record with the family's operations, and a format's own class overrides some of these.
+"""What one format of the family is, as data, and a conversation of it on its way out. The rooms of
+the family import this module; `dialect.Chat`, above them, is a record with the family's operations,
+and a format's own class overrides some of these.
 
-- `Dialect` holds names, tables and flags, and declares the operations that a format may have for itself. The rooms call those
+- `Dialect` holds names, tables and flags, and declares the operations that a format may have for
+  itself. The rooms call those
   on the record, so that they need not know who overrides what.
-- `Outgoing` is a conversation that is being dumped: the record, the target, and what the vendor's quirks say.
-- `Way` is one way to write a setting into a body; `Reader`, `Loader` and `ErrorLine` are what the other tables hold.
+- `Outgoing` is a conversation that is being dumped: the record, the target, and what the vendor's
+  quirks say.
+- `Way` is one way to write a setting into a body; `Reader`, `Loader` and `ErrorLine` are what the
+  other tables hold.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from dragoman.codec.marks import kinds
 from dragoman.codec.native import Own
 from dragoman.codec.serving import Route
 from dragoman.errors import DragomanError, SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     FinishReason,
@@ -34,14 +39,25 @@ from dragoman.message import (
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat.quirks import Quirks
 
-__all__ = ["Block", "Dialect", "ErrorLine", "Loader", "Outgoing", "Reader", "Way", "find_named"]
+__all__ = [
+    "Block",
+    "DialectRecord",
+    "ErrorLine",
+    "Loader",
+    "OutgoingChat",
+    "Reader",
+    "SettingWriter",
+    "find_named",
+]
 
-Block = dict[str, Any]
+Block = Json
 """A content block."""
-Reader = Callable[["Dialect", str, Mapping[str, Any]], Content | None]
-"""Of one type of block: (the wire, the type, the block) → the part, or `None` where the block is not as it should be."""
-Loader = Callable[["Dialect", Any, Iterator[str]], Sequence[Content]]
-"""(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in it."""
+Reader = Callable[["DialectRecord", str, JsonMap], Content | None]
+"""Of one type of block: (the wire, the type, the block) → the part, or `None` where the block is
+not as it should be."""
+Loader = Callable[["DialectRecord", Any, Iterator[str]], Sequence[Content]]
+"""(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in
+it."""
 ErrorLine = tuple[type[DragomanError], int, str, str | None]
 """A class of errors, its status, type and code. Of a table the first line that fits counts."""
 
@@ -50,7 +66,7 @@ _NOTHING: dict[str, str] = {}
 _TUPLES = ("thinking", "result_roles", "no_ids", "single", "alone", "further")
 
 
-class Way(msgspec.Struct, frozen=True):
+class SettingWriter(msgspec.Struct, frozen=True):
     """A way to write one setting into a body."""
 
     field: str
@@ -58,7 +74,8 @@ class Way(msgspec.Struct, frozen=True):
     load: Callable[[Any], Any]
     """The field's value → the setting; `None`: it says something else."""
     dump: Callable[[Any, Callable[[str], str]], Any]
-    """The setting, and what gives the name under which a tool is sent → the field's value; `None`: it cannot be said so."""
+    """The setting, and what gives the name under which a tool is sent → the field's value; `None`:
+    it cannot be said so."""
     form: str = ""
 
     @property
@@ -67,7 +84,7 @@ class Way(msgspec.Struct, frozen=True):
         return self.form or self.field
 
 
-class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The record of one format. Tables without a default here have the family's in `Chat`."""
 
     # names
@@ -87,9 +104,11 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     calls: str = "tool_calls"
     """A message's field for calls."""
     thinking: tuple[str, ...] = ("reasoning_content",)
-    """A message's fields for thinking as text; the first is the usual one. Without any it stands in the content."""
+    """A message's fields for thinking as text; the first is the usual one. Without any it stands in
+    the content."""
     details: str = ""
-    """A message's field for thinking in pieces that are signed or encrypted; empty: there is none."""
+    """A message's field for thinking in pieces that are signed or encrypted; empty: there is
+    none."""
     empty: str | None = None
     """How the content of a model's message without text is usually written."""
     files_of: str = ""
@@ -108,20 +127,21 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     no_ids: tuple[str, ...] = ()
     """What stands for no id in a streamed call."""
     fields: Mapping[str, Loader] = {}
-    """A model's message: its fields beside content, thinking and calls → how they are loaded, in their order."""
+    """A model's message: its fields beside content, thinking and calls → how they are loaded, in
+    their order."""
     single: tuple[str, ...] = ()
     """Of these fields those that hold one thing, and no list."""
     alone: tuple[str, ...] = ()
     """Of these fields those beside which a message needs no content."""
     further: tuple[str, ...] = ()
     """The body's further fields that have a neutral name."""
-    streaming: Mapping[str, Any] = {}
+    streaming: JsonMap = {}
     """What the body of a streamed request has beside `stream`."""
-    no_text: Mapping[str, Any] = {}
+    no_text: JsonMap = {}
     """What a delta holds that adds no text."""
     readers: Mapping[str, Reader]
     """Type of a content block → how it is loaded."""
-    settings: Mapping[str, Sequence[Way]]
+    settings: Mapping[str, Sequence[SettingWriter]]
     """Setting → the ways to write it."""
     counts: Mapping[str, Sequence[tuple[str, ...]]]
     """Neutral count → where it may stand in `usage`."""
@@ -134,7 +154,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     error_rules: ErrorRules = ErrorRules()
     """What errors mean with this vendor alone."""
     evidence: Mapping[str, int] = {}
-    """Of a message: roles, types of blocks, and fields of the model's → how surely they tell this format (`votes`); any other: 1."""
+    """Of a message: roles, types of blocks, and fields of the model's → how surely they tell this
+    format (`votes`); any other: 1."""
     layout: Layout = Layout(fields=("messages",), of_tools=frozenset(["function"]))
     """Where its messages stand in the body of a request."""
     routes: tuple[Route, ...]
@@ -157,8 +178,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     calls_have_names: bool = False
     """The first piece of a streamed call has a name; else an id is enough."""
     straight: bool = True
-    """Texts, calls and results that have nothing of their own are written in the family's form without asking `sent_block`,
-    `dump_other`, `dump_piece` and `unsendable`."""
+    """Texts, calls and results that have nothing of their own are written in the family's form
+    without asking `sent_block`, `dump_other`, `dump_piece` and `unsendable`."""
     usage_apart: bool = True
     """A stream holds the usage in a chunk of its own, without choices."""
 
@@ -176,8 +197,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         quirks: Any,
         tools: Sequence[ToolSpec],
         /,
-    ) -> dict[str, Any]:
-        """The fields of an `Outgoing` by which a conversation fits the vendor. `tools`: those of the request."""
+    ) -> Json:
+        """The fields of an `Outgoing` by which a conversation fits the vendor. `tools`: those of
+        the request."""
         raise NotImplementedError
 
     @staticmethod
@@ -186,54 +208,55 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return messages
 
     def usual_type(self, part: Content, blocks: Mapping[str, str], /) -> str:
-        """The type of the block for a part that does not tell in which type it came; empty where none holds it."""
+        """The type of the block for a part that does not tell in which type it came; empty where
+        none holds it."""
         raise NotImplementedError
 
     @staticmethod
-    def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> Block:
+    def write_block(type_name: str, part: Content, form: JsonMap) -> Block:
         """What the block of that type holds of a part."""
         raise NotImplementedError
 
     @staticmethod
-    def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> Block | None:
+    def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Block | None:
         """A piece → the block under which it is sent; `None` where there is none."""
         raise NotImplementedError
 
     @staticmethod
     def dump_other(
-        out: Outgoing, position: int, sent_ids: Mapping[str, str | None]
-    ) -> list[dict[str, Any]]:
-        """The messages for one that is none of the model's. `sent_ids`: the ids of calls → those under which they were sent."""
+        out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]
+    ) -> list[Json]:
+        """The messages for one that is none of the model's. `sent_ids`: the ids of calls → those
+        under which they were sent."""
         raise NotImplementedError
 
     @staticmethod
-    def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tuple[str, Any]:
-        """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
+    def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> tuple[str, Any]:
+        """A piece of the model's message → the field of the message that holds it, and what it adds
+        to that."""
         raise NotImplementedError
 
     @staticmethod
-    def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
+    def unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
         """Why a piece of a model's message cannot be sent; `None`: it can."""
         raise NotImplementedError
 
-    def load_tools(
-        self, body: dict[str, Any], form: dict[str, Any], /
-    ) -> tuple[ToolSpec | ServerTool, ...]:
+    def load_tools(self, body: Json, form: Json, /) -> tuple[ToolSpec | ServerTool, ...]:
         """The tools, taken out of `body`; what cannot be read as tools stays."""
         raise NotImplementedError
 
-    def load_tool(self, tool: Mapping[str, Any], /) -> ToolSpec | ServerTool:
+    def load_tool(self, tool: JsonMap, /) -> ToolSpec | ServerTool:
         """One tool of a request."""
         raise NotImplementedError
 
     @staticmethod
     def dump_tools(
-        out: Outgoing, tools: Sequence[ToolSpec | ServerTool], form: Mapping[str, Any]
-    ) -> dict[str, Any]:
+        out: OutgoingChat, tools: Sequence[ToolSpec | ServerTool], form: JsonMap
+    ) -> Json:
         """Tools → the fields of the body that hold them."""
         raise NotImplementedError
 
-    def load_usage(self, fields: Mapping[str, Any], /) -> tuple[Usage | None, dict[str, Any]]:
+    def load_usage(self, fields: JsonMap, /) -> tuple[Usage | None, Json]:
         """What a vendor says of tokens → the neutral counts, and the rest."""
         raise NotImplementedError
 
@@ -242,12 +265,12 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """An error's JSON → what it says."""
         raise NotImplementedError
 
-    def error_of(self, chunk: Mapping[str, Any], /) -> DragomanError | None:
+    def error_of(self, chunk: JsonMap, /) -> DragomanError | None:
         """The error that a chunk holds in the place of an answer; `None`: it holds none."""
         raise NotImplementedError
 
     @staticmethod
-    def error_body(message: str, error_type: str, code: str | None, status: int) -> dict[str, Any]:
+    def error_body(message: str, error_type: str, code: str | None, status: int) -> Json:
         """The body of an error."""
         raise NotImplementedError
 
@@ -257,10 +280,11 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return 2
 
 
-class Outgoing(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):
-    """One conversation on its way out. The fields beyond the general ones are what a vendor's quirks say."""
+class OutgoingChat(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):
+    """One conversation on its way out. The fields beyond the general ones are what a vendor's
+    quirks say."""
 
-    chat: Dialect
+    chat: DialectRecord
     """The format in which it goes."""
     roles: Mapping[str, Role]
     """The roles that the target knows."""
@@ -281,13 +305,15 @@ class Outgoing(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):
     head: int = 0
     """How many system messages stand before all others, where the place of one matters."""
     bridge: str | None = None
-    """What the model is made to say between results of tools and a user's message; `None`: nothing."""
+    """What the model is made to say between results of tools and a user's message; `None`:
+    nothing."""
 
 
 def find_named(
     messages: Sequence[Message], tools: Sequence[ToolSpec]
 ) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
-    """Returns all that has the name of a tool: the tools, and the calls and results of a conversation."""
+    """Returns all that has the name of a tool: the tools, and the calls and results of a
+    conversation."""
     if kinds(messages).isdisjoint(_NAMED):
         return [*tools]
     pieces = [

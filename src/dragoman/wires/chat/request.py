@@ -7,18 +7,19 @@ from functools import partial
 from typing import Any
 
 from dragoman.codec.formats import Sending
-from dragoman.codec.history import Turn
+from dragoman.codec.history import DumpedRequest
 from dragoman.codec.history_dump import dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
 from dragoman.codec.outgoing import own_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.chat.messages import dump_conversation, load_conversation, outgoing
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema, load_settings
 
 __all__ = ["ROUTES", "dump_http", "load_request"]
@@ -33,16 +34,16 @@ ROUTES = (
 
 
 def load_request(
-    chat: Dialect,
-    body: Mapping[str, Any],
+    chat: DialectRecord,
+    body: JsonMap,
     *,
     path: str = "",
     headers: Mapping[str, str] = {},
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A request's body → the neutral request. `path` and `headers` say nothing in this family; `problems`: as for
-    `load_messages`.
+    """A request's body → the neutral request. `path` and `headers` say nothing in this family;
+    `problems`: as for `load_messages`.
 
     Raises:
         HistoryError: it holds no conversation.
@@ -54,7 +55,7 @@ def load_request(
         )
     bounded(body if problems is None else rest(body, "messages"))
     fields_left = dict(body)
-    form: dict[str, Any] = {}
+    form: Json = {}
     messages = load_conversation(chat, fields_left.pop("messages"), origin, problems)
     settings = load_settings(chat, fields_left, form)
     tools = chat.load_tools(fields_left, form)
@@ -87,24 +88,25 @@ def load_request(
 
 
 def dump_http(
-    chat: Dialect,
+    chat: DialectRecord,
     request: ModelRequest,
     *,
     target: Origin | None = None,
     quirks: Any = None,
     losses: list[Loss] | None = None,
-    history: Turn | None = None,
+    history: DumpedRequest | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body. `options` are written last and have the last word. `history`: what the model
-    knows of earlier requests."""
+    """The neutral request → path, headers and body. `options` are written last and have the last
+    word. `history`: what the model knows of earlier requests."""
     losses = [] if losses is None else losses
     request = own_options(request, chat.name, losses)
     sending = Sending(request, target, quirks, losses, history)
     out, messages, _, _ = sending.conversation(partial(outgoing, chat), dump_conversation)
     own_fields = chat.own.fields(request.native)
-    # Made for a vendor, a body is written as that vendor takes it, however a loaded one was spelled.
+    # Made for a vendor, a body is written as that vendor takes it, however a loaded one was
+    # spelled.
     form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
-    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body: Json = {"model": request.model} if request.model else {}
     body["messages"] = messages
     if request.tools:
         body |= dumped_tools(

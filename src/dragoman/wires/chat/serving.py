@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
+from dragoman.json_bytes import Json
 from dragoman.result import ModelInfo
 
 __all__ = ["OPENAI_MINOR", "dump_model", "dump_models"]
@@ -22,7 +22,7 @@ OPENAI_MINOR = (
 """Fields of all of OpenAI's APIs on which no answer depends."""
 
 
-def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
+def dump_model(model: ModelInfo, *, now: datetime) -> Json:
     """A model as a list has it. `now`: stands for the time when it was made, which nobody knows."""
     return {
         "id": model.name,
@@ -32,6 +32,6 @@ def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
     }
 
 
-def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
     """The answer to a request for all models."""
     return {"object": "list", "data": [dump_model(model, now=now) for model in models]}

@@ -1,5 +1,5 @@
-"""Settings ⇄ fields of the body, and the output's schema ⇄ `response_format`. A field whose value has no neutral meaning stays
-this wire's own."""
+"""Settings ⇄ fields of the body, and the output's schema ⇄ `response_format`. A field whose value
+has no neutral meaning stays this wire's own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any, cast
 from dragoman.codec.json_schema import strict_schema
 from dragoman.codec.json_values import if_object, merged, rest
 from dragoman.codec.settings import effort, take_stops
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import Settings
-from dragoman.wires.chat.record import Dialect, Outgoing, Way
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat, SettingWriter
 from dragoman.wires.chat.tools import dump_tool_choice, load_tool_choice
 
 __all__ = [
@@ -26,11 +27,11 @@ __all__ = [
     "tool_choice",
 ]
 
-_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_ANY_OBJECT: Json = {"type": "object"}
 _LEVELS = ("off", "low", "medium", "high")
 
 
-def as_it_is(field: str, *types: type) -> Way:
+def as_it_is(field: str, *types: type) -> SettingWriter:
     """A field that holds the setting itself, of one of these types."""
 
     def load(value: Any) -> Any:
@@ -40,14 +41,16 @@ def as_it_is(field: str, *types: type) -> Way:
             else None
         )
 
-    return Way(field, load, lambda value, _: value)
+    return SettingWriter(field, load, lambda value, _: value)
 
 
-def reasoning(field: str, dump: Callable[[str | int], Any]) -> Way:
-    """A field that says how much to think: a level or a budget of tokens → its value, from which the setting is read again."""
+def reasoning(field: str, dump: Callable[[str | int], Any]) -> SettingWriter:
+    """A field that says how much to think: a level or a budget of tokens → its value, from which
+    the setting is read again."""
 
     def load(value: Any) -> str | int | None:
-        # Read by trial: the one setting that is written so. Where two are written alike, none is read.
+        # Read by trial: the one setting that is written so. Where two are written alike, none is
+        # read.
         settings = [
             *_LEVELS,
             *(number for number in if_object(value).values() if type(number) is int),
@@ -59,16 +62,16 @@ def reasoning(field: str, dump: Callable[[str | int], Any]) -> Way:
         ]
         return same[0] if len(same) == 1 else None
 
-    return Way(field, load, lambda value, _: dump(value))
+    return SettingWriter(field, load, lambda value, _: dump(value))
 
 
 def _effort(reasoning: str | int) -> str:
     return "none" if reasoning == "off" else effort(reasoning)
 
 
-def tool_choice(choices: Mapping[str, str], form: str = "") -> Way:
+def tool_choice(choices: Mapping[str, str], form: str = "") -> SettingWriter:
     """The field `tool_choice`. `choices`: those of the format → the neutral ones."""
-    return Way(
+    return SettingWriter(
         "tool_choice",
         lambda value: load_tool_choice(choices, value),
         lambda choice, name: dump_tool_choice(choices, choice, name),
@@ -76,7 +79,7 @@ def tool_choice(choices: Mapping[str, str], form: str = "") -> Way:
     )
 
 
-SETTINGS: Mapping[str, tuple[Way, ...]] = MappingProxyType(
+SETTINGS: Mapping[str, tuple[SettingWriter, ...]] = MappingProxyType(
     {
         "temperature": (as_it_is("temperature", int, float),),
         "top_p": (as_it_is("top_p", int, float),),
@@ -87,12 +90,12 @@ SETTINGS: Mapping[str, tuple[Way, ...]] = MappingProxyType(
         "parallel_tool_calls": (as_it_is("parallel_tool_calls", bool),),
         "max_tokens": (as_it_is("max_tokens", int),),
         "stop": (
-            Way(
+            SettingWriter(
                 "stop",
                 lambda value: take_stops({"stop": value}, "stop").get("stop"),
                 lambda texts, _: list(texts),
             ),
-            Way(
+            SettingWriter(
                 "stop",
                 lambda value: (value,) if isinstance(value, str) else None,
                 lambda texts, _: texts[0] if len(texts) == 1 else None,
@@ -106,9 +109,10 @@ SETTINGS: Mapping[str, tuple[Way, ...]] = MappingProxyType(
 """Setting → the ways to write it; the first is the usual one."""
 
 
-def load_settings(chat: Dialect, body: dict[str, Any], form: dict[str, Any]) -> Settings:
-    """Takes out of `body` what is a setting; notes in `form` the way in which it was written, where that is not the usual one."""
-    settings: dict[str, Any] = {}
+def load_settings(chat: DialectRecord, body: Json, form: Json) -> Settings:
+    """Takes out of `body` what is a setting; notes in `form` the way in which it was written, where
+    that is not the usual one."""
+    settings: Json = {}
     for setting, ways in chat.settings.items():
         for way in ways:
             if way.field in body and (value := way.load(body[way.field])) is not None:
@@ -120,16 +124,17 @@ def load_settings(chat: Dialect, body: dict[str, Any], form: dict[str, Any]) -> 
     return Settings(**settings)
 
 
-def dump_settings(out: Outgoing, settings: Settings, form: Mapping[str, Any]) -> dict[str, Any]:
+def dump_settings(out: OutgoingChat, settings: Settings, form: JsonMap) -> Json:
     """Settings → fields of the body."""
-    body: dict[str, Any] = {}
+    body: Json = {}
     for setting, ways in out.chat.settings.items():
         if (value := getattr(settings, setting)) is None:
             continue
         key = form.get(setting, out.ways.get(setting, ways[0].key))
         way = next((way for way in ways if way.key == key), ways[0])
         value_sent = way.dump(value, out.name)
-        # A setting that was changed after it was loaded may not fit the way in which it was written.
+        # A setting that was changed after it was loaded may not fit the way in which it was
+        # written.
         if value_sent is None and setting in form:
             way = ways[0]
             value_sent = way.dump(value, out.name)
@@ -142,9 +147,9 @@ def dump_settings(out: Outgoing, settings: Settings, form: Mapping[str, Any]) ->
     return body
 
 
-def load_schema(body: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:
-    """Takes the output's schema out of `body` → it, and what `response_format` says beside it. A schema that says no more than
-    "an object" is JSON mode."""
+def load_schema(body: Json) -> tuple[JsonMap | None, Json]:
+    """Takes the output's schema out of `body` → it, and what `response_format` says beside it. A
+    schema that says no more than "an object" is JSON mode."""
     output = if_object(body.get("response_format"))
     if output == {"type": "json_object"}:
         del body["response_format"]
@@ -154,15 +159,15 @@ def load_schema(body: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[st
         return None, {}
     del body["response_format"]
     beside = {**rest(output, "type", "json_schema"), "json_schema": rest(named, "schema")}
-    return cast("dict[str, Any]", schema), {"response_format": beside}
+    return cast("Json", schema), {"response_format": beside}
 
 
-def dump_schema(
-    out: Outgoing, schema: Mapping[str, Any], beside: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """The output's schema → `response_format`. `beside`: what a loaded request said beside it; its schema is sent as it was.
+def dump_schema(out: OutgoingChat, schema: JsonMap, beside: JsonMap | None) -> Json:
+    """The output's schema → `response_format`. `beside`: what a loaded request said beside it; its
+    schema is sent as it was.
 
-    Any other is sent in its strict form, under the name `output_schema`, or as it is and not strict.
+    Any other is sent in its strict form, under the name `output_schema`, or as it is and not
+    strict.
     """
     if beside is not None:
         return merged({"type": "json_schema", "json_schema": {"schema": schema}}, beside)

@@ -1,4 +1,5 @@
-"""Tools: those of a request ⇄ `ToolSpec` (functions) and `ServerTool` (what the provider runs), the choice of one, calls, results."""
+"""Tools: those of a request ⇄ `ToolSpec` (functions) and `ServerTool` (what the provider runs), the
+choice of one, calls, results."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from dragoman.codec.json_values import if_object, if_objects, if_text, merged, r
 from dragoman.codec.loading import ABSENT, dump_content
 from dragoman.codec.native import Own
 from dragoman.fold import arguments_json, parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Native,
     ProviderPart,
@@ -23,7 +25,7 @@ from dragoman.message import (
 )
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat.content import load_block
-from dragoman.wires.chat.record import Dialect, Outgoing
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 
 __all__ = [
     "call_id",
@@ -51,9 +53,9 @@ __all__ = [
 
 
 def load_tools(
-    chat: Dialect,
-    body: dict[str, Any],
-    form: dict[str, Any],  # noqa: ARG001
+    chat: DialectRecord,
+    body: Json,
+    form: Json,  # noqa: ARG001
 ) -> tuple[ToolSpec | ServerTool, ...]:
     """Takes the tools out of `body`; what cannot be read as tools stays."""
     tools = if_objects(body.get(chat.tools))
@@ -64,15 +66,15 @@ def load_tools(
 
 
 def dump_tools(
-    out: Outgoing,
+    out: OutgoingChat,
     tools: Sequence[ToolSpec | ServerTool],
-    form: Mapping[str, Any],  # noqa: ARG001
-) -> dict[str, Any]:
+    form: JsonMap,  # noqa: ARG001
+) -> Json:
     """Tools → the field of the body that holds them."""
     return {out.chat.tools: [dump_tool(out.chat, tool, out.name) for tool in tools]}
 
 
-def load_tool(chat: Dialect, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
+def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
     """One of `tools`."""
     function = if_object(tool.get("function"))
     if not is_function(function) or tool.get("type", "function") != "function":
@@ -80,28 +82,27 @@ def load_tool(chat: Dialect, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
     return functions.load_tool(chat.own, tool)
 
 
-def dump_tool(
-    chat: Dialect, tool: ToolSpec | ServerTool, name: Callable[[str], str]
-) -> dict[str, Any]:
+def dump_tool(chat: DialectRecord, tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> Json:
     """A tool → one of `tools`. `name`: its name → the one that it is sent under."""
     if isinstance(tool, ServerTool):
         return {"type": tool.name, **tool.options}
     return functions.dump_tool(chat.own, tool, name(tool.name))
 
 
-def is_function(function: Mapping[str, Any]) -> bool:
+def is_function(function: JsonMap) -> bool:
     """Whether it can be read as a function."""
     return if_text(function.get("name")) != ""
 
 
-def _is_tool(tool: Mapping[str, Any]) -> bool:
+def _is_tool(tool: JsonMap) -> bool:
     return if_text(tool.get("type")) != "" or (
         "type" not in tool and is_function(if_object(tool.get("function")))
     )
 
 
 def load_tool_choice(choices: Mapping[str, str], value: Any) -> str | None:
-    """The choice of a tool, where it is a plain one. `choices`: those of the format → the neutral ones."""
+    """The choice of a tool, where it is a plain one. `choices`: those of the format → the neutral
+    ones."""
     if isinstance(value, str):
         return choices.get(value)
     name = if_text(if_object(if_object(value).get("function")).get("name"))
@@ -123,7 +124,7 @@ def dump_tool_choice(choices: Mapping[str, str], choice: str, name: Callable[[st
 # ------------------------------------------------------------------ calls
 
 
-def load_calls(chat: Dialect, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
+def load_calls(chat: DialectRecord, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
     """The calls of a message; none, where one of them cannot be read."""
     calls = if_objects(value)
     return (
@@ -133,7 +134,7 @@ def load_calls(chat: Dialect, value: Any, fresh_ids: Iterator[str]) -> list[Tool
     )
 
 
-def is_call(chat: Dialect, entry: Mapping[str, Any]) -> bool:
+def is_call(chat: DialectRecord, entry: JsonMap) -> bool:
     """Whether it is a call that can be read as one."""
     call_type = entry.get("type", "function")
     return (
@@ -142,13 +143,13 @@ def is_call(chat: Dialect, entry: Mapping[str, Any]) -> bool:
     )
 
 
-def call_kind(chat: Dialect, entry: Mapping[str, Any]) -> str:
+def call_kind(chat: DialectRecord, entry: JsonMap) -> str:
     """The type of a call: a function, where no other is known."""
     call_type = if_text(entry.get("type"))
     return call_type if call_type in chat.inputs else "function"
 
 
-def load_call(chat: Dialect, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart:
+def load_call(chat: DialectRecord, call: JsonMap, fresh_ids: Iterator[str]) -> ToolCallPart:
     """One call of a message. Without an id it gets a fresh one and the note `"id": None`.
 
     What is no function has a text as its input, which is the argument `input`.
@@ -157,7 +158,7 @@ def load_call(chat: Dialect, call: Mapping[str, Any], fresh_ids: Iterator[str]) 
         return plain
     call_type = call_kind(chat, call)
     body, field = if_object(call.get(call_type)), chat.inputs[call_type]
-    form: dict[str, Any] = (
+    form: Json = (
         {} if "type" in call and call_type == "function" else {"type": call.get("type", ABSENT)}
     )
     call_id, fields = load_id(call, "id", fresh_ids, form)
@@ -177,8 +178,9 @@ def load_call(chat: Dialect, call: Mapping[str, Any], fresh_ids: Iterator[str]) 
     return replace(part, native=chat.own.note(fields, form))
 
 
-def load_plain_call(chat: Dialect, call: Mapping[str, Any]) -> ToolCallPart | None:
-    """A call that holds nothing but what every one does, in the usual form; `None`: it is no such."""
+def load_plain_call(chat: DialectRecord, call: JsonMap) -> ToolCallPart | None:
+    """A call that holds nothing but what every one does, in the usual form; `None`: it is no
+    such."""
     function = if_object(call.get("function"))
     if len(call) != 3 or len(function) != 2 or call.get("type") != "function":
         return None
@@ -201,11 +203,12 @@ def load_plain_call(chat: Dialect, call: Mapping[str, Any]) -> ToolCallPart | No
 
 
 def dump_call(
-    chat: Dialect, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
-) -> dict[str, Any]:
-    """A call → one of a message's calls, under that id (`None`: none). `exact`: in the form in which it was loaded."""
+    chat: DialectRecord, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
+) -> Json:
+    """A call → one of a message's calls, under that id (`None`: none). `exact`: in the form in
+    which it was loaded."""
     form, fields = chat.own.form(call.native), rest(chat.own.fields(call.native), "id")
-    block: dict[str, Any] = {} if call_id is None and "id" not in form else {"id": call_id}
+    block: Json = {} if call_id is None and "id" not in form else {"id": call_id}
     call_type = if_text(form.get("type"))
     if call_type in chat.inputs and call_type != "function":
         text = call.arguments.get("input", "")
@@ -214,7 +217,7 @@ def dump_call(
             fields,
         )
     field = chat.inputs["function"]
-    function: dict[str, Any] = {"name": name, field: arguments_json(call)}
+    function: Json = {"name": name, field: arguments_json(call)}
     if (
         exact
         and "arguments" in form
@@ -231,14 +234,13 @@ def dump_call(
 def with_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
     """A call with its arguments as a vendor has them: as text, as an object, or not at all."""
     if isinstance(value, dict):
-        return replace(call, arguments=cast("dict[str, Any]", value), raw=None, state="complete")
+        return replace(call, arguments=cast("Json", value), raw=None, state="complete")
     return parse_call(call, value) if isinstance(value, str) else call
 
 
-def load_id(
-    owner: Mapping[str, Any], field: str, fresh_ids: Iterator[str], form: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
-    """An id, or a fresh one where none was given; then the note of that, and in `form` what stood in its place."""
+def load_id(owner: JsonMap, field: str, fresh_ids: Iterator[str], form: Json) -> tuple[str, Json]:
+    """An id, or a fresh one where none was given; then the note of that, and in `form` what stood
+    in its place."""
     value = owner.get(field)
     if isinstance(value, str) and value:
         return value, {}
@@ -256,8 +258,9 @@ def _id_of_provider(native_of: Own, native: Native, own_id: str | None) -> str |
     )
 
 
-def call_id(out: Outgoing, position: int, index: int, call: ToolCallPart) -> str | None:
-    """The id under which a call is sent. One that its provider did not give is not sent back to it (`None`)."""
+def call_id(out: OutgoingChat, position: int, index: int, call: ToolCallPart) -> str | None:
+    """The id under which a call is sent. One that its provider did not give is not sent back to it
+    (`None`)."""
     provider_id = (
         _id_of_provider(out.chat.own, call.native, call.id) if out.exact(position) else call.id
     )
@@ -268,20 +271,21 @@ def call_id(out: Outgoing, position: int, index: int, call: ToolCallPart) -> str
 
 
 def load_result(
-    chat: Dialect,
-    message: Mapping[str, Any],
+    chat: DialectRecord,
+    message: JsonMap,
     calls: dict[str, ToolCallPart],
     fresh_ids: Iterator[str],
 ) -> ToolResultPart:
-    """A tool message → the result. `calls`: those so far by id; they give the tool's name where the message does not, and the id
-    where neither has one (the first such call that is not answered yet)."""
+    """A tool message → the result. `calls`: those so far by id; they give the tool's name where the
+    message does not, and the id where neither has one (the first such call that is not answered
+    yet)."""
     result_id, content = message.get("tool_call_id"), message.get("content")
     usual = len(message) == 3 and message["role"] == chat.result_roles[0]
     if usual and isinstance(result_id, str) and isinstance(content, str) and result_id:
         return ToolResultPart(
             result_id, calls[result_id].name if result_id in calls else "", content
         )
-    native_of, name, form = chat.own, message.get("name"), dict[str, Any]()
+    native_of, name, form = chat.own, message.get("name"), Json()
     if message["role"] != chat.result_roles[0]:
         form["role"] = message["role"]
     elif isinstance(name, str) and name:
@@ -305,9 +309,10 @@ def load_result(
 
 
 def dump_result(
-    out: Outgoing, position: int, index: int, part: ToolResultPart, call_id: str | None
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A result → its tool message, and the blocks of media that the vendor takes in a user message only."""
+    out: OutgoingChat, position: int, index: int, part: ToolResultPart, call_id: str | None
+) -> tuple[Json, list[Json]]:
+    """A result → its tool message, and the blocks of media that the vendor takes in a user message
+    only."""
     native_of = out.chat.own
     form, fields = (
         native_of.form(part.native) if out.target is None else {},
@@ -320,9 +325,7 @@ def dump_result(
     role = form.get("role")
     if call_id is None and out.target is not None and _is_older(out, position, part):
         form = {"role": (role := "function")}
-    body: dict[str, Any] = {
-        "role": role if role in out.chat.result_roles else out.chat.result_roles[0]
-    }
+    body: Json = {"role": role if role in out.chat.result_roles else out.chat.result_roles[0]}
     if call_id is not None or "id" in form:
         body["tool_call_id"] = call_id
     if "name" in form or "role" in form:
@@ -332,8 +335,9 @@ def dump_result(
     return merged(body | content, further), media
 
 
-def _is_older(out: Outgoing, position: int, part: ToolResultPart) -> bool:
-    """Whether a result answers the one call of a message that is sent as `function_call`, which has no id."""
+def _is_older(out: OutgoingChat, position: int, part: ToolResultPart) -> bool:
+    """Whether a result answers the one call of a message that is sent as `function_call`, which has
+    no id."""
     calls = out.messages[position - 1].tool_calls if position and out.exact(position - 1) else ()
     return any(
         call.id == part.id and out.chat.own.form(call.native).get("field") == "function_call"
@@ -341,8 +345,9 @@ def _is_older(out: Outgoing, position: int, part: ToolResultPart) -> bool:
     )
 
 
-def _load_result(chat: Dialect, message: Mapping[str, Any], form: dict[str, Any]) -> Any:
-    """Text stays text, blocks become parts; anything else is the result itself, in the form `raw`."""
+def _load_result(chat: DialectRecord, message: JsonMap, form: Json) -> Any:
+    """Text stays text, blocks become parts; anything else is the result itself, in the form
+    `raw`."""
     if "content" not in message:
         form["content"] = ABSENT
         return None
@@ -359,8 +364,8 @@ def _load_result(chat: Dialect, message: Mapping[str, Any], form: dict[str, Any]
 
 
 def _dump_result(
-    out: Outgoing, position: int, index: int, part: ToolResultPart, form: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    out: OutgoingChat, position: int, index: int, part: ToolResultPart, form: JsonMap
+) -> tuple[Json, list[Json]]:
     """Text as it is, parts as blocks, anything else as JSON."""
     content_form, result = form.get("content"), part.result
     if content_form == ABSENT and result is None:

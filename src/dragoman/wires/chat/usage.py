@@ -7,8 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dragoman.codec.json_values import if_object, merged
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.record import DialectRecord
 
 __all__ = ["COUNTS", "FINISH", "WORDS", "dump_finish", "dump_usage", "load_finish", "load_usage"]
 
@@ -42,11 +43,13 @@ WORDS: Mapping[FinishReason, Sequence[str]] = MappingProxyType(
         FinishReason.recitation: ("content_filter",),
     }
 )
-"""Neutral reason → the words that may stand for it; the first is the usual one. What is missing is a `stop`."""
+"""Neutral reason → the words that may stand for it; the first is the usual one. What is missing is
+a `stop`."""
 
 
-def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
-    """What a vendor says of tokens → the neutral counts, and the rest that says anything (cost, times, …)."""
+def load_usage(chat: DialectRecord, fields: JsonMap) -> tuple[Usage | None, Json]:
+    """What a vendor says of tokens → the neutral counts, and the rest that says anything (cost,
+    times, …)."""
     numbers = _numbers(fields)
     if not numbers:
         return None, _rest_of(fields, set())
@@ -56,12 +59,12 @@ def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, 
     return (Usage(**counts) if counts else None), _rest_of(fields, {path for _, path in ways})
 
 
-def dump_usage(chat: Dialect, usage: Usage, beside: Any = None) -> dict[str, Any]:
+def dump_usage(chat: DialectRecord, usage: Usage, beside: Any = None) -> Json:
     """The neutral counts → `usage`. `beside`: what the vendor said beside them."""
     prompt, answer = usage.input_tokens or 0, usage.output_tokens or 0
     total = prompt + answer if usage.total_tokens is None else usage.total_tokens
     totals = {"input_tokens": prompt, "output_tokens": answer, "total_tokens": total}
-    body: dict[str, Any] = {}
+    body: Json = {}
     for name, paths in chat.counts.items():
         if (number := totals.get(name, getattr(usage, name))) is not None:
             *above, field = paths[0]
@@ -71,9 +74,10 @@ def dump_usage(chat: Dialect, usage: Usage, beside: Any = None) -> dict[str, Any
 
 
 def load_finish(
-    chat: Dialect, vendor_reason: str | None, *, calls: bool, refused: bool
+    chat: DialectRecord, vendor_reason: str | None, *, calls: bool, refused: bool
 ) -> FinishReason:
-    """The vendor's word → the neutral reason. A refusal, and calls that wait for an answer, count for more."""
+    """The vendor's word → the neutral reason. A refusal, and calls that wait for an answer, count
+    for more."""
     reason = chat.finish.get(vendor_reason or "", FinishReason.unspecified)
     if refused and reason in (
         FinishReason.stop,
@@ -86,13 +90,16 @@ def load_finish(
     return reason
 
 
-def dump_finish(chat: Dialect, reason: FinishReason | None, vendor_reason: object = None) -> str:
-    """The neutral reason → one of the format's words. `vendor_reason`: the vendor's own, which is kept where it may stand for it."""
+def dump_finish(
+    chat: DialectRecord, reason: FinishReason | None, vendor_reason: object = None
+) -> str:
+    """The neutral reason → one of the format's words. `vendor_reason`: the vendor's own, which is
+    kept where it may stand for it."""
     names = chat.words.get(reason or FinishReason.stop) or chat.words[FinishReason.stop]
     return vendor_reason if isinstance(vendor_reason, str) and vendor_reason in names else names[0]
 
 
-def _numbers(fields: Mapping[str, Any], above: Path = ()) -> dict[Path, int]:
+def _numbers(fields: JsonMap, above: Path = ()) -> dict[Path, int]:
     """Every number, by where it stands."""
     numbers: dict[Path, int] = {}
     for name, value in fields.items():
@@ -103,9 +110,9 @@ def _numbers(fields: Mapping[str, Any], above: Path = ()) -> dict[Path, int]:
     return numbers
 
 
-def _rest_of(fields: Mapping[str, Any], neutral: set[Path], above: Path = ()) -> dict[str, Any]:
+def _rest_of(fields: JsonMap, neutral: set[Path], above: Path = ()) -> Json:
     """What stands beside the neutral counts, without what is zero or empty."""
-    unread_fields: dict[str, Any] = {}
+    unread_fields: Json = {}
     for name, value in fields.items():
         if (*above, name) in neutral:
             continue

@@ -1,7 +1,8 @@
 """Cohere's Chat API, version 2, both ways. The conversation is a list of messages.
 
-A tool plan is thinking in a field of its own. A message holds its plan, its content and its calls, in this order; what was
-mixed otherwise is noted as a loss. Citations stand with the message, as the API has them. Normalised: nothing.
+A tool plan is thinking in a field of its own. A message holds its plan, its content and its calls,
+in this order; what was mixed otherwise is noted as a loss. Citations stand with the message, as the
+API has them. Normalised: nothing.
 """
 
 from dragoman.wires.cohere.decode import decoder, load_response

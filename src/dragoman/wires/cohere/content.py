@@ -1,4 +1,5 @@
-"""Content blocks ⇄ parts: text, thinking, images. A block without a neutral shape, such as a document, is a `ProviderPart`."""
+"""Content blocks ⇄ parts: text, thinking, images. A block without a neutral shape, such as a
+document, is a `ProviderPart`."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.codec.loading import dump_content
 from dragoman.codec.media import IMAGES, Media, as_text, data_url, from_url, guessed, label, text_of
 from dragoman.codec.replay import kind_of
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -35,13 +37,14 @@ __all__ = [
 ]
 
 PLAN = "tool_plan"
-"""The field for thinking about which tools to call; its form is noted in the part that came in it."""
-Block = dict[str, Any]
+"""The field for thinking about which tools to call; its form is noted in the part that came in
+it."""
+Block = Json
 Unsent = tuple[Lost, str, str]
 """What is not sent of a part, why, and which one."""
 
 
-def load_content(message: Mapping[str, Any], empty: object, form: dict[str, Any]) -> list[Content]:
+def load_content(message: JsonMap, empty: object, form: Json) -> list[Content]:
     """The `content` of a message → its pieces; see `loading.load_content`."""
     return loading.load_content(message, empty, form, load_block)
 
@@ -56,7 +59,7 @@ def is_plan(part: Content) -> TypeGuard[ThinkingPart]:
     return isinstance(part, ThinkingPart) and OWN.form(part.native).get("field") == PLAN
 
 
-def load_block(block: Mapping[str, Any]) -> Content:
+def load_block(block: JsonMap) -> Content:
     """A content block → the part that it is."""
     type_name = if_text(block.get("type"))
     load = _LOADERS.get(type_name)
@@ -64,7 +67,8 @@ def load_block(block: Mapping[str, Any]) -> Content:
 
 
 def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Unsent | None]:
-    """A part → its content block, and what is lost of it. `images`: whether there may be any; else a text stands for one."""
+    """A part → its content block, and what is lost of it. `images`: whether there may be any; else
+    a text stands for one."""
     if isinstance(part, (DataPart, LinkPart, FilePart)):
         return _dump_media(part, images=images)
     dump = _DUMPERS.get(type(part))
@@ -74,17 +78,17 @@ def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Uns
     return merged(block, OWN.fields(part.native)), None
 
 
-def _load_text(block: Mapping[str, Any]) -> TextPart | None:
+def _load_text(block: JsonMap) -> TextPart | None:
     text = if_text(block.get("text"))
     return TextPart(text, OWN.note(rest(block, "type", "text"))) if text else None
 
 
-def _load_thinking(block: Mapping[str, Any]) -> ThinkingPart | None:
+def _load_thinking(block: JsonMap) -> ThinkingPart | None:
     text = if_text(block.get("thinking"))
     return ThinkingPart(text, OWN.note(rest(block, "type", "thinking"))) if text else None
 
 
-def _load_image(block: Mapping[str, Any]) -> DataPart | LinkPart | None:
+def _load_image(block: JsonMap) -> DataPart | LinkPart | None:
     image = if_object(block.get("image_url"))
     if not (url := if_text(image.get("url"))):
         return None
@@ -127,7 +131,7 @@ def _is_image(part: Media) -> bool:
     return (part.mime_type or guessed(part.url) or "image/*").startswith("image/")
 
 
-_LOADERS: Mapping[str, Callable[[Mapping[str, Any]], Content | None]] = {
+_LOADERS: Mapping[str, Callable[[JsonMap], Content | None]] = {
     "text": _load_text,
     "thinking": _load_thinking,
     "image_url": _load_image,

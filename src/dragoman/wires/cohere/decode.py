@@ -1,8 +1,9 @@
-"""A response → events: one state machine for streamed and whole ones. A whole response takes the steps of its stream."""
+"""A response → events: one state machine for streamed and whole ones. A whole response takes the
+steps of its stream."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import Any, Literal, cast
 
 import msgspec
@@ -15,6 +16,7 @@ from dragoman.codec.json_values import as_index, as_list, if_object, if_text, ne
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Origin, ThinkingPart, ToolCallPart
 from dragoman.wires.cohere.content import PLAN, load_block, load_plan
 from dragoman.wires.cohere.errors import error_of
@@ -39,8 +41,8 @@ class _ContentDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class _More(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The events that nearly all of a stream consists of; all others are read as plain JSON. No field is passed over, and no tag
-    is searched for, so that nothing nests too deep for it."""
+    """The events that nearly all of a stream consists of; all others are read as plain JSON. No
+    field is passed over, and no tag is searched for, so that nothing nests too deep for it."""
 
     type: Literal["content-delta"]
     index: int
@@ -71,9 +73,9 @@ class Decoder(MessageDecoder):
         self._ended: set[OpenPart] = set()
         self._citations: list[Any] = []
         # further fields of the message
-        self._own: dict[str, Any] = {}
+        self._own: Json = {}
         # fields of the response beyond the message's
-        self._response: dict[str, Any] = {}
+        self._response: Json = {}
 
     def ordinary(self, payload: bytes) -> bool:
         """A delta of the block that deltas are coming for."""
@@ -91,7 +93,7 @@ class Decoder(MessageDecoder):
         self._out.add(part, block.thinking if self._thinks else block.text)
         return True
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Json) -> None:
         """Any event but the delta that was expected."""
         event_type = event.get("type")
         delta = if_object(event.get("delta"))
@@ -110,7 +112,7 @@ class Decoder(MessageDecoder):
             if logprobs := event.get("logprobs") or delta.get("logprobs"):
                 self._response.setdefault("logprobs", []).append(logprobs)
 
-    def _part(self, event_type: str, index: int | str | None, message: dict[str, Any]) -> None:
+    def _part(self, event_type: str, index: int | str | None, message: Json) -> None:
         """An event of one piece of the message; of an unknown kind: nothing."""
         if event_type in ("content-start", "content-delta"):
             block = need_object(message.get("content"), "content")
@@ -130,14 +132,14 @@ class Decoder(MessageDecoder):
         elif event_type == "citation-start":
             self._citations.append(message.get("citations"))
 
-    def _start(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
+    def _start(self, event: JsonMap, message: JsonMap) -> None:
         self._out.origin = replace(
             self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None
         )
         self._own |= rest(message, *_MESSAGE)
         self._out.start(native=OWN.note(self._own))
 
-    def _whole(self, event: dict[str, Any]) -> None:
+    def _whole(self, event: Json) -> None:
         message = need_object(event.get("message"), "message")
         self._start(event, message)
         self._plan(message.get(PLAN))
@@ -156,7 +158,7 @@ class Decoder(MessageDecoder):
         if text:
             self._out.add(self._out.part(PLAN, _PLAN_PART), text)
 
-    def _content(self, index: int | str | None, block: dict[str, Any], *, opens: bool) -> None:
+    def _content(self, index: int | str | None, block: Json, *, opens: bool) -> None:
         key = _content_key(index)
         block_type = block.get("type", "thinking" if "thinking" in block else "text")
         text = (
@@ -183,7 +185,7 @@ class Decoder(MessageDecoder):
         self._index, self._block, self._thinks = index, open_part, thinks
         self._out.add(open_part, text)
 
-    def _call(self, index: int | str | None, call: dict[str, Any], *, opens: bool) -> None:
+    def _call(self, index: int | str | None, call: Json, *, opens: bool) -> None:
         function = if_object(call.get("function"))
         text = function.get("arguments")
         if opens:
@@ -216,7 +218,8 @@ class Decoder(MessageDecoder):
             self._out.close(part)
 
     def _close_call(self, index: int | str | None) -> None:
-        """The end of a call. One that may have been cut stays open, until the finish reason tells."""
+        """The end of a call. One that may have been cut stays open, until the finish reason
+        tells."""
         part = self._out.find(("call", index))
         if part is None or part in self._ended:
             return
@@ -226,7 +229,7 @@ class Decoder(MessageDecoder):
         if text and parse_call(cast("ToolCallPart", part.part), text).state == "complete":
             self._out.close(part)
 
-    def _finish(self, end: Mapping[str, Any]) -> None:
+    def _finish(self, end: JsonMap) -> None:
         vendor_reason = end.get("finish_reason")
         if (text := if_text(end.get("error"))) or vendor_reason in ("ERROR", "TIMEOUT"):
             text = text or "the answer ended with an error and no words"

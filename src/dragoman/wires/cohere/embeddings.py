@@ -1,4 +1,5 @@
-"""Cohere's `/embed`, version 2 ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`. Answers of version 1 are read too."""
+"""Cohere's `/embed`, version 2 ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`. Answers of version 1
+are read too."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from dragoman.codec.embeddings import (
 )
 from dragoman.codec.json_values import as_list, if_object, if_text, rest
 from dragoman.errors import InvalidRequestError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.cohere.errors import error_of
@@ -34,8 +36,9 @@ _PREFERRED = ("float", "base64")
 """Types of numbers of which the vectors are taken where several were asked for; else the first."""
 
 
-def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
-    """A body of `/embed` → the neutral request; images stay among its options. `path` tells nothing on this wire.
+def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
+    """A body of `/embed` → the neutral request; images stay among its options. `path` tells nothing
+    on this wire.
 
     Raises:
         InvalidRequestError: it holds neither texts nor images.
@@ -57,7 +60,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     return request.replace(purpose=purpose)
 
 
-def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
+def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
     """The neutral request → a body of `/embed`. A purpose is an `input_type`."""
     del quirks
     purpose = {} if request.purpose is None else {"input_type": _SENT[request.purpose]}
@@ -70,11 +73,11 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
     return HttpRequest("/embed", body=dump_request(request, quirks=quirks))
 
 
-def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
     """A response → its vectors.
 
-    Of several `embedding_types` the floats are the vectors, else the first type (whole numbers, packed bits); the others are
-    in the metadata, `embeddings_by_type`, as they came.
+    Of several `embedding_types` the floats are the vectors, else the first type (whole numbers,
+    packed bits); the others are in the metadata, `embeddings_by_type`, as they came.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -106,7 +109,7 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
 
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
-) -> dict[str, Any]:
+) -> Json:
     """Vectors → a response, as floats. `request` holds the texts, which the API repeats."""
     usage = (
         None if result.usage is None else msgspec.structs.replace(result.usage, output_tokens=None)

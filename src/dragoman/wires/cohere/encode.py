@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +20,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.fold import arguments_text
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     FinishReason,
@@ -45,14 +45,14 @@ ping = SSE_PING
 """What keeps a stream open."""
 
 
-def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
     """What `encoder` and `dump_response` take beside the events of an answer to `request`."""
     return {"id": id}
 
 
-def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
+def _dump(message: Message, envelope: JsonMap) -> Json:
     """A whole response."""
-    plan, blocks, calls = "", list[Any](), list[dict[str, Any]]()
+    plan, blocks, calls = "", list[Any](), list[Json]()
     for piece in message.content:
         if is_plan(piece):
             plan += piece.text
@@ -81,7 +81,7 @@ class Encoder(ResponseEncoder):
 
     DONE = event_bytes(b"[DONE]")
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
+    def __init__(self, envelope: JsonMap) -> None:
         """`envelope`: `id`, that of the response, where it is not to be the events' own."""
         super().__init__(OWN, envelope)
         # open parts and their number on the wire
@@ -114,7 +114,8 @@ class Encoder(ResponseEncoder):
         ]
 
     def part_started(self, event: PartStarted) -> Objects:
-        """The start of a part; a block that is neither text nor thinking is sent whole at its end."""
+        """The start of a part; a block that is neither text nor thinking is sent whole at its
+        end."""
         key, part = (event.message_id, event.index), event.part
         if is_plan(part):
             self._open[key] = (part, None)
@@ -198,7 +199,7 @@ class Encoder(ResponseEncoder):
         end = _event("message-end", delta=_end(state.reason, state.usage, state.envelope))
         return [*(event for pair in cited for event in pair), end]
 
-    def frame(self, data: Mapping[str, Any]) -> bytes:
+    def frame(self, data: JsonMap) -> bytes:
         return as_typed_event(data)
 
     def _cite(self, event: MessageStarted | MessageFinished) -> None:
@@ -206,7 +207,7 @@ class Encoder(ResponseEncoder):
             if_list(OWN.fields(event.native).get("citations"))
         )
 
-    def _block(self, block: Mapping[str, Any]) -> Objects:
+    def _block(self, block: JsonMap) -> Objects:
         number = self._number("content")
         start = _event("content-start", index=number, delta={"message": {"content": block}})
         return [start, _event("content-end", index=number)]
@@ -221,11 +222,11 @@ _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
-def _event(event_type: str, **fields: Any) -> dict[str, Any]:
+def _event(event_type: str, **fields: Any) -> Json:
     return {"type": event_type, **fields}
 
 
-def _more(part: Content, number: int | None, text: str) -> dict[str, Any]:
+def _more(part: Content, number: int | None, text: str) -> Json:
     """More of an open part; the plan has no number."""
     if number is None:
         return {"type": "tool-plan-delta", "delta": {"message": {PLAN: text}}}
@@ -243,7 +244,7 @@ def _more(part: Content, number: int | None, text: str) -> dict[str, Any]:
     }
 
 
-def _close(part: Content, number: int | None) -> list[dict[str, Any]]:
+def _close(part: Content, number: int | None) -> list[Json]:
     """The end of a part; the plan has none."""
     if number is None:
         return []
@@ -265,16 +266,14 @@ def _block(part: Content, text: str) -> dict[str, str]:
     return {"thinking": text} if isinstance(part, ThinkingPart) else {"text": text}
 
 
-def _call(call: ToolCallPart, text: str) -> dict[str, Any]:
+def _call(call: ToolCallPart, text: str) -> Json:
     block = dump_call(call, call.id, call.name)
     return {**block, "function": {**block["function"], "arguments": text}}
 
 
-def _end(
-    reason: FinishReason | None, usage: Usage | None, response: Mapping[str, Any]
-) -> dict[str, Any]:
+def _end(reason: FinishReason | None, usage: Usage | None, response: JsonMap) -> Json:
     """What ends a response. `response`: its fields beyond the message's."""
-    end: dict[str, Any] = {"finish_reason": dump_finish(reason, response.get("finish_reason"))}
+    end: Json = {"finish_reason": dump_finish(reason, response.get("finish_reason"))}
     if counts := dump_usage(usage, response.get("usage", {})):
         end["usage"] = counts
     return {**end, **rest(response, "finish_reason", "usage")}

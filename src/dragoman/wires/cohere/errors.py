@@ -1,4 +1,5 @@
-"""Errors `{"id": …, "message": …}` ⇄ our exceptions. The kind is told by the status and by the words."""
+"""Errors `{"id": …, "message": …}` ⇄ our exceptions. The kind is told by the status and by the
+words."""
 
 from __future__ import annotations
 

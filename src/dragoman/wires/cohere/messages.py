@@ -1,4 +1,5 @@
-"""The conversation: `messages` of the Chat API ⇄ our messages. Consecutive tool messages are one user message of results."""
+"""The conversation: `messages` of the Chat API ⇄ our messages. Consecutive tool messages are one
+user message of results."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from dragoman.codec.outgoing import Outgoing, only_text, prepared
 from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -66,7 +68,8 @@ _VOTES: Mapping[str, tuple[str, type, int]] = {
     "thinking": ("thinking", str, 2),
     "document": ("document", dict, 3),
 }
-"""Type of a block → the field that every such block has, the type of that, and how surely such a block is of this format."""
+"""Type of a block → the field that every such block has, the type of that, and how surely such a
+block is of this format."""
 
 
 def load_conversation(
@@ -85,7 +88,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly
+    anything else."""
     fields = if_object(message)
     role, content, calls = (
         if_text(fields.get("role")),
@@ -117,7 +121,8 @@ def outgoing(
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec] = (),
 ) -> Outgoing[Quirks]:
-    """A conversation made ready for its dump. `tools`: the request's. Without a target ids and names stay as they are, however odd."""
+    """A conversation made ready for its dump. `tools`: the request's. Without a target ids and
+    names stay as they are, however odd."""
     messages, places = unmarked_all(messages)
     quirks = quirks or Quirks()
     named = [*tools, *(call for message in messages for call in message.tool_calls)]
@@ -140,9 +145,9 @@ def outgoing(
     )
 
 
-def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     """A conversation → the list of messages."""
-    dumped: list[dict[str, Any]] = []
+    dumped: list[Json] = []
     for position, message in enumerate(out.messages):
         if (text := only_text(message)) is not None:
             dumped.append({"role": _SENT[message.role], "content": text})
@@ -167,7 +172,8 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _block_votes(block: Any) -> int:
-    """The same of a block. One of a type that is not known may stand beside others, since the API has ever more of them."""
+    """The same of a block. One of a type that is not known may stand beside others, since the API
+    has ever more of them."""
     fields = if_object(block)
     field, of, vote = _VOTES.get(if_text(fields.get("type")), ("", str, 0))
     return vote if isinstance(fields.get(field), of) and "signature" not in fields else 0
@@ -182,10 +188,9 @@ def _is_usual_call(call: Any) -> bool:
     return bool(if_text(function.get("name"))) and (arguments is None or isinstance(arguments, str))
 
 
-def _load(
-    entry: Mapping[str, Any], names: dict[str, str], origin: Origin | None
-) -> Message | ToolResultPart:
-    """A message, or the result in one. `names`: id of each call so far → its tool, to which its own calls are added."""
+def _load(entry: JsonMap, names: dict[str, str], origin: Origin | None) -> Message | ToolResultPart:
+    """A message, or the result in one. `names`: id of each call so far → its tool, to which its own
+    calls are added."""
     if entry.get("role") == "tool":
         return load_result(entry, names)
     role = SPEAKERS.get(if_text(entry.get("role")))
@@ -198,7 +203,7 @@ def _load(
     if role is Role.MODEL and (plan := if_text(entry.get(PLAN))):
         content.append(load_plan(plan))
         read.append(PLAN)
-    form: dict[str, Any] = {}
+    form: Json = {}
     content += load_content(entry, _EMPTY[role], form)
     if role is Role.MODEL and (calls := load_calls(entry.get("tool_calls"))):
         content += calls
@@ -211,9 +216,10 @@ def _load(
 
 
 def _dump_other(
-    position: int, message: Message, blocks: list[dict[str, Any]], out: Outgoing[Quirks]
-) -> list[dict[str, Any]]:
-    """A system message, or what a user's holds beside results, behind these blocks. None where a target would get an empty one."""
+    position: int, message: Message, blocks: list[Json], out: Outgoing[Quirks]
+) -> list[Json]:
+    """A system message, or what a user's holds beside results, behind these blocks. None where a
+    target would get an empty one."""
     begun = False
     images = out.target is None or message.role is not Role.SYSTEM
     for index, piece in enumerate(message.content):
@@ -244,10 +250,10 @@ def _dump_other(
     return [merged({"role": _SENT[message.role], **content}, OWN.fields(message.native))]
 
 
-def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[Json]:
     """A model's message. None where a target would get an empty one."""
     why = out.unreadable[position]
-    plan, blocks, calls = "", list[dict[str, Any]](), list[dict[str, Any]]()
+    plan, blocks, calls = "", list[Json](), list[Json]()
     for index, piece in enumerate(message.content):
         refused = _refusal_reason(piece, why, out.target)
         if refused is not None:
@@ -294,7 +300,8 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
 
 
 def _refusal_reason(piece: Content, why: str | None, target: Origin | None) -> str | None:
-    """Why a piece of a model's message cannot be sent; `None`: it can. `why`: the reason against what its provider signed."""
+    """Why a piece of a model's message cannot be sent; `None`: it can. `why`: the reason against
+    what its provider signed."""
     if isinstance(piece, ThinkingPart):
         return why or (None if piece.text else "it is signed for another format")
     if isinstance(piece, ProviderPart):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from dragoman.codec.formats import Received, RequestFormat, Sending
+from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import if_object, if_text, merged
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.wires.cohere.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.cohere.quirks import NAME, OWN, Quirks
@@ -33,17 +31,18 @@ routes: tuple[Route, ...] = (
 """Where the official API stands."""
 
 _OWN = (*FIELDS, "tool_choice", "model", "tools", "stream")
-"""Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
+"""Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`,
+never in `options`."""
 
 
-def _load(body: Mapping[str, Any], received: Received) -> ModelRequest:
+def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     """A body of `/v2/chat` → the neutral request. Bodies of the API's version 1 are none."""
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list").at(
             field="messages"
         )
     fields_left = dict(body)
-    form: dict[str, Any] = {}
+    form: Json = {}
     messages = load_conversation(fields_left.pop("messages"), received.origin, received.problems)
     settings = Settings(**load_settings(fields_left), **load_tool_choice(fields_left))
     tools = load_tools(fields_left)
@@ -73,11 +72,12 @@ def _load(body: Mapping[str, Any], received: Received) -> ModelRequest:
 
 
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
-    """The neutral request → a request of `/v2/chat`. `options` are written last and have the last word."""
+    """The neutral request → a request of `/v2/chat`. `options` are written last and have the last
+    word."""
     request = sending.request
     form, own_fields = OWN.form(request.native), OWN.fields(request.native)
     out, messages, _, _ = sending.conversation(outgoing, dump_conversation)
-    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body: Json = {"model": request.model} if request.model else {}
     body["messages"] = messages
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
     if request.stream or not {"stream"} & {*form, *own_fields}:

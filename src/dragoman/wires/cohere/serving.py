@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from dragoman.codec.body_schema import CHAT_BODY, TEXT, a_list, an_object, typed
 from dragoman.codec.serving import RequestFields, forward_to
+from dragoman.json_bytes import Json
 from dragoman.result import ModelInfo
 
 __all__ = ["forward", "bodies", "dump_model", "dump_models", "request_fields"]
@@ -44,7 +44,7 @@ bodies = {
 _ENDPOINTS = {"chat": "chat", "embeddings": "embed"}
 
 
-def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: ARG001 the protocol's
+def dump_model(model: ModelInfo, *, now: datetime) -> Json:  # noqa: ARG001 the protocol's
     """A model as a list has it."""
     return {
         "name": model.name,
@@ -56,6 +56,6 @@ def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: A
     }
 
 
-def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
     """The answer to a request for all models."""
     return {"models": [dump_model(model, now=now) for model in models]}

@@ -1,13 +1,14 @@
-"""The fields that a gateway passes on to a provider of this wire: of its official library those that name nothing in an account.
+"""The fields that a gateway passes on to a provider of this wire: of its official library those
+that name nothing in an account.
 
 Derived by `tests/support/allow_lists.py`, where it says what is left out and what is added.
 """
 
-from dragoman.codec.allowed import Allowed
+from dragoman.codec.allowed import AllowList
 
 __all__ = ["allowed"]
 
-allowed = Allowed("""
+allowed = AllowList("""
 request: citation_options=CitationOptions documents frequency_penalty k logprobs max_tokens
     messages=AssistantChatMessageV2|SystemChatMessageV2|ToolChatMessageV2|UserChatMessageV2 model
     p presence_penalty priority response_format=JsonObjectResponseFormatV2|TextResponseFormatV2

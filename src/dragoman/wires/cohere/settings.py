@@ -1,13 +1,14 @@
-"""Settings, reasoning and the output schema ⇄ fields of the body. A field whose value has no neutral meaning stays this wire's own."""
+"""Settings, reasoning and the output schema ⇄ fields of the body. A field whose value has no
+neutral meaning stays this wire's own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_dialect import Dialect, fit
+from dragoman.codec.json_dialect import JsonDialect, fit
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.request import Settings
 from dragoman.wires.cohere.quirks import Quirks
@@ -26,8 +27,8 @@ _NUMBERS: Fields = {
 """Field of the body → the setting that it is, and its types."""
 FIELDS = (*_NUMBERS, "stop_sequences", "thinking", "response_format")
 """The body's fields that settings and the output schema stand in."""
-_ANY_OBJECT: dict[str, Any] = {"type": "object"}
-_DIALECT = Dialect(
+_ANY_OBJECT: Json = {"type": "object"}
+_DIALECT = JsonDialect(
     kept=frozenset({"title", "description", "enum", "const", "pattern", "format"}),
     only={"format": frozenset({"date-time", "date", "time", "uuid"})},
     free=False,
@@ -38,7 +39,7 @@ _SCHEMA = ("json_schema", "schema")
 """Where the schema stands in `response_format`: today's name, and the older one."""
 
 
-def load_settings(body: dict[str, Any]) -> dict[str, Any]:
+def load_settings(body: Json) -> Json:
     """Takes out of `body` what settings hold → them by their names."""
     settings = {**take_fields(body, _NUMBERS), **take_stops(body, "stop_sequences")}
     thinking = if_object(body.get("thinking"))
@@ -49,7 +50,7 @@ def load_settings(body: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def dump_settings(settings: Settings, quirks: Quirks) -> dict[str, Any]:
+def dump_settings(settings: Settings, quirks: Quirks) -> Json:
     """Settings → fields of the body."""
     body = dump_fields(settings, _NUMBERS)
     if settings.stop is not None:
@@ -59,10 +60,9 @@ def dump_settings(settings: Settings, quirks: Quirks) -> dict[str, Any]:
     return body
 
 
-def load_schema(
-    body: dict[str, Any], form: dict[str, Any]
-) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:
-    """Takes the output schema out of `body` → it, and what else `response_format` holds; its wire form goes to `form`."""
+def load_schema(body: Json, form: Json) -> tuple[JsonMap | None, Json]:
+    """Takes the output schema out of `body` → it, and what else `response_format` holds; its wire
+    form goes to `form`."""
     format_ = if_object(body.get("response_format"))
     if format_.get("type") != "json_object":
         return None, {}
@@ -79,10 +79,9 @@ def load_schema(
     return None, {}
 
 
-def dump_schema(
-    schema: Mapping[str, Any] | None, form: Mapping[str, Any], losses: list[Loss]
-) -> dict[str, Any]:
-    """The output schema → `response_format`. A loaded one is sent as it was, any other in the API's dialect."""
+def dump_schema(schema: JsonMap | None, form: JsonMap, losses: list[Loss]) -> Json:
+    """The output schema → `response_format`. A loaded one is sent as it was, any other in the API's
+    dialect."""
     if schema is None:
         return {}
     if field := form.get("schema"):
@@ -97,7 +96,7 @@ def dump_schema(
     }
 
 
-def _thinking(setting: Any, quirks: Quirks) -> dict[str, Any]:
+def _thinking(setting: Any, quirks: Quirks) -> Json:
     if setting == "off":
         return {"type": "disabled"}
     budget = setting if type(setting) is int else quirks.budgets.get(str(setting))

@@ -1,5 +1,5 @@
-"""Tools, the choice of one, calls and results ⇄ `ToolSpec`, settings and parts. The API has functions only. Arguments are a text; a
-result is a text, or a list of texts and documents."""
+"""Tools, the choice of one, calls and results ⇄ `ToolSpec`, settings and parts. The API has
+functions only. Arguments are a text; a result is a text, or a list of texts and documents."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from dragoman.codec.json_values import (
 from dragoman.codec.loading import dump_content, is_plain
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import arguments_json, parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
@@ -42,7 +43,7 @@ __all__ = [
 _CHOICES = {"REQUIRED": "required", "NONE": "none"}
 
 
-def load_tools(body: dict[str, Any]) -> tuple[ToolSpec, ...]:
+def load_tools(body: Json) -> tuple[ToolSpec, ...]:
     """Takes `tools` out of `body`, where all can be read; those of the API's version 1 cannot."""
     tools = if_list(body.get("tools"))
     if not tools or not all(map(_is_tool, tools)):
@@ -50,11 +51,9 @@ def load_tools(body: dict[str, Any]) -> tuple[ToolSpec, ...]:
     return tuple(load_tool(OWN, tool) for tool in body.pop("tools"))
 
 
-def dump_tools(
-    tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]
-) -> list[dict[str, Any]]:
+def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
     """The functions among them → `tools`; others are losses."""
-    dumped: list[dict[str, Any]] = []
+    dumped: list[Json] = []
     for tool in tools:
         if isinstance(tool, ToolSpec):
             dumped.append(dump_tool(OWN, tool, out.name(tool.name)))
@@ -63,7 +62,7 @@ def dump_tools(
     return dumped
 
 
-def load_tool_choice(body: dict[str, Any]) -> dict[str, Any]:
+def load_tool_choice(body: Json) -> Json:
     """Takes `tool_choice` out of `body` → the setting."""
     choice = body.get("tool_choice")
     return (
@@ -73,7 +72,7 @@ def load_tool_choice(body: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def dump_tool_choice(settings: Settings, losses: list[Loss]) -> dict[str, Any]:
+def dump_tool_choice(settings: Settings, losses: list[Loss]) -> Json:
     """The settings → `tool_choice`. A choice of one tool is the choice of any, and a loss."""
     choice = settings.tool_choice
     chosen = choice is not None and choice != "auto"
@@ -102,15 +101,16 @@ def load_calls(entries: Any) -> list[ToolCallPart]:
     return [load_call(call) for call in calls] if all(map(_is_call, calls)) else []
 
 
-def load_call(call: Mapping[str, Any]) -> ToolCallPart:
-    """One of a message's `tool_calls` → the call. No arguments, an empty text and `null` are none."""
+def load_call(call: JsonMap) -> ToolCallPart:
+    """One of a message's `tool_calls` → the call. No arguments, an empty text and `null` are
+    none."""
     function = if_object(call.get("function"))
     part = ToolCallPart(if_text(call.get("id")), if_text(function.get("name")))
     text = function.get("arguments")
     absent = [
         name for name, fields in (("type", call), ("arguments", function)) if name not in fields
     ]
-    form: dict[str, Any] = {"without": absent} if absent else {}
+    form: Json = {"without": absent} if absent else {}
     if call.get("type", "function") != "function":
         form["type"] = call["type"]
     if isinstance(text, str):
@@ -121,10 +121,10 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
     return replace(part, native=OWN.note(further, form=form))
 
 
-def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> dict[str, Any]:
+def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> Json:
     """The inverse, under that id and name. `exact`: in the form in which it was loaded."""
-    form: Mapping[str, Any] = OWN.form(call.native) if exact else {}
-    function: dict[str, Any] = {"name": name, "arguments": arguments_json(call)}
+    form: JsonMap = OWN.form(call.native) if exact else {}
+    function: Json = {"name": name, "arguments": arguments_json(call)}
     absent = if_list(form.get("without"))
     if not call.arguments:
         function |= {"arguments": form["arguments"]} if "arguments" in form else {}
@@ -133,10 +133,11 @@ def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True
     return merged({"id": call_id, **type_, "function": function}, OWN.fields(call.native))
 
 
-def load_result(entry: Mapping[str, Any], names: Mapping[str, str]) -> ToolResultPart:
-    """A tool message → the result. `names`: id of each call so far → its tool. A single document is the data in it."""
+def load_result(entry: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
+    """A tool message → the result. `names`: id of each call so far → its tool. A single document is
+    the data in it."""
     call_id = if_text(entry.get("tool_call_id"))
-    content, form = entry.get("content"), dict[str, Any]()
+    content, form = entry.get("content"), Json()
     result: Any = content
     blocks = if_list(content)
     loaded = [load_block(if_object(block)) for block in blocks]
@@ -157,11 +158,11 @@ def load_result(entry: Mapping[str, Any], names: Mapping[str, str]) -> ToolResul
 
 def dump_result(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A result → its tool message, and the blocks of media that are taken in a user message only. What is no text and no list
-    of parts becomes JSON."""
+) -> tuple[Json, list[Json]]:
+    """A result → its tool message, and the blocks of media that are taken in a user message only.
+    What is no text and no list of parts becomes JSON."""
     call_id = out.id(position, index, part)
-    body: dict[str, Any] = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
+    body: Json = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
     if part.is_error and not has_error(part.result):
         out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
     content, media = _dump_returned(part, out, position, index)
@@ -174,7 +175,7 @@ def dump_result(
 
 def _dump_returned(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+) -> tuple[Json, list[Json]]:
     form = OWN.form(part.native)
     content_form = form.get("content")
     if content_form == "absent" and part.result is None:
@@ -185,8 +186,8 @@ def _dump_returned(
         return {"content": part.result}, []
     if not part.is_content:
         return {"content": text_or_json(part.result)}, []
-    blocks: list[dict[str, Any]] = []
-    media: list[dict[str, Any]] = []
+    blocks: list[Json] = []
+    media: list[Json] = []
     for piece in part.result or ():
         block, lost = dump_block(piece)
         if lost is not None:
@@ -196,11 +197,11 @@ def _dump_returned(
     return dump_content(blocks, "", form), media
 
 
-def _document(data: Any) -> dict[str, Any]:
+def _document(data: Any) -> Json:
     return {"type": "document", "document": {"data": data}}
 
 
-def _only_document(blocks: list[Any]) -> str | dict[str, Any] | None:
+def _only_document(blocks: list[Any]) -> str | Json | None:
     """The data of a document that is all there is, and has nothing beside it."""
     data = if_object(if_object(blocks[0]).get("document")).get("data") if len(blocks) == 1 else None
     document = data if isinstance(data, str) else if_object(data) or None

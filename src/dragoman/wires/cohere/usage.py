@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
 from dragoman.codec.json_values import if_object, rest
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
@@ -39,8 +39,9 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
     )
 
 
-def load_usage(raw: Mapping[str, Any]) -> Usage | None:
-    """Usage by `tokens`, which counts all of the prompt; where it is missing, by what is billed. `None`: there are no counts."""
+def load_usage(raw: JsonMap) -> Usage | None:
+    """Usage by `tokens`, which counts all of the prompt; where it is missing, by what is billed.
+    `None`: there are no counts."""
     counts = if_object(raw.get("tokens")) or if_object(raw.get("billed_units"))
     prompt, answer, reasoning = (_whole(counts.get(name)) for name in _COUNTS)
     if prompt is None and answer is None:
@@ -54,7 +55,7 @@ def load_usage(raw: Mapping[str, Any]) -> Usage | None:
     )
 
 
-def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
+def other_usage(raw: JsonMap) -> Json:
     """What the provider's usage holds beyond the neutral counts."""
     tokens = if_object(raw.get("tokens"))
     same = bool(tokens) and raw.get("billed_units") == _billable(tokens)
@@ -63,14 +64,14 @@ def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {**beside, **({"tokens": counts} if counts else {})}
 
 
-def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
+def dump_usage(usage: Usage | None, other: Any) -> Json:
     """Usage → as the API has it."""
     usage = usage or Usage()
     counted = zip(
         _COUNTS, (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), strict=True
     )
     counts = {name: count for name, count in counted if count is not None}
-    raw: dict[str, Any] = {**if_object(other)}
+    raw: Json = {**if_object(other)}
     if counts:
         # which clients read, whatever is billed
         raw = {"billed_units": _billable(counts), **raw}
@@ -80,7 +81,7 @@ def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
     return raw
 
 
-def _billable(counts: Mapping[str, Any]) -> dict[str, Any]:
+def _billable(counts: JsonMap) -> Json:
     return {name: counts[name] for name in _COUNTS[:2] if name in counts}
 
 

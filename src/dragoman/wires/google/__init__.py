@@ -1,9 +1,9 @@
-"""Gemini's generateContent and streamGenerateContent (AI Studio and Vertex), both ways. The conversation is
-`{"systemInstruction": …, "contents": […]}`.
+"""Gemini's generateContent and streamGenerateContent (AI Studio and Vertex), both ways. The
+conversation is `{"systemInstruction": …, "contents": […]}`.
 
-Every recorded body comes back as it was; nothing is normalised. Keys may come in camelCase and in snake_case and go back so.
-Known to change: results without ids of one function's calls are put in the order of these calls, by which the API tells them
-apart.
+Every recorded body comes back as it was; nothing is normalised. Keys may come in camelCase and in
+snake_case and go back so. Known to change: results without ids of one function's calls are put in
+the order of these calls, by which the API tells them apart.
 """
 
 from dragoman.wires.google.decode import decoder, load_response

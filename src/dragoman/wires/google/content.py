@@ -1,4 +1,5 @@
-"""A part of the wire ↔ a piece of content. What has no neutral shape, or is not of the documented shape, is kept whole."""
+"""A part of the wire ↔ a piece of content. What has no neutral shape, or is not of the documented
+shape, is kept whole."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.native import signatures
 from dragoman.codec.replay import kind_of
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -26,7 +28,7 @@ from dragoman.message import (
 from dragoman.wires.google.content_media import dump_media, load_file, load_inline
 from dragoman.wires.google.keys import camelled, snake_form, snaked_part
 from dragoman.wires.google.quirks import NAME, OWN
-from dragoman.wires.google.tools import SIGNATURE, Outgoing, Pairing, dump_call, load_call
+from dragoman.wires.google.tools import SIGNATURE, OutgoingContents, Pairing, dump_call, load_call
 from dragoman.wires.google.tools_results import (
     dump_result,
     dump_run,
@@ -39,8 +41,8 @@ from dragoman.wires.google.tools_results import (
 
 __all__ = ["dump_block", "dump_content", "is_known", "load_block", "load_content"]
 
-_Block = dict[str, Any]
-_Fields = Mapping[str, Any]
+_Block = Json
+_Fields = JsonMap
 
 
 def load_content(parts: Sequence[Any], pairing: Pairing) -> tuple[Content, ...]:
@@ -74,8 +76,9 @@ def load_block(part: _Fields, pairing: Pairing) -> Content:
     return _whole(part) if piece is None else piece
 
 
-def dump_content(content: Sequence[Content], out: Outgoing, position: int) -> list[_Block]:
-    """The parts of a message, in its order; media that a function's response cannot hold come last."""
+def dump_content(content: Sequence[Content], out: OutgoingContents, position: int) -> list[_Block]:
+    """The parts of a message, in its order; media that a function's response cannot hold come
+    last."""
     parts: list[_Block] = []
     later: list[_Block] = []
     unsigned = (out.target is not None or out.unreadable[position] is not None) and out.newer
@@ -94,9 +97,10 @@ def dump_content(content: Sequence[Content], out: Outgoing, position: int) -> li
 
 
 def dump_block(
-    piece: Content, out: Outgoing, position: int, place: int
+    piece: Content, out: OutgoingContents, position: int, place: int
 ) -> tuple[_Block | None, Sequence[_Block]]:
-    """A piece → its part (`None`: it cannot be sent), and parts that follow all others of its message."""
+    """A piece → its part (`None`: it cannot be sent), and parts that follow all others of its
+    message."""
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
         return (
             dump_result(piece, out, position, place)
@@ -129,11 +133,13 @@ def _thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> Think
     )
 
 
-def _dump_text(part: TextPart, out: Outgoing, position: int, place: int) -> _Block:
+def _dump_text(part: TextPart, out: OutgoingContents, position: int, place: int) -> _Block:
     return {**out.own(part, position, place), "text": part.text}
 
 
-def _dump_thinking(part: ThinkingPart, out: Outgoing, position: int, place: int) -> _Block | None:
+def _dump_thinking(
+    part: ThinkingPart, out: OutgoingContents, position: int, place: int
+) -> _Block | None:
     why = out.unreadable[position]
     if why is None and not OWN.is_ours(part.native) and signatures(part.native):
         why = "another provider signed it"
@@ -147,18 +153,22 @@ def _dump_thinking(part: ThinkingPart, out: Outgoing, position: int, place: int)
     return {**block, **own} if form.get("thought") == "absent" else block
 
 
-def _dump_provider(part: ProviderPart, out: Outgoing, position: int, place: int) -> _Block | None:
+def _dump_provider(
+    part: ProviderPart, out: OutgoingContents, position: int, place: int
+) -> _Block | None:
     return out.signed(part, {}, position, place, f"a part of the provider's, {part.kind}")
 
 
-def _dump_call(call: ToolCallPart, out: Outgoing, position: int, place: int) -> _Block | None:
+def _dump_call(
+    call: ToolCallPart, out: OutgoingContents, position: int, place: int
+) -> _Block | None:
     if call.run_by == "provider":
         return dump_run(call, out, position, place)
     return dump_call(call, out, position, place) if _has_side(call, out, position, place) else None
 
 
 def _has_side(
-    piece: ToolCallPart | ToolResultPart, out: Outgoing, position: int, place: int
+    piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, place: int
 ) -> bool:
     """Whether a call or result stands where a target takes it."""
     side = Role.MODEL if isinstance(piece, ToolCallPart) else Role.USER
@@ -181,7 +191,7 @@ _LOADERS: Mapping[str, Callable[[_Fields, _Fields, _Block, Pairing], Content | N
     "toolCall": load_server_call,
     "toolResponse": load_server_result,
 }
-_DUMPERS: Mapping[type[Content], Callable[[Any, Outgoing, int, int], _Block | None]] = {
+_DUMPERS: Mapping[type[Content], Callable[[Any, OutgoingContents, int, int], _Block | None]] = {
     TextPart: _dump_text,
     DataPart: dump_media,
     LinkPart: dump_media,

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
-from collections.abc import Mapping
-from typing import Any
 
 from dragoman.codec.json_values import if_text
 from dragoman.codec.media import ELSEWHERE, Media, as_text, guessed, label, text_of
 from dragoman.codec.replay import kind_of
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.google.keys import merged
 from dragoman.wires.google.quirks import OWN
-from dragoman.wires.google.tools import Outgoing
+from dragoman.wires.google.tools import OutgoingContents
 
 __all__ = ["dump_media", "load_file", "load_inline"]
 
@@ -23,10 +22,9 @@ _TAKEN = re.compile(r"(image|audio|video|text)/|application/(pdf|json|xml|rtf)\b
 """Types of the bytes that the API takes."""
 
 
-def load_inline(
-    inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str, Any]
-) -> DataPart | None:
-    """An `inlineData` → its part; `None` where the data are no base64. The SDKs write base64 in either alphabet."""
+def load_inline(inner: JsonMap, own: JsonMap, form: Json) -> DataPart | None:
+    """An `inlineData` → its part; `None` where the data are no base64. The SDKs write base64 in
+    either alphabet."""
     text, mime_type = inner.get("data"), inner.get("mimeType")
     if not isinstance(text, str) or not isinstance(mime_type, str):
         return None
@@ -41,9 +39,7 @@ def load_inline(
     return DataPart(data, mime_type, _name(inner), _native("inlineData", inner, own, form, "data"))
 
 
-def load_file(
-    inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str, Any]
-) -> LinkPart | FilePart | None:
+def load_file(inner: JsonMap, own: JsonMap, form: Json) -> LinkPart | FilePart | None:
     """A `fileData` → its part: a file where Google holds it, else a link."""
     uri, mime_type = inner.get("fileUri"), inner.get("mimeType")
     if not isinstance(uri, str) or not isinstance(mime_type, str | None):
@@ -56,8 +52,9 @@ def load_file(
     return kind(uri, mime_type, _name(inner), _native("fileData", inner, own, form, "fileUri"))
 
 
-def dump_media(part: Media, out: Outgoing, position: int, place: int) -> dict[str, Any]:
-    """A part → its fields of the wire; a text in its place, where the API can know nothing of it."""
+def dump_media(part: Media, out: OutgoingContents, position: int, place: int) -> Json:
+    """A part → its fields of the wire; a text in its place, where the API can know nothing of
+    it."""
     own = out.own(part, position, place)
     block = _inline(part, out) if isinstance(part, DataPart) else _file(part)
     if block is not None:
@@ -68,7 +65,7 @@ def dump_media(part: Media, out: Outgoing, position: int, place: int) -> dict[st
     return {"text": as_text(part)}
 
 
-def _inline(part: DataPart, out: Outgoing) -> dict[str, Any] | None:
+def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
     """`None` where a target is known not to take files of this type."""
     if out.target is not None and not _TAKEN.match(part.mime_type):
         return None
@@ -82,7 +79,7 @@ def _inline(part: DataPart, out: Outgoing) -> dict[str, Any] | None:
     }
 
 
-def _file(part: LinkPart | FilePart) -> dict[str, Any] | None:
+def _file(part: LinkPart | FilePart) -> Json | None:
     """`None` for a file that another provider holds."""
     uri = part.id if isinstance(part, FilePart) else part.url
     if isinstance(part, FilePart) and "://" not in uri and not uri.startswith("files/"):
@@ -102,7 +99,7 @@ def _file(part: LinkPart | FilePart) -> dict[str, Any] | None:
     return {"fileData": {"fileUri": uri, "mimeType": mime_type, **_display_name(part)}}
 
 
-def _name(inner: Mapping[str, Any]) -> str | None:
+def _name(inner: JsonMap) -> str | None:
     return if_text(inner.get("displayName")) or None
 
 
@@ -110,9 +107,7 @@ def _display_name(part: Media) -> dict[str, str]:
     return {"displayName": part.name} if part.name else {}
 
 
-def _native(
-    key: str, inner: Mapping[str, Any], own: Mapping[str, Any], form: Mapping[str, Any], known: str
-) -> Native:
+def _native(key: str, inner: JsonMap, own: JsonMap, form: JsonMap, known: str) -> Native:
     further = {
         name: value
         for name, value in inner.items()

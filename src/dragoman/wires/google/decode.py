@@ -1,11 +1,12 @@
-"""A response → events: one state machine for streamed and whole ones. A whole response is a stream of one chunk."""
+"""A response → events: one state machine for streamed and whole ones. A whole response is a stream
+of one chunk."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -15,8 +16,9 @@ from dragoman.codec.emitter import Emitter
 from dragoman.codec.json_values import as_list, if_object, need_object, rest
 from dragoman.errors import DecodeError, DragomanError, ProviderError
 from dragoman.event import PartDelta, RunError
+from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Origin
-from dragoman.wires.google.decode_parts import Candidate
+from dragoman.wires.google.decode_parts import CandidateState
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.quirks import OWN
 from dragoman.wires.google.usage import (
@@ -47,11 +49,13 @@ class _Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 _Count = int | float | str | None | list[dict[str, int | float | str | None]]
-"""A count, or several by modality. Bounded in depth, as all of a chunk is that is decoded by these types."""
+"""A count, or several by modality. Bounded in depth, as all of a chunk is that is decoded by these
+types."""
 
 
 class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """What nearly all of a stream consists of: one more piece of text. All other chunks are read as plain JSON."""
+    """What nearly all of a stream consists of: one more piece of text. All other chunks are read as
+    plain JSON."""
 
     candidates: tuple[_Candidate]
     usage: dict[str, _Count] | None = msgspec.field(default=None, name="usageMetadata")
@@ -67,17 +71,17 @@ _READ = ("content", "index", "finishReason")
 
 
 class Decoder(ResponseDecoder):
-    """A streamed response, or a whole one → events. The end of the bytes ends the answer: the API has no other mark, and may
-    go on after a finish reason."""
+    """A streamed response, or a whole one → events. The end of the bytes ends the answer: the API
+    has no other mark, and may go on after a finish reason."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
         """See `ResponseDecoder`."""
         super().__init__(origin, new_id)
-        self._candidates: dict[int, Candidate] = {}
-        self._usage: dict[str, Any] = {}
-        self._envelope: dict[str, Any] = {}  # fields of the response around its candidates
+        self._candidates: dict[int, CandidateState] = {}
+        self._usage: Json = {}
+        self._envelope: Json = {}  # fields of the response around its candidates
         self._whole: bytes | None = None  # a body that is a whole response
 
     def ordinary(self, payload: bytes) -> bool:
@@ -126,7 +130,7 @@ class Decoder(ResponseDecoder):
             except DragomanError as error:
                 self.fail(error.at(body=body))
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Json) -> None:
         """Any chunk but the usual one."""
         if "error" in event:
             raise error_of(event)
@@ -138,7 +142,7 @@ class Decoder(ResponseDecoder):
         )
         add_fields(self._envelope, rest(event, *_IDENTITY))
         if isinstance(usage := event.get("usageMetadata"), dict):
-            self._count(cast("dict[str, Any]", usage))
+            self._count(cast("Json", usage))
         for found in as_list(event.get("candidates"), "candidates"):
             self._add(need_object(found, "a candidate"))
 
@@ -179,7 +183,7 @@ class Decoder(ResponseDecoder):
         else:
             self._events.append(RunError(error))
 
-    def _add(self, found: dict[str, Any]) -> None:
+    def _add(self, found: Json) -> None:
         """What a chunk says of a candidate."""
         index = found.get("index")
         candidate = self._candidate(index if isinstance(index, int) else 0)
@@ -190,21 +194,21 @@ class Decoder(ResponseDecoder):
         if isinstance(reason := found.get("finishReason"), str) or type(reason) is int:
             candidate.reason = reason
 
-    def _candidate(self, index: int) -> Candidate:
+    def _candidate(self, index: int) -> CandidateState:
         candidate = self._candidates.get(index)
         if candidate is None:
             out = Emitter(self._new_id, candidate=index, origin=self._origin, events=self._events)
             out.start()
-            candidate = self._candidates[index] = Candidate(out)
+            candidate = self._candidates[index] = CandidateState(out)
         return candidate
 
-    def _count(self, usage: dict[str, Any]) -> None:
+    def _count(self, usage: Json) -> None:
         """The last count that came is the total so far, never a part to be added."""
         if None in usage.values():
             usage = {key: value for key, value in usage.items() if value is not None}
         self._usage.update(usage)
 
-    def _finish(self, candidate: Candidate, *, refused: bool, first: bool) -> None:
+    def _finish(self, candidate: CandidateState, *, refused: bool, first: bool) -> None:
         """`first`: the usage is told with it."""
         out = candidate.out
         reason = FinishReason.content_filter if refused else load_finish(candidate.reason)

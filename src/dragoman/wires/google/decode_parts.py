@@ -1,12 +1,12 @@
 """The parts of one candidate as they come: text and thinking in deltas, calls whole or in pieces.
 
-Arguments of a call that are streamed in pieces (Vertex, `streamFunctionCallArguments`) are values by their JSON paths.
+Arguments of a call that are streamed in pieces (Vertex, `streamFunctionCallArguments`) are values
+by their JSON paths.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, cast
 
@@ -17,11 +17,12 @@ from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import OpenText
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, ThinkingPart, ToolCallPart
 from dragoman.wires.google.content import load_block
 from dragoman.wires.google.tools import Pairing
 
-__all__ = ["Candidate"]
+__all__ = ["CandidateState"]
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]{1,6})\]|\[(?:'([^']*)'|\"([^\"]*)\")\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")
@@ -29,11 +30,12 @@ _MOST = 10_000  # elements of a list; a larger index is no index
 _GAP = 100  # elements that a path may leave out
 
 
-class Candidate:
+class CandidateState:
     """One candidate, as far as it is known.
 
-    The first part of a chunk goes on with the text (or thinking) that is open; every further one, and every part with
-    something more to it, is a part of its own. So separate parts stay separate, and signed parts are never merged.
+    The first part of a chunk goes on with the text (or thinking) that is open; every further one,
+    and every part with something more to it, is a part of its own. So separate parts stay separate,
+    and signed parts are never merged.
     """
 
     def __init__(self, out: Emitter) -> None:
@@ -42,13 +44,14 @@ class Candidate:
         self.open: OpenPart | None = None  # the text or thinking that more may come for
         self.thinks = False  # it is thinking
         self.reason: str | int | None = None
-        self.fields: dict[str, Any] = {}  # of the candidate beside its content
+        self.fields: Json = {}  # of the candidate beside its content
         self._pairing = Pairing(out.new_id)
         self._partial: _PartialCall | None = None
         self._count = 0  # texts so far
 
     def add_text(self, text: str, *, thinks: bool, joins: bool) -> None:
-        """More text or thinking. `joins`: it goes on with what is open, where that is of the same kind."""
+        """More text or thinking. `joins`: it goes on with what is open, where that is of the same
+        kind."""
         if not text:
             return
         if self.open is None or self.thinks != thinks or not joins:
@@ -58,7 +61,7 @@ class Candidate:
             self._count += 1
         self.out.add(self.open, text)
 
-    def add_part(self, part: Mapping[str, Any], *, joins: bool) -> None:
+    def add_part(self, part: JsonMap, *, joins: bool) -> None:
         """A part of a chunk. `joins` as for `add_text`.
 
         Raises:
@@ -81,7 +84,8 @@ class Candidate:
             self.out.whole(load_block(part, self._pairing))
 
     def close(self, *, cut: bool = False) -> None:
-        """Nothing more comes for what is open. `cut`: a call whose arguments are still coming has not all of them."""
+        """Nothing more comes for what is open. `cut`: a call whose arguments are still coming has
+        not all of them."""
         if self.open is not None:
             self.out.close(self.open)
             self.open = None
@@ -99,17 +103,17 @@ class Candidate:
 class _PartialCall:
     """A call whose arguments are still coming."""
 
-    def __init__(self, part: Mapping[str, Any], pairing: Pairing) -> None:
+    def __init__(self, part: JsonMap, pairing: Pairing) -> None:
         """Raises `DecodeError` where the call has no name."""
         name = part["functionCall"].get("name")
         if not name or not isinstance(name, str):
             raise DecodeError("a call has no name")
         self._part = dict(part)
         self._pairing = pairing
-        self._arguments: dict[str, Any] = {}
+        self._arguments: Json = {}
         self.add(part)
 
-    def add(self, part: Mapping[str, Any]) -> bool:
+    def add(self, part: JsonMap) -> bool:
         """More of the arguments. Tells whether yet more is to come.
 
         Raises:
@@ -123,7 +127,8 @@ class _PartialCall:
         return bool(call.get("willContinue"))
 
     def call(self, *, cut: bool = False) -> Content:
-        """The call, with the arguments that have come; what is no call alone stays the provider's."""
+        """The call, with the arguments that have come; what is no call alone stays the
+        provider's."""
         inner = {
             **rest(self._part["functionCall"], "partialArgs", "willContinue"),
             "args": self._arguments,
@@ -135,7 +140,7 @@ class _PartialCall:
             whole, arguments={}, raw=json_bytes.encode(self._arguments).decode(), state="cut"
         )
 
-    def _put(self, piece: Mapping[str, Any]) -> None:
+    def _put(self, piece: JsonMap) -> None:
         """A value at its path; a text that stands there already grows."""
         path = str(piece.get("jsonPath", ""))
         steps = [
@@ -168,7 +173,7 @@ def _at(held: Any, step: str | int, empty: Any) -> Any:
             held[step] = empty
         return held[step]
     if isinstance(step, str) and isinstance(held, dict):
-        held = cast("dict[str, Any]", held)
+        held = cast("Json", held)
         if held.get(step) is None:
             held[step] = empty
         return held[step]

@@ -1,7 +1,7 @@
 """Gemini's embeddings ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`.
 
-Four shapes: `:batchEmbedContents` and `:embedContent` of AI Studio; the same of Vertex AI, with the settings in
-`embedContentConfig`; and Vertex AI's `:predict` for models that are no Gemini.
+Four shapes: `:batchEmbedContents` and `:embedContent` of AI Studio; the same of Vertex AI, with the
+settings in `embedContentConfig`; and Vertex AI's `:predict` for models that are no Gemini.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dragoman.codec.json_values import (
     rest,
 )
 from dragoman.errors import InvalidRequestError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult
@@ -46,13 +47,13 @@ _INSTANCE = ("task_type", "title")
 _SNAKE = {"taskType": "task_type", "outputDimensionality": "output_dimensionality"}
 
 
-def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
     """A body of any of the four shapes → the neutral request.
 
     Raises:
         InvalidRequestError: it holds no texts, or entries that differ in more than their text.
     """
-    form: dict[str, Any] = {}
+    form: Json = {}
     body = if_object(bounded(body))
     if isinstance(body.get("instances"), list):
         form["shape"] = _PREDICT
@@ -96,7 +97,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     return EmbeddingsRequest(model, tuple(texts), purpose, dimensions, options, OWN.note(form=form))
 
 
-def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> dict[str, Any]:
+def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Json:
     """The neutral request → a body. A purpose is a task type."""
     return _dumped(request, quirks)[1]
 
@@ -110,7 +111,7 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Ht
     return HttpRequest(f"/{model}:{method}", {}, body)
 
 
-def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
     """A response of any of the four shapes → its vectors. AI Studio counts nothing.
 
     Raises:
@@ -146,7 +147,7 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
 
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
-) -> dict[str, Any]:
+) -> Json:
     """Vectors → a response, in the shape that belongs to the request's."""
     vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
     match OWN.form(request.native).get("shape") if request else None:
@@ -158,7 +159,7 @@ def dump_response(
             return {"embeddings": vectors}
 
 
-def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dict[str, Any]]:
+def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
     """The method and the body: as it was read, or as an endpoint wants it."""
     form = OWN.form(request.native) if quirks is None else {}
     vertex = quirks is not None and quirks.vertex_embeddings
@@ -166,7 +167,7 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dic
     shape = form.get("shape", _BATCH if not vertex else _ONE if gemini else _PREDICT)
     if shape == _ONE and len(request.texts) != 1:
         shape = _BATCH
-    settings: dict[str, Any] = {}
+    settings: Json = {}
     if request.purpose is not None:
         settings["task_type" if shape == _PREDICT else "taskType"] = _SENT[request.purpose]
     if request.dimensions is not None:
@@ -196,7 +197,8 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dic
 
 
 def _text(content: Any) -> str:
-    """The text of a content that is one text of a user's and nothing else, else nothing. The API takes a single object in place of the list."""
+    """The text of a content that is one text of a user's and nothing else, else nothing. The API
+    takes a single object in place of the list."""
     content = if_object(content)
     given = content.get("parts")
     parts: list[Any] = [given] if isinstance(given, dict) else if_list(given)
@@ -204,7 +206,7 @@ def _text(content: Any) -> str:
     return if_text(if_object(parts[0]).get("text")) if alone else ""
 
 
-def _counted(entries: list[dict[str, Any]]) -> Usage | None:
+def _counted(entries: list[Json]) -> Usage | None:
     """The tokens that Vertex AI counts for each text."""
     counts = [if_object(entry.get("statistics")).get("token_count") for entry in entries]
     tokens = [

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from heapq import heappop, heappush
-from typing import Any
 
 from dragoman import json_bytes
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder
@@ -24,6 +22,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.fold import close_part
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     FinishReason,
@@ -38,7 +37,7 @@ from dragoman.request import ModelRequest
 from dragoman.wires.google.content import dump_content
 from dragoman.wires.google.errors import dump_error
 from dragoman.wires.google.quirks import OWN, Quirks
-from dragoman.wires.google.tools import SIGNATURE, Outgoing
+from dragoman.wires.google.tools import SIGNATURE, OutgoingContents
 from dragoman.wires.google.usage import BLOCKED, dump_finish, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
@@ -55,9 +54,9 @@ _NOTHING = OpenText()
 """What became of a text that never came."""
 
 
-def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
+def _dump(message: Message, envelope: JsonMap) -> Json:
     """A whole response."""
-    content: dict[str, Any] = {"role": "model"}
+    content: Json = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
     malformed = any(_is_malformed(piece) for piece in message.content)
@@ -71,9 +70,9 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
     return {**end, **_identity(message.origin, envelope)}
 
 
-def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take of a request: `array` where its client asks for a stream without `alt=sse`. No response has a
-    time."""
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take of a request: `array` where its client asks for a
+    stream without `alt=sse`. No response has a time."""
     if request is None:
         return {"id": id}
     return {
@@ -111,14 +110,16 @@ class _Open:
 class Encoder(ResponseEncoder):
     """Events of the model's messages → Server-Sent Events. Several messages become one candidate.
 
-    Parts are written in their order: what comes of a later part waits until those before it are finished. Text and
-    thinking are written as they come, unless they have native fields, which a chunk must hold together with the text.
+    Parts are written in their order: what comes of a later part waits until those before it are
+    finished. Text and thinking are written as they come, unless they have native fields, which a
+    chunk must hold together with the text.
     """
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
-        """`envelope`: `id` and `model` of the response, where the events' own are not to be told."""
+    def __init__(self, envelope: JsonMap) -> None:
+        """`envelope`: `id` and `model` of the response, where the events' own are not to be
+        told."""
         super().__init__(OWN, envelope)
-        self._identity: dict[str, Any] = {}
+        self._identity: Json = {}
         self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
         self._malformed = False  # a call was left out that no arguments can be read of
         self._text: type[Content] | None = (
@@ -152,7 +153,8 @@ class Encoder(ResponseEncoder):
         return self._flush(event.message_id)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """See `ResponseEncoder`. What is written already, no client of this format can take back: a text is ended by a line's end."""
+        """See `ResponseEncoder`. What is written already, no client of this format can take back: a
+        text is ended by a line's end."""
         self._parts[event.message_id] = _Open()
         return [self._content([{"text": "\n"}])] if self._text is OpenText else NONE
 
@@ -169,7 +171,7 @@ class Encoder(ResponseEncoder):
 
     def _write(self, open_parts: _Open) -> Objects:
         """All that may be written now."""
-        out: list[dict[str, Any]] = []
+        out: list[Json] = []
         while open_parts.order:
             index = open_parts.order[0]
             part = open_parts.parts[index]
@@ -196,7 +198,7 @@ class Encoder(ResponseEncoder):
             )
         return self._write(open_parts)
 
-    def _more(self, part: _Part, text: str) -> dict[str, Any]:
+    def _more(self, part: _Part, text: str) -> Json:
         """More text of a part. What goes on with another part's text stands behind an empty one."""
         piece = (
             {"text": text, "thought": True}
@@ -207,7 +209,7 @@ class Encoder(ResponseEncoder):
         self._text, part.begun = type(part.began), True
         return self._content([{"text": ""}, piece] if apart else [piece])
 
-    def _finish(self, part: _Part, finished: Content) -> list[dict[str, Any]]:
+    def _finish(self, part: _Part, finished: Content) -> list[Json]:
         """The end of a part: what its text did not say."""
         ours = OWN.is_ours(finished.native)
         if part.begun and not ours:
@@ -233,28 +235,29 @@ class Encoder(ResponseEncoder):
             parts = _parts(finished)
         return [self._content(parts)] if parts else []
 
-    def _content(self, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    def _content(self, parts: list[Json]) -> Json:
         return self._chunk(
             {"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}]}
         )
 
-    def _chunk(self, chunk: dict[str, Any]) -> dict[str, Any]:
+    def _chunk(self, chunk: Json) -> Json:
         return {**chunk, **self._identity}
 
 
 class ArrayEncoder(Encoder):
-    """The same as a JSON array that grows, as clients have it that ask for a stream without `alt=sse`."""
+    """The same as a JSON array that grows, as clients have it that ask for a stream without
+    `alt=sse`."""
 
     DONE = b""
     stream_type = "application/json"
     ping = b"\n"
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
+    def __init__(self, envelope: JsonMap) -> None:
         """See `Encoder`."""
         super().__init__(envelope)
         self._before, self._is_closed = b"[", False
 
-    def frame(self, data: Mapping[str, Any]) -> bytes:
+    def frame(self, data: JsonMap) -> bytes:
         before, self._before = self._before, b",\r\n"
         return before + json_bytes.encode(data)
 
@@ -266,7 +269,7 @@ class ArrayEncoder(Encoder):
         return super().close() + (b"[]" if self._before == b"[" else b"]")
 
 
-def _stream(envelope: Mapping[str, Any]) -> Encoder:
+def _stream(envelope: JsonMap) -> Encoder:
     return (ArrayEncoder if envelope.get("array") else Encoder)(envelope)
 
 
@@ -274,14 +277,15 @@ _RESPONSES = ResponseFormat(_stream, _dump, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
-def _parts(piece: Content) -> list[dict[str, Any]]:
-    """A piece as clients are shown it: also the thinking of other providers, without what they signed. A call that is not whole is none:
-    its arguments are an object here, and a client would run it with an empty one."""
+def _parts(piece: Content) -> list[Json]:
+    """A piece as clients are shown it: also the thinking of other providers, without what they
+    signed. A call that is not whole is none: its arguments are an object here, and a client would
+    run it with an empty one."""
     if isinstance(piece, ToolCallPart) and piece.state != "complete":
         return []
     if isinstance(piece, ThinkingPart) and piece.text and not OWN.is_ours(piece.native):
         piece = ThinkingPart(piece.text)
-    out = Outgoing(
+    out = OutgoingContents(
         messages=(),
         target=None,
         quirks=_QUIRKS,
@@ -298,20 +302,20 @@ def _is_malformed(piece: Content) -> bool:
     return isinstance(piece, ToolCallPart) and piece.state == "invalid"
 
 
-def _identity(origin: Origin | None, envelope: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(origin: Origin | None, envelope: JsonMap) -> Json:
     model = envelope.get("model") or model_of(origin)
     id_ = envelope.get("id") or (origin and origin.response_id)
     return {**({"modelVersion": model} if model else {}), **({"responseId": id_} if id_ else {})}
 
 
 def _end(
-    content: dict[str, Any],
+    content: Json,
     reason: FinishReason | None,
     usage: Usage | None,
-    envelope: Mapping[str, Any],
+    envelope: JsonMap,
     *,
     malformed: bool = False,
-) -> dict[str, Any]:
+) -> Json:
     """The fields of a response, or of the last chunk of one."""
     outside = {key: envelope[key] for key in _OUTSIDE if key in envelope}
     if (blocked := envelope.get(BLOCKED)) is not None:

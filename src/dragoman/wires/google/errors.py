@@ -1,4 +1,5 @@
-"""Errors: an error's response ↔ the exception that says it. The kind is told by the status, the reason and the words."""
+"""Errors: an error's response ↔ the exception that says it. The kind is told by the status, the
+reason and the words."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
 from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
+from dragoman.json_bytes import Json
 from dragoman.retry_after import duration
 
 __all__ = ["dump_error", "error_of", "load_error"]
@@ -45,7 +47,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     message = (
         error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
     )
-    details: list[dict[str, Any]] = []
+    details: list[Json] = []
     if (
         isinstance(error, errors.RateLimitError | errors.OverloadedError)
         and error.retry_after is not None
@@ -56,7 +58,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     if error.field is not None:
         violation = {"field": error.field, "description": error.message}
         details.append({"@type": f"{_TYPE}BadRequest", "fieldViolations": [violation]})
-    body: dict[str, Any] = {
+    body: Json = {
         "code": status,
         "message": message,
         "status": _SENT.get(status, "UNKNOWN"),
@@ -66,7 +68,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     )
 
 
-def _detail(details: list[dict[str, Any]], kind: str, key: str) -> str | None:
+def _detail(details: list[Json], kind: str, key: str) -> str | None:
     """A text in the detail of that type."""
     found = (detail.get(key) for detail in details if str(detail.get("@type")).endswith(f".{kind}"))
     return next((value for value in found if isinstance(value, str)), None)

@@ -1,7 +1,7 @@
 """The keys of this wire's objects. The API takes every key in camelCase and in snake_case.
 
-Keys that this wire reads are kept in camelCase, and those that came in snake_case are noted (`"snake"` of the wire form);
-all other keys stay as they came.
+Keys that this wire reads are kept in camelCase, and those that came in snake_case are noted
+(`"snake"` of the wire form); all other keys stay as they came.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = [
     "camel",
@@ -45,9 +46,10 @@ def camel(key: str) -> str:
     return re.sub(r"_([a-z0-9])", lambda letter: letter[1].upper(), key)
 
 
-def camelled(block: Mapping[str, Any], snake: set[str]) -> dict[str, Any]:
-    """The same object, the keys that this wire reads in camelCase. Adds to `snake` those that were not."""
-    out: dict[str, Any] = {}
+def camelled(block: JsonMap, snake: set[str]) -> Json:
+    """The same object, the keys that this wire reads in camelCase. Adds to `snake` those that were
+    not."""
+    out: Json = {}
     for key, value in block.items():
         camel = _CAMEL.get(key)
         if camel is None or camel in block:
@@ -58,17 +60,17 @@ def camelled(block: Mapping[str, Any], snake: set[str]) -> dict[str, Any]:
     return out
 
 
-def snake_form(snake: Collection[str], key: str = "snake") -> dict[str, Any]:
+def snake_form(snake: Collection[str], key: str = "snake") -> Json:
     """What the wire form notes of keys that came in snake_case."""
     return {key: sorted(snake)} if snake else {}
 
 
-def snakes(form: Mapping[str, Any], key: str = "snake") -> list[Any]:
+def snakes(form: JsonMap, key: str = "snake") -> list[Any]:
     """The inverse: the keys that were noted under `key`."""
     return if_list(form.get(key))
 
 
-def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
+def snaked(block: JsonMap, snake: Collection[str]) -> Json:
     """The inverse of `camelled`."""
     return {
         name if (name := _SNAKE.get(key, key)) in snake else key: value
@@ -77,27 +79,29 @@ def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
 
 
 def snake_paths(path: str) -> list[str]:
-    """A path of keys, such as `generationConfig.topK`, in each of the spellings that the API takes."""
+    """A path of keys, such as `generationConfig.topK`, in each of the spellings that the API
+    takes."""
     spellings = [
         [key, _SNAKE[key]] if _SNAKE.get(key, key) != key else [key] for key in path.split(".")
     ]
     return [".".join(keys) for keys in product(*spellings)]
 
 
-def not_usual(block: Mapping[str, Any], key: str) -> Any:
-    """The note of a field that is not as usual: its value (in a list, unless it is empty, as it could look like a note), or that it was absent."""
+def not_usual(block: JsonMap, key: str) -> Any:
+    """The note of a field that is not as usual: its value (in a list, unless it is empty, as it
+    could look like a note), or that it was absent."""
     value = block.get(key, "absent")
     return [value] if key in block and value else value
 
 
-def given(noted: Any, key: str) -> dict[str, Any]:
+def given(noted: Any, key: str) -> Json:
     """The inverse: the field, or none. Older notes hold a bare text."""
     if noted == "absent":
         return {}
     return {key: noted[0] if isinstance(noted, list) and noted else noted}
 
 
-def merged(own: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+def merged(own: JsonMap, fields: JsonMap) -> Json:
     """Own fields and the neutral ones; objects that stand in both are merged too."""
     out = {**own, **fields}
     for key in own.keys() & fields.keys():
@@ -106,7 +110,7 @@ def merged(own: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def snaked_part(part: dict[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
+def snaked_part(part: Json, form: JsonMap) -> Json:
     """A part with the keys in snake_case that came so, also those one level deeper."""
     if not (snake := snakes(form)):
         return part

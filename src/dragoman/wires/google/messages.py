@@ -1,4 +1,5 @@
-"""The conversation: `{"systemInstruction": …, "contents": […]}` ↔ messages, exactly and in order. A content is a message."""
+"""The conversation: `{"systemInstruction": …, "contents": […]}` ↔ messages, exactly and in order. A
+content is a message."""
 
 from __future__ import annotations
 
@@ -14,13 +15,14 @@ from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.google.content import dump_content, is_known, load_content
 from dragoman.wires.google.keys import camelled, given, not_usual
 from dragoman.wires.google.quirks import OWN, Quirks
-from dragoman.wires.google.tools import Outgoing, Pairing, is_unnamed
+from dragoman.wires.google.tools import OutgoingContents, Pairing, is_unnamed
 
 __all__ = [
     "dump_conversation",
@@ -36,7 +38,7 @@ layout = Layout(fields=("contents",), beside=("systemInstruction", "system_instr
 """Where its messages stand."""
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
-_Content = dict[str, Any]
+_Content = Json
 
 
 def load_conversation(
@@ -47,7 +49,7 @@ def load_conversation(
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
         )
-    payload = camelled(cast("Mapping[str, Any]", payload), set())
+    payload = camelled(cast("JsonMap", payload), set())
     contents: Any = payload.get("contents") or []
     if not isinstance(contents, list | dict):
         raise HistoryError('"contents" must be a list').at(field="contents")
@@ -76,7 +78,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
+    """How surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is hardly
+    anything else)."""
     fields = if_object(message)
     parts = if_objects(fields.get("parts"))
     of_others = "content" in fields or any("type" in each for each in (fields, *parts))
@@ -97,10 +100,10 @@ def outgoing(
     tools: Iterable[ToolSpec] = (),
     *,
     model: str | None = None,
-) -> Outgoing:
-    """A conversation made ready for its dump. `tools`: of the request; those and the functions that are called in the history
-    get names that the API takes; `model`: its model, else the target's. A name that breaks the rules and was recorded so goes back
-    as it is where there is no target."""
+) -> OutgoingContents:
+    """A conversation made ready for its dump. `tools`: of the request; those and the functions that
+    are called in the history get names that the API takes; `model`: its model, else the target's. A
+    name that breaks the rules and was recorded so goes back as it is where there is no target."""
     messages, places = unmarked_all(messages)
     quirks = quirks or Quirks()
     calls = _calls(messages)
@@ -108,7 +111,7 @@ def outgoing(
     recorded = named if target is None else ()
     as_is = [each.name for each in recorded if OWN.form(each.native).get("name") == "as is"]
     return prepared(
-        Outgoing,
+        OutgoingContents,
         messages,
         target,
         quirks,
@@ -122,7 +125,7 @@ def outgoing(
     )
 
 
-def dump_conversation(out: Outgoing) -> dict[str, Any]:
+def dump_conversation(out: OutgoingContents) -> Json:
     """A conversation → `{"systemInstruction": …, "contents": […]}`."""
     messages = out.messages
     order = {call.id: number for number, call in enumerate(_calls(messages))} if out.unnamed else {}
@@ -130,7 +133,7 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
         (place for place, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
     )
-    payload: dict[str, Any] = {}
+    payload: Json = {}
     if head:  # D-120, as decision 20b reads it
         parts = list(
             chain.from_iterable(dump_content(messages[at].content, out, at) for at in range(head))
@@ -182,7 +185,7 @@ _CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversati
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
-def _role(content: Mapping[str, Any]) -> Role | None:
+def _role(content: JsonMap) -> Role | None:
     """`None`: it has a role that is none."""
     name = content.get("role") or "user"
     return _ROLES.get(name) if isinstance(name, str) else None
@@ -218,8 +221,9 @@ def _load_entry(
 
 
 def _load_plain(content: Any, origin: Origin | None) -> Message | None:
-    """A content of the usual role and one text with nothing beside it, as nearly all are; `None`: any other."""
-    if type(content) is not dict or len(fields := cast("dict[str, Any]", content)) != 2:
+    """A content of the usual role and one text with nothing beside it, as nearly all are; `None`:
+    any other."""
+    if type(content) is not dict or len(fields := cast("Json", content)) != 2:
         return None
     name, parts = fields.get("role"), fields.get("parts")
     if (
@@ -228,8 +232,8 @@ def _load_plain(content: Any, origin: Origin | None) -> Message | None:
         or type(part := some[0]) is not dict
     ):
         return None
-    text = cast("dict[str, Any]", part).get("text")
-    if not isinstance(text, str) or not text or len(cast("dict[str, Any]", part)) != 1:
+    text = cast("Json", part).get("text")
+    if not isinstance(text, str) or not text or len(cast("Json", part)) != 1:
         return None
     if name == "user":
         return Message(Role.USER, (TextPart(text),))
@@ -250,7 +254,7 @@ def _field(content: Any) -> str | None:
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:
     """`usual`: the role's usual name; empty where it has none."""
-    form: dict[str, Any] = {}
+    form: Json = {}
     if usual and content.get("role") != usual:
         form["role"] = content.get("role", "absent")
     own = rest(content, "parts", *(["role"] if usual else []))
@@ -260,7 +264,7 @@ def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Messag
     return Message(role, pieces, native=OWN.note(own, form=form))
 
 
-def _content(message: Message, parts: list[dict[str, Any]], usual: str) -> _Content:
+def _content(message: Message, parts: list[Json], usual: str) -> _Content:
     form = OWN.form(message.native)
     content = OWN.fields(message.native)
     if usual and (role := form.get("role", usual)) != "absent":
@@ -270,7 +274,7 @@ def _content(message: Message, parts: list[dict[str, Any]], usual: str) -> _Cont
     return {**content, **given(form["parts"], "parts")}
 
 
-def _entry(message: Message, out: Outgoing, position: int) -> _Content | None:
+def _entry(message: Message, out: OutgoingContents, position: int) -> _Content | None:
     """A content; `None` where nothing of it can be sent."""
     parts = dump_content(message.content, out, position)
     if not parts and "parts" not in OWN.form(message.native):
@@ -295,7 +299,8 @@ def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
 
 
 def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, int]) -> Message:
-    """The message with results that have no id to send in the order of their calls, name by name."""
+    """The message with results that have no id to send in the order of their calls, name by
+    name."""
     content = list(message.content)
     places: dict[str, list[int]] = {}
     for place, piece in enumerate(content):
@@ -323,7 +328,7 @@ def _as_it_is(_: ToolCallPart | ToolResultPart) -> bool:
     return True
 
 
-def _object(value: Any, what: str) -> dict[str, Any]:
+def _object(value: Any, what: str) -> Json:
     if not isinstance(value, dict):
         raise HistoryError(f'"{what}" must be an object').at(field=what)
-    return cast("dict[str, Any]", value)
+    return cast("Json", value)

@@ -19,34 +19,43 @@ OWN = Own(NAME)
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
-    """How an endpoint of the Gemini API differs. The defaults are AI Studio's (generativelanguage.googleapis.com)."""
+    """How an endpoint of the Gemini API differs. The defaults are AI Studio's
+    (generativelanguage.googleapis.com)."""
 
     reads: tuple[str, ...] = ()
-    """Names of other providers whose signed content it reads. AI Studio and Vertex do not read each other's."""
+    """Names of other providers whose signed content it reads. AI Studio and Vertex do not read each
+    other's."""
     models: str = "models"
-    """What stands in the path before a model's name that has no `/`; Vertex: `publishers/google/models`."""
+    """What stands in the path before a model's name that has no `/`; Vertex:
+    `publishers/google/models`."""
     json_schema: bool = True
-    """Takes JSON Schema (`parametersJsonSchema`, `responseJsonSchema`), as the Gemini API and Vertex do; else schemas
-    are lowered to the older subset of OpenAPI (`parameters`, `responseSchema`)."""
+    """Takes JSON Schema (`parametersJsonSchema`, `responseJsonSchema`), as the Gemini API and
+    Vertex do; else schemas are lowered to the older subset of OpenAPI (`parameters`,
+    `responseSchema`)."""
     older: tuple[str, ...] = ("gemini-1", "gemini-2", "gemma-2", "gemma-3", "learnlm")
-    """Beginnings of the names of models before Gemini 3. These take a budget and no level of thinking, no functions
-    together with an output schema or with tools of the provider's, and no media inside a function's response; and
-    they do not refuse calls that have no signature."""
+    """Beginnings of the names of models before Gemini 3. These take a budget and no level of
+    thinking, no functions together with an output schema or with tools of the provider's, and no
+    media inside a function's response; and they do not refuse calls that have no signature."""
     always_thinking: str = "-pro"
-    """What the names of newer models have in them that cannot think less than `low`; the others have `minimal`."""
+    """What the names of newer models have in them that cannot think less than `low`; the others
+    have `minimal`."""
     budgets: Mapping[str, int] = MappingProxyType({"low": 1024, "medium": 8192, "high": 24576})
     """Effort → tokens of thinking, for older models."""
     placeholder: str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-    """What stands for the signature of a call that another model made: `skip_thought_signature_validator` in base64, as
-    Google documents it. Gemini 3 refuses a round of calls whose first one has no signature."""
+    """What stands for the signature of a call that another model made:
+    `skip_thought_signature_validator` in base64, as Google documents it. Gemini 3 refuses a round
+    of calls whose first one has no signature."""
     server_tools: Mapping[str, str] = MappingProxyType(
         {"web_search": "googleSearch", "web_fetch": "urlContext"}
     )
-    """Name of a tool that the provider runs → the API's name of it, where it is not the same in camelCase."""
+    """Name of a tool that the provider runs → the API's name of it, where it is not the same in
+    camelCase."""
     vertex_embeddings: bool = False
-    """Vectors are asked for as Vertex AI has it: settings in an object of their own, older models by `:predict`."""
+    """Vectors are asked for as Vertex AI has it: settings in an object of their own, older models
+    by `:predict`."""
     opening: str = "."
-    """What the user is made to say before a conversation that the model began: the API takes no calls there."""
+    """What the user is made to say before a conversation that the model began: the API takes no
+    calls there."""
     ids: Rule = Rule(letters=r"\s\S", most=1024)
     """Ids of calls: any, but each once."""
     names: Rule = NAMES
@@ -58,5 +67,6 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _bare(model: str) -> str:
-    """A model's name without what stands before it in a path: `models/gemini-3-pro` → `gemini-3-pro`."""
+    """A model's name without what stands before it in a path: `models/gemini-3-pro` →
+    `gemini-3-pro`."""
     return model.rpartition("/")[2]

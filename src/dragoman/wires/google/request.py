@@ -1,18 +1,18 @@
-"""A request's body and path ↔ `ModelRequest`. Model and stream stand in the path, `/models/MODEL:generateContent`."""
+"""A request's body and path ↔ `ModelRequest`. Model and stream stand in the path,
+`/models/MODEL:generateContent`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
-from dragoman.codec.formats import Received, RequestFormat, Sending
+from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
 from dragoman.codec.history_dump import dumped_tools
 from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
@@ -20,7 +20,7 @@ from dragoman.wires.google.messages import dump_conversation, load_conversation,
 from dragoman.wires.google.quirks import NAME, OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
 from dragoman.wires.google.tools import (
-    Outgoing,
+    OutgoingContents,
     dump_tool_choice,
     dump_tools,
     load_tool_choice,
@@ -50,7 +50,8 @@ routes: tuple[Route, ...] = (
     Route("GET", "/v1/models", "models", "x-goog-api-key"),
     Route("GET", "/v1/models/{model}", "model", "x-goog-api-key"),
 )
-"""AI Studio's, in both versions that its libraries ask for; an answer is streamed where its path says so."""
+"""AI Studio's, in both versions that its libraries ask for; an answer is streamed where its path
+says so."""
 
 _PATH = re.compile(r"(?:^|/)((?:publishers|projects|tunedModels|endpoints|models)/[^?]+):(\w+)")
 _SSE = re.compile(r"[?&](?:\$|%24)?alt=sse(?:&|$)")
@@ -63,11 +64,12 @@ _JOINED = ("generationConfig", "toolConfig")
 """Options that are joined, where they are objects, with what the settings say there."""
 
 
-def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too."""
+def _load(body: JsonMap, given: RequestEnvelope) -> ModelRequest:
+    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is
+    read too."""
     snake: set[str] = set()
     fields = camelled(if_object(body), snake)
-    form: dict[str, Any] = {}
+    form: Json = {}
     if len(fields) == 1 and (inner := if_object(fields.get("generateContentRequest"))):
         form["within"] = True
         fields = camelled(inner, snake)
@@ -123,7 +125,8 @@ def model_of_path(path: str) -> tuple[str, bool]:
 
 
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
-    """The neutral request → path, headers and body. A model's name that has a `/` stays as it is."""
+    """The neutral request → path, headers and body. A model's name that has a `/` stays as it
+    is."""
     request = sending.request
     form = OWN.form(request.native)
     made = partial(outgoing, model=request.model)
@@ -131,7 +134,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     if request.settings.parallel_tool_calls is not None:
         out.lose(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
     tools = _sent_tools(request, out, form)
-    body: dict[str, Any] = {
+    body: Json = {
         **dict.fromkeys(form.get("null", ())),
         **{
             key: value
@@ -143,7 +146,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     if form.get("contents") == "object" and len(body["contents"]) == 1:
         body["contents"] = body["contents"][0]
 
-    def dump() -> dict[str, Any]:
+    def dump() -> Json:
         if entries := dump_tools(tools, out):
             return {
                 "tools": entries[0]
@@ -172,8 +175,9 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     )
 
 
-def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:
-    """A client's body as it is. Its name of the model stands in the path, and may stand in the body too."""
+def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:
+    """A client's body as it is. Its name of the model stands in the path, and may stand in the body
+    too."""
     if "model" in body:
         body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
     return HttpRequest(_path(request, quirks or Quirks()), body=body)
@@ -185,7 +189,7 @@ def _path(request: ModelRequest, quirks: Quirks) -> str:
     return f"/{model}:{method}"
 
 
-def _fault(body: Mapping[str, Any]) -> HistoryError | None:
+def _fault(body: JsonMap) -> HistoryError | None:
     if body.get("contents") or "generateContentRequest" in body:
         return None
     return HistoryError(
@@ -201,8 +205,9 @@ load_request, dump_request, dump_http = (
 )
 
 
-def _take_tools(left: dict[str, Any]) -> tuple[tuple[ToolSpec | ServerTool, ...], dict[str, Any]]:
-    """Takes the tools out of a body → the tools, and their wire form. The API takes a single object in place of the list."""
+def _take_tools(left: Json) -> tuple[tuple[ToolSpec | ServerTool, ...], Json]:
+    """Takes the tools out of a body → the tools, and their wire form. The API takes a single object
+    in place of the list."""
     entries = left.pop("tools", None)
     if entries is None:
         return (), {}
@@ -218,9 +223,9 @@ def _take_tools(left: dict[str, Any]) -> tuple[tuple[ToolSpec | ServerTool, ...]
     return tuple(load_tools([entries] if entries else [])), form
 
 
-def _take_choice(left: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Takes out of a body what `Settings.tool_choice` says → the setting, and the wire form; the rest of `toolConfig` stays an
-    option."""
+def _take_choice(left: Json) -> tuple[Json, Json]:
+    """Takes out of a body what `Settings.tool_choice` says → the setting, and the wire form; the
+    rest of `toolConfig` stays an option."""
     if not isinstance(left.get("toolConfig"), dict):
         return {}, {}
     snake: set[str] = set()
@@ -240,10 +245,10 @@ def _take_choice(left: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def _tool_config(
     request: ModelRequest,
     tools: tuple[ToolSpec | ServerTool, ...],
-    out: Outgoing,
-    form: Mapping[str, Any],
-) -> dict[str, Any]:
-    config: dict[str, Any] = {}
+    out: OutgoingContents,
+    form: JsonMap,
+) -> Json:
+    config: Json = {}
     if (choice := request.settings.tool_choice) is not None:
         config[_CHOICE] = dump_tool_choice(choice, out, if_object(form.get("choice")))
     if _mixed(tools) and "include" not in form and out.newer:
@@ -255,7 +260,7 @@ def _tool_config(
 
 
 def _sent_tools(
-    request: ModelRequest, out: Outgoing, form: Mapping[str, Any]
+    request: ModelRequest, out: OutgoingContents, form: JsonMap
 ) -> tuple[ToolSpec | ServerTool, ...]:
     """The tools, without functions where the model does not take them beside an output schema."""
     if request.output_schema is None or "tools_with_schema" in form or out.newer:

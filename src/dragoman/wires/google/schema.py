@@ -1,8 +1,9 @@
-"""JSON Schema ↔ the subset of OpenAPI 3.0 that the API's older fields take (`parameters`, `responseSchema`).
+"""JSON Schema ↔ the subset of OpenAPI 3.0 that the API's older fields take (`parameters`,
+`responseSchema`).
 
-`lift` reads that subset as JSON Schema. `lower` writes it: `$ref` is put in its place (a recursion ends in an object of any
-kind), `null` becomes `nullable`, `const` an `enum`, `oneOf` an `anyOf`, `allOf` is merged, and what the subset has no word
-for is left out.
+`lift` reads that subset as JSON Schema. `lower` writes it: `$ref` is put in its place (a recursion
+ends in an object of any kind), `null` becomes `nullable`, `const` an `enum`, `oneOf` an `anyOf`,
+`allOf` is merged, and what the subset has no word for is left out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["dump_older", "lift", "load_older", "lower"]
 
@@ -20,8 +22,8 @@ _TYPES: Mapping[str, Mapping[str, str | int]] = {
     "lower": {name.lower(): name.lower() for name in _NAMES},
     "number": {name.lower(): number for number, name in enumerate(_NAMES, 1)},
 }
-"""How types may be written → JSON Schema's type → the API's: `STRING` as its own enum has it, `string`, or `1`, as clients of
-gRPC's JSON write enums."""
+"""How types may be written → JSON Schema's type → the API's: `STRING` as its own enum has it,
+`string`, or `1`, as clients of gRPC's JSON write enums."""
 _LIFTED: Mapping[Any, str] = {
     **{name: kind for kind, name in _TYPES["upper"].items()},
     **{number: kind for kind, number in _TYPES["number"].items()},
@@ -32,14 +34,14 @@ _KEPT = (
 )  # fmt: skip
 _STRING_FORMATS = ("date-time", "enum")
 _MOST_REFERENCES = 1000
-"""Definitions that are put in place of references at most; beyond, as for a recursion, an object of any kind. Definitions
-that name each other twice would else grow without bound."""
+"""Definitions that are put in place of references at most; beyond, as for a recursion, an object of
+any kind. Definitions that name each other twice would else grow without bound."""
 _MAPS, _LISTS, _SINGLE = ("properties",), ("anyOf",), ("items",)
 
-Schema = Mapping[str, Any]
+Schema = JsonMap
 
 
-def lift(schema: Schema) -> dict[str, Any]:
+def lift(schema: Schema) -> Json:
     """The subset of OpenAPI → JSON Schema."""
     out = _each(schema, _lifted)
     nullable = out.pop("nullable", False)
@@ -57,8 +59,9 @@ def lift(schema: Schema) -> dict[str, Any]:
     return out
 
 
-def lower(schema: Schema, *, types: str = "upper") -> dict[str, Any]:
-    """JSON Schema → the subset of OpenAPI. `types`: how types are written, `upper`, `lower` or `number`."""
+def lower(schema: Schema, *, types: str = "upper") -> Json:
+    """JSON Schema → the subset of OpenAPI. `types`: how types are written, `upper`, `lower` or
+    `number`."""
     definitions = {
         f"#/{key}/{name}": each
         for key in ("$defs", "definitions")
@@ -67,8 +70,9 @@ def lower(schema: Schema, *, types: str = "upper") -> dict[str, Any]:
     return _Lowering({"#": schema, **definitions}, _TYPES[types]).schema(schema, ())
 
 
-def load_older(schema: Schema) -> tuple[dict[str, Any], str]:
-    """A schema of the older subset → JSON Schema, and its form: how types were written, or that it is kept as it is."""
+def load_older(schema: Schema) -> tuple[Json, str]:
+    """A schema of the older subset → JSON Schema, and its form: how types were written, or that it
+    is kept as it is."""
     lifted = lift(schema)
     for types in _TYPES:
         if lower(lifted, types=types) == schema:
@@ -88,15 +92,15 @@ def _lifted(schema: Any) -> Any:
 class _Lowering:
     """One schema on its way into the subset."""
 
-    def __init__(self, definitions: Mapping[str, Any], types: Mapping[str, str | int]) -> None:
+    def __init__(self, definitions: JsonMap, types: Mapping[str, str | int]) -> None:
         self._definitions = definitions
         self._types = types
         self._left = _MOST_REFERENCES
 
-    def schema(self, schema: Any, within: tuple[str, ...]) -> dict[str, Any]:
+    def schema(self, schema: Any, within: tuple[str, ...]) -> Json:
         """A schema that stands within the definitions of these names."""
 
-        def deeper(one: Any) -> dict[str, Any]:
+        def deeper(one: Any) -> Json:
             return self.schema(one, within)
 
         if not isinstance(schema, Mapping):  # `true`: anything
@@ -141,8 +145,9 @@ class _Lowering:
         return out
 
 
-def _all_of(schema: Schema, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with its `allOf` put in: objects' properties and lists of what is required are joined."""
+def _all_of(schema: Schema, definitions: JsonMap) -> Json:
+    """A schema with its `allOf` put in: objects' properties and lists of what is required are
+    joined."""
     out = {key: value for key, value in schema.items() if key != "allOf"}
     for part in map(if_object, if_list(schema["allOf"])):
         for key, value in if_object(definitions.get(str(part.get("$ref")), part)).items():
@@ -156,7 +161,7 @@ def _all_of(schema: Schema, definitions: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _name_values(out: dict[str, Any], text: str | int) -> None:
+def _name_values(out: Json, text: str | int) -> None:
     """The subset has enums of strings only: other values stand in the description."""
     if not all(isinstance(value, str) for value in out["enum"]):
         values = f"One of: {', '.join(map(str, out.pop('enum')))}"
@@ -179,9 +184,10 @@ def _types(schema: Schema) -> tuple[list[str], bool]:
     return some, len(some) < len(kinds)
 
 
-def _each(schema: Schema, deeper: Any, keys: Collection[str] | None = None) -> dict[str, Any]:
-    """The schema with `deeper` done to those inside it; of its other keys only `keys`, where those are given."""
-    out: dict[str, Any] = {}
+def _each(schema: Schema, deeper: Any, keys: Collection[str] | None = None) -> Json:
+    """The schema with `deeper` done to those inside it; of its other keys only `keys`, where those
+    are given."""
+    out: Json = {}
     for key, value in schema.items():
         if key in _MAPS and isinstance(value, Mapping):
             out[key] = {name: deeper(one) for name, one in cast("Schema", value).items()}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from dragoman.codec.body_schema import TEXT, a_list, an_object, typed
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace, RequestFields, SealForm
+from dragoman.json_bytes import Json
 from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
 from dragoman.wires.google.keys import snake_paths
@@ -94,7 +94,7 @@ _METHODS = {
 }
 
 
-def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: ARG001 the protocol's
+def dump_model(model: ModelInfo, *, now: datetime) -> Json:  # noqa: ARG001 the protocol's
     """A model as a list has it."""
     return {
         "name": f"models/{model.name}",
@@ -106,18 +106,19 @@ def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: A
     }
 
 
-def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
     """The answer to a request for all models."""
     return {"models": [dump_model(model, now=now) for model in models]}
 
 
-def dump_token_count(count: int) -> dict[str, Any]:
+def dump_token_count(count: int) -> Json:
     """The answer to a request to count tokens."""
     return {"totalTokens": count}
 
 
 def dump_seal(token: str) -> ThinkingPart:
-    """The piece in which a client keeps a server's token: the signature of an empty text, as answers end with one."""
+    """The piece in which a client keeps a server's token: the signature of an empty text, as
+    answers end with one."""
     return ThinkingPart(native=OWN.note({SIGNATURE: token}, {"thought": "absent"}))
 
 

@@ -1,14 +1,15 @@
-"""The fields that a gateway passes on to a provider of this wire: of its official library those that name nothing in an account.
+"""The fields that a gateway passes on to a provider of this wire: of its official library those
+that name nothing in an account.
 
 Derived by `tests/support/allow_lists.py`, where it says what is left out and what is added.
 """
 
-from dragoman.codec.allowed import Allowed
+from dragoman.codec.allowed import AllowList
 from dragoman.wires.google.keys import camel
 
 __all__ = ["allowed"]
 
-allowed = Allowed(
+allowed = AllowList(
     """
 request: contents=Content generationConfig=GenerationConfig labels model
     safetySettings=SafetySetting serviceTier store systemInstruction=Content toolConfig=ToolConfig

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_dialect import Dialect, fit
+from dragoman.codec.json_dialect import JsonDialect, fit
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import ModelRequest
 from dragoman.wires.google.keys import (
@@ -21,7 +21,7 @@ from dragoman.wires.google.keys import (
 )
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.schema import dump_older, load_older
-from dragoman.wires.google.tools import Outgoing
+from dragoman.wires.google.tools import OutgoingContents
 
 __all__ = ["dump_schema", "dump_settings", "load_schema", "load_settings"]
 
@@ -37,7 +37,7 @@ _SIMPLE: Fields = {
 """Field → the setting of the same meaning, and the type it must have for that."""
 _JSON = "application/json"
 _AS_IS = "as is"
-_DIALECT = Dialect(
+_DIALECT = JsonDialect(
     kept=frozenset(
         [
             "$id",
@@ -63,12 +63,13 @@ _NEUTRAL = (*_SIMPLE, "stopSequences", "responseSchema", "responseJsonSchema", "
 
 
 def load_settings(
-    fields: Mapping[str, Any],
-) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any], dict[str, Any]]:
-    """`generationConfig` → the settings, the output schema, the fields that no setting says, and the wire form."""
+    fields: JsonMap,
+) -> tuple[Json, Json | None, Json, Json]:
+    """`generationConfig` → the settings, the output schema, the fields that no setting says, and
+    the wire form."""
     snake: set[str] = set()
     config = camelled(fields, snake)
-    form: dict[str, Any] = {}
+    form: Json = {}
     if nulls := [key for key in _NEUTRAL if key in config and config[key] is None]:
         form["null"] = nulls
         config = rest(config, *nulls)
@@ -86,7 +87,7 @@ def load_settings(
     return settings, schema, config, {**form, **snake_form(snake), **schema_form}
 
 
-def dump_settings(request: ModelRequest, form: Mapping[str, Any], out: Outgoing) -> dict[str, Any]:
+def dump_settings(request: ModelRequest, form: JsonMap, out: OutgoingContents) -> Json:
     """The settings and the output schema → `generationConfig`."""
     settings = request.settings
     config = dump_fields(settings, _SIMPLE)
@@ -110,7 +111,7 @@ def dump_settings(request: ModelRequest, form: Mapping[str, Any], out: Outgoing)
     )
 
 
-def load_schema(config: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def load_schema(config: Json) -> tuple[Json | None, Json]:
     """Takes the output schema out of a config → the schema, and its wire form."""
     key = next(
         (
@@ -131,24 +132,20 @@ def load_schema(config: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str
     return schema, {"schema": types}
 
 
-def dump_schema(
-    schema: Mapping[str, Any], form: Mapping[str, Any], quirks: Quirks
-) -> dict[str, Any]:
+def dump_schema(schema: JsonMap, form: JsonMap, quirks: Quirks) -> Json:
     """The inverse: a loaded schema is sent as it was, any other in the API's dialect."""
     types = form.get("schema", "" if quirks.json_schema else "upper")
     if types in ("", _AS_IS):
-        fields: dict[str, Any] = {
-            "responseJsonSchema": schema if types else fit(schema, _DIALECT) or schema
-        }
+        fields: Json = {"responseJsonSchema": schema if types else fit(schema, _DIALECT) or schema}
     else:
         fields = {"responseSchema": dump_older(schema, types)}
     return fields if form.get("mime") == _AS_IS else {**fields, "responseMimeType": _JSON}
 
 
-def _take_numbers(config: dict[str, Any]) -> dict[str, Any]:
-    """Makes numbers of what stands for one: the API takes texts, and `40.0` where it has whole numbers, as its own libraries send `topK`.
-    → what stood there."""
-    unusual: dict[str, Any] = {}
+def _take_numbers(config: Json) -> Json:
+    """Makes numbers of what stands for one: the API takes texts, and `40.0` where it has whole
+    numbers, as its own libraries send `topK`. → what stood there."""
+    unusual: Json = {}
     for key, (_, types) in _SIMPLE.items():
         number = _number(config.get(key), types)
         if number is not None:
@@ -157,7 +154,8 @@ def _take_numbers(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any, types: tuple[type, ...]) -> int | float | None:
-    """The number of one of these types that a value stands for; `None`: it is one, or stands for none."""
+    """The number of one of these types that a value stands for; `None`: it is one, or stands for
+    none."""
     number = value
     if isinstance(value, str):
         try:
@@ -173,15 +171,14 @@ def _number(value: Any, types: tuple[type, ...]) -> int | float | None:
     )
 
 
-def _load_thinking(
-    fields: Mapping[str, Any], snake: set[str]
-) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """`thinkingConfig` → the setting (`None`: no setting says it), the fields beside it, and the wire form."""
+def _load_thinking(fields: JsonMap, snake: set[str]) -> tuple[Any, Json, Json]:
+    """`thinkingConfig` → the setting (`None`: no setting says it), the fields beside it, and the
+    wire form."""
     inner: set[str] = set()
     config = camelled(fields, inner)
     both = config.keys() >= {"thinkingBudget", "thinkingLevel"}
     budget, level = config.pop("thinkingBudget", None), config.pop("thinkingLevel", None)
-    form: dict[str, Any] = {}
+    form: Json = {}
     if config.get("includeThoughts") is not True:
         form["includeThoughts"] = not_usual(config, "includeThoughts")
     config.pop("includeThoughts", None)
@@ -202,9 +199,9 @@ def _load_thinking(
     return None, {}, {}
 
 
-def _dump_thinking(reasoning: str | int, form: Mapping[str, Any], out: Outgoing) -> dict[str, Any]:
+def _dump_thinking(reasoning: str | int, form: JsonMap, out: OutgoingContents) -> Json:
     by_level = form["form"] == "level" if "form" in form else out.newer
-    config: dict[str, Any]
+    config: Json
     if reasoning == "off" and by_level:
         least = "low" if out.quirks.always_thinking in out.model else "minimal"
         config = {"thinkingLevel": least}

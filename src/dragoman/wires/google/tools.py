@@ -1,5 +1,5 @@
-"""Tools: `tools` and `functionCallingConfig` of a request ↔ ToolSpec, ServerTool and Settings.tool_choice; `functionCall` of a
-part ↔ ToolCallPart, with the ids of calls and results.
+"""Tools: `tools` and `functionCallingConfig` of a request ↔ ToolSpec, ServerTool and
+Settings.tool_choice; `functionCall` of a part ↔ ToolCallPart, with the ids of calls and results.
 
 Gemini often gives no ids: they are minted by position, and results matched by order and name.
 """
@@ -18,6 +18,7 @@ from dragoman.codec.ids import NAMES
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import Content, Native, ProviderPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
@@ -27,7 +28,7 @@ from dragoman.wires.google.schema import dump_older, load_older
 
 __all__ = [
     "SIGNATURE",
-    "Outgoing",
+    "OutgoingContents",
     "Pairing",
     "dump_call",
     "dump_tool_choice",
@@ -48,11 +49,11 @@ _NUMBERED = dict(enumerate(_CHOICES, 1))
 """Modes as clients of gRPC's JSON write them."""
 _SENT_CHOICES = {neutral: mode for mode, neutral in _CHOICES.items()}
 
-_Fields = Mapping[str, Any]
+_Fields = JsonMap
 _Tool = ToolSpec | ServerTool
 
 
-class Outgoing(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
+class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """What the dump of a conversation must know on this wire."""
 
     model: str
@@ -67,7 +68,7 @@ class Outgoing(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
         """Whether the model is none of those before Gemini 3."""
         return not self.quirks.is_older(self.model)
 
-    def own(self, piece: Content, position: int, place: int) -> dict[str, Any]:
+    def own(self, piece: Content, position: int, place: int) -> Json:
         """A piece's own fields, without a signature that the target does not read."""
         own = _own_fields(piece)
         if (why := self.unreadable[position]) is not None and own.pop(SIGNATURE, None) is not None:
@@ -76,9 +77,9 @@ class Outgoing(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
 
     def signed(
         self, piece: Content, fields: _Fields, position: int, place: int, which: str
-    ) -> dict[str, Any] | None:
-        """The part with these fields and the piece's own, which goes back to its own origin and to nobody else: else it is
-        lost, and the loss names it by `which`."""
+    ) -> Json | None:
+        """The part with these fields and the piece's own, which goes back to its own origin and to
+        nobody else: else it is lost, and the loss names it by `which`."""
         why = self.unreadable[position] or (
             None if OWN.is_ours(piece.native) else "it is another provider's"
         )
@@ -87,9 +88,7 @@ class Outgoing(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
             return None
         return merged(_own_fields(piece), fields)
 
-    def id_field(
-        self, piece: ToolCallPart | ToolResultPart, position: int, place: int
-    ) -> dict[str, Any]:
+    def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, place: int) -> Json:
         """The field `id` of a function's call or result; none where it is not sent."""
         found = given_id(piece.native, piece.id)
         if found.get("id") != piece.id:
@@ -165,19 +164,21 @@ class _Call:
 
 
 def is_unnamed(native: Native) -> bool:
-    """Whether a call or a result came without an id: it is marked so among its fields, where the API has no null."""
+    """Whether a call or a result came without an id: it is marked so among its fields, where the
+    API has no null."""
     return OWN.fields(native).get("id", "") is None
 
 
-def given_id(native: Native, id_: str) -> dict[str, Any]:
-    """The field `id` of a call or result as it is sent: an id that was not given is not sent back."""
+def given_id(native: Native, id_: str) -> Json:
+    """The field `id` of a call or result as it is sent: an id that was not given is not sent
+    back."""
     if not is_unnamed(native):
         return {"id": id_}
     form = OWN.form(native)
     return {"id": form["id"]} if "id" in form else {}
 
 
-def load_id(inner: _Fields, form: dict[str, Any]) -> tuple[str | None, dict[str, None]]:
+def load_id(inner: _Fields, form: Json) -> tuple[str | None, dict[str, None]]:
     """The id of a call or result that was given, and the mark where none was."""
     if id_ := if_text(inner.get("id")):
         return id_, {}
@@ -186,10 +187,9 @@ def load_id(inner: _Fields, form: dict[str, Any]) -> tuple[str | None, dict[str,
     return None, {"id": None}
 
 
-def load_call(
-    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing
-) -> ToolCallPart | None:
-    """A `functionCall` → the call; `None` where it is of another shape. `own`: the part's other fields."""
+def load_call(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> ToolCallPart | None:
+    """A `functionCall` → the call; `None` where it is of another shape. `own`: the part's other
+    fields."""
     name, arguments = if_text(inner.get("name")), inner.get("args")
     if not name:
         return None
@@ -208,7 +208,7 @@ def load_call(
     return replace(call, arguments=if_object(arguments), native=native)
 
 
-def dump_call(call: ToolCallPart, out: Outgoing, position: int, place: int) -> dict[str, Any]:
+def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, place: int) -> Json:
     """The inverse."""
     inner = {
         "name": out.name(call.name),
@@ -257,11 +257,12 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
     return tools
 
 
-def dump_tools(tools: Sequence[_Tool], out: Outgoing) -> list[dict[str, Any]]:
-    """The inverse of `load_tools`: all functions in one entry, each tool of the provider's in its own."""
-    entries: list[dict[str, Any]] = []
+def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
+    """The inverse of `load_tools`: all functions in one entry, each tool of the provider's in its
+    own."""
+    entries: list[Json] = []
     snake: list[Sequence[str]] = []
-    functions: list[dict[str, Any]] | None = None
+    functions: list[Json] | None = None
     for tool in tools:
         form = OWN.form(tool.native)
         place = form.get("place")
@@ -284,8 +285,9 @@ def dump_tools(tools: Sequence[_Tool], out: Outgoing) -> list[dict[str, Any]]:
     return [snaked(entry, keys) for entry, keys in zip(entries, snake, strict=True)]
 
 
-def load_tool_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
-    """`functionCallingConfig` → the choice, and its wire form; `None` where no setting says it (it stays an option)."""
+def load_tool_choice(config: Any) -> tuple[str, Json] | None:
+    """`functionCallingConfig` → the choice, and its wire form; `None` where no setting says it (it
+    stays an option)."""
     if not isinstance(config, dict):
         return None
     snake: set[str] = set()
@@ -295,7 +297,7 @@ def load_tool_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
     choice = _CHOICES.get(mode or "")
     if choice is None or set(config) - {"mode", "allowedFunctionNames"}:
         return None
-    form: dict[str, Any] = {**({"mode": stated} if mode != stated else {}), **snake_form(snake)}
+    form: Json = {**({"mode": stated} if mode != stated else {}), **snake_form(snake)}
     if "allowedFunctionNames" not in config:
         return choice, form
     match allowed:
@@ -305,7 +307,7 @@ def load_tool_choice(config: Any) -> tuple[str, dict[str, Any]] | None:
             return None
 
 
-def dump_tool_choice(choice: str, out: Outgoing, form: _Fields) -> dict[str, Any]:
+def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
     """The choice → `functionCallingConfig`."""
     mode = _SENT_CHOICES.get(choice, "ANY")
     if _mode(form.get("mode")) == mode:
@@ -315,8 +317,9 @@ def dump_tool_choice(choice: str, out: Outgoing, form: _Fields) -> dict[str, Any
     return snaked({"mode": mode, "allowedFunctionNames": [out.name(choice)]}, snakes(form))
 
 
-def _own_fields(piece: Content) -> dict[str, Any]:
-    """A piece's own fields, without the mark of an id that was not given; a part of the provider's has none."""
+def _own_fields(piece: Content) -> Json:
+    """A piece's own fields, without the mark of an id that was not given; a part of the provider's
+    has none."""
     own = OWN.fields(piece.native)
     unnamed = not isinstance(piece, ProviderPart) and own.get("id", "") is None
     return rest(own, "id") if unnamed else own
@@ -342,7 +345,7 @@ def _load_function(block: Any) -> ToolSpec:
     if not isinstance(name, str):
         raise HistoryError("a function must have a name").at(field="tools")
     read = {"name", *(["description"] if description else [])}
-    form: dict[str, Any] = {**({} if NAMES.fits(name) else {"name": "as is"}), **snake_form(snake)}
+    form: Json = {**({} if NAMES.fits(name) else {"name": "as is"}), **snake_form(snake)}
     if schema := if_object(block.get("parametersJsonSchema")):
         read.add("parametersJsonSchema")
     elif older := if_object(block.get("parameters")):
@@ -353,7 +356,7 @@ def _load_function(block: Any) -> ToolSpec:
     return ToolSpec(name, description, schema, OWN.note(rest(block, *read), form=form))
 
 
-def _dump_function(tool: ToolSpec, out: Outgoing) -> dict[str, Any]:
+def _dump_function(tool: ToolSpec, out: OutgoingContents) -> Json:
     block = {**OWN.fields(tool.native), "name": out.name(tool.name)}
     if tool.description:
         block["description"] = tool.description
@@ -366,11 +369,9 @@ def _dump_function(tool: ToolSpec, out: Outgoing) -> dict[str, Any]:
     return snaked(block, snakes(form))
 
 
-def _entry_forms(
-    found: Sequence[_Tool], again: bool, own: Mapping[str, Any], snake: set[str]
-) -> list[dict[str, Any]]:
+def _entry_forms(found: Sequence[_Tool], again: bool, own: JsonMap, snake: set[str]) -> list[Json]:
     """For each tool of an entry what is unusual about its place."""
-    together: list[dict[str, Any]] = [
+    together: list[Json] = [
         {"place": "together"} if isinstance(tool, ServerTool) else {} for tool in found[1:]
     ]
     first = {**({"entry": dict(own)} if own else {}), **snake_form(snake, "snake_entry")}

@@ -1,17 +1,20 @@
-"""What came of tools ↔ content: functions' responses, and the calls and results of tools that the provider runs itself.
+"""What came of tools ↔ content: functions' responses, and the calls and results of tools that the
+provider runs itself.
 
-The API wants an object as a `response`: a string that is a JSON object is that object, any other value is
-`{"result": value}`, and what went wrong is `{"error": …}`. Media stand beside it, in `parts`.
+The API wants an object as a `response`: a string that is a JSON object is that object, any other
+value is `{"result": value}`, and what went wrong is `{"error": …}`. Media stand beside it, in
+`parts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
 from dragoman.codec.media import Media
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -26,7 +29,7 @@ from dragoman.message import (
 from dragoman.wires.google.content_media import dump_media
 from dragoman.wires.google.keys import merged, snaked_part
 from dragoman.wires.google.quirks import OWN
-from dragoman.wires.google.tools import Outgoing, Pairing, given_id, load_id
+from dragoman.wires.google.tools import OutgoingContents, Pairing, given_id, load_id
 
 __all__ = [
     "dump_result",
@@ -39,21 +42,23 @@ __all__ = [
 ]
 
 _CODE = "codeExecution"
-"""Name of the tool whose calls are `executableCode`, and whose results are `codeExecutionResult`."""
+"""Name of the tool whose calls are `executableCode`, and whose results are
+`codeExecutionResult`."""
 _OK = ("OUTCOME_OK", 1)
 """By its name, and by its number as `$alt=json;enum-encoding=int` gives it."""
 _MEDIA = (DataPart, LinkPart, FilePart)
-_Fields = Mapping[str, Any]
+_Fields = JsonMap
 
 
 def load_result(
     inner: _Fields,
     own: _Fields,
-    form: dict[str, Any],
+    form: Json,
     pairing: Pairing,
     load_block: Callable[[_Fields], Content],
 ) -> ToolResultPart:
-    """A `functionResponse` → the result. `own`: the part's other fields; `load_block` reads the media in it."""
+    """A `functionResponse` → the result. `own`: the part's other fields; `load_block` reads the
+    media in it."""
     name = if_text(inner.get("name"))
     id_, unnamed = load_id(inner, form)
     if inner.get("name") != name:
@@ -78,17 +83,18 @@ def load_result(
 
 
 def dump_result(
-    result: ToolResultPart, out: Outgoing, position: int, place: int
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The inverse, and the parts that follow the message's own: media that a function's response cannot hold."""
+    result: ToolResultPart, out: OutgoingContents, position: int, place: int
+) -> tuple[Json, list[Json]]:
+    """The inverse, and the parts that follow the message's own: media that a function's response
+    cannot hold."""
     own, form = out.own(result, position, place), OWN.form(result.native)
     name = result.name or out.functions.get(result.id, "")
-    inner: dict[str, Any] = {"name": out.name(name), **out.id_field(result, position, place)}
+    inner: Json = {"name": out.name(name), **out.id_field(result, position, place)}
     if not result.name and "name" in form:
         inner["name"] = form["name"]
         if form["name"] == "absent":
             del inner["name"]
-    later: list[dict[str, Any]] = []
+    later: list[Json] = []
     if result.is_content:
         text, media = (
             _text(result.result),
@@ -118,7 +124,7 @@ def dump_result(
     return merged(own, {"functionResponse": inner}), later
 
 
-def load_code(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolCallPart:
+def load_code(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> ToolCallPart:
     """An `executableCode` → the call of the tool that ran it."""
     id_, unnamed = load_id(inner, form)
     native = _native(own, unnamed, form)
@@ -127,9 +133,7 @@ def load_code(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairi
     )
 
 
-def load_code_result(
-    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing
-) -> ToolResultPart:
+def load_code_result(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> ToolResultPart:
     """A `codeExecutionResult` → the result."""
     id_, unnamed = load_id(inner, form)
     native = _native(own, unnamed, form)
@@ -138,7 +142,7 @@ def load_code_result(
 
 
 def load_server_call(
-    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing
+    inner: _Fields, own: _Fields, form: Json, pairing: Pairing
 ) -> ToolCallPart | None:
     """A `toolCall` → the call; `None` where it is of another shape."""
     name, arguments = inner.get("toolType"), inner.get("args", {})
@@ -155,7 +159,7 @@ def load_server_call(
 
 
 def load_server_result(
-    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing
+    inner: _Fields, own: _Fields, form: Json, pairing: Pairing
 ) -> ToolResultPart | None:
     """A `toolResponse` → the result; `None` where it is of another shape."""
     name = inner.get("toolType")
@@ -172,9 +176,10 @@ def load_server_result(
 
 
 def dump_run(
-    piece: ToolCallPart | ToolResultPart, out: Outgoing, position: int, place: int
-) -> dict[str, Any] | None:
-    """A call or result of a tool that the provider ran → the part as it came; `None` where it may not go back."""
+    piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, place: int
+) -> Json | None:
+    """A call or result of a tool that the provider ran → the part as it came; `None` where it may
+    not go back."""
     calls = isinstance(piece, ToolCallPart)
     id_, value = given_id(piece.native, piece.id), piece.arguments if calls else piece.result
     if piece.name == _CODE:
@@ -199,21 +204,22 @@ def _load_response(response: _Fields) -> tuple[Any, bool]:
     return dict(response), set(response) == {"error"}
 
 
-def _dump_response(result: Any, *, is_error: bool = False) -> dict[str, Any]:
+def _dump_response(result: Any, *, is_error: bool = False) -> Json:
     """A result that is no media → a `response`."""
     if isinstance(result, str):
         read = _object(result)
         result = result if read is None else read
     key = "error" if is_error else "result"
     if isinstance(result, dict) and (not is_error or key in result):
-        return cast("dict[str, Any]", result)
+        return cast("Json", result)
     return {key: result}
 
 
 def _with_media(
     response: _Fields, parts: Any, load_block: Callable[[_Fields], Content]
 ) -> tuple[TextPart | Media, ...] | None:
-    """A `response` and its media → the result's parts, the text first; `None` where parts cannot say it all."""
+    """A `response` and its media → the result's parts, the text first; `None` where parts cannot
+    say it all."""
     if not isinstance(parts, list) or not parts:
         return None
     loaded = [
@@ -235,12 +241,12 @@ def _text(parts: Sequence[Content]) -> str:
     return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
 
 
-def _object(text: str) -> dict[str, Any] | None:
+def _object(text: str) -> Json | None:
     """The JSON object that a text is; `None`: it is none."""
     if not text.lstrip().startswith("{"):
         return None
     try:
-        return cast("dict[str, Any]", json_bytes.decode(text))
+        return cast("Json", json_bytes.decode(text))
     except ValueError:
         return None
 

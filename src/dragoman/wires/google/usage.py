@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman.codec.json_values import if_list, if_object
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
 __all__ = [
@@ -40,7 +38,8 @@ _NUMBERED = {
     8: "PROHIBITED_CONTENT",
     11: "IMAGE_SAFETY",
 }
-"""Reasons as `$alt=json;enum-encoding=int` gives them, as far as AI Studio and Vertex mean the same by a number."""
+"""Reasons as `$alt=json;enum-encoding=int` gives them, as far as AI Studio and Vertex mean the same
+by a number."""
 _SENT = {
     FinishReason.stop: "STOP",
     FinishReason.tool_calls: "STOP",
@@ -52,26 +51,30 @@ _SENT = {
 _OUTPUT = ("candidatesTokenCount", "thoughtsTokenCount")
 _INPUT = ("promptTokenCount", "toolUsePromptTokenCount")
 BLOCKED = "block_reason"
-"""Note of a message: why its prompt was blocked, as the seeds name it. The API has it in `promptFeedback`."""
+"""Note of a message: why its prompt was blocked, as the seeds name it. The API has it in
+`promptFeedback`."""
 _IN_PIECES = ("citationMetadata", "logprobsResult")
 _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 
 
 def load_finish(reason: str | int | None) -> FinishReason:
-    """A finish reason, by its name or its number → the neutral one; `unspecified` for one that is not known."""
+    """A finish reason, by its name or its number → the neutral one; `unspecified` for one that is
+    not known."""
     name = _NUMBERED.get(reason) if isinstance(reason, int) else reason
     return _REASONS.get(name or "", FinishReason.unspecified)
 
 
 def dump_finish(reason: FinishReason | None, original: str | int | None = None) -> str | int:
-    """The neutral finish reason → the API's; `original` where the provider said more than the neutral one does."""
+    """The neutral finish reason → the API's; `original` where the provider said more than the
+    neutral one does."""
     if original is not None:
         return original
     return _SENT.get(reason or FinishReason.unspecified, "OTHER")
 
 
-def load_usage(raw: Mapping[str, Any]) -> Usage | None:
-    """Usage. The API counts the prompt without what tools of its own added to it, and the answer without thoughts."""
+def load_usage(raw: JsonMap) -> Usage | None:
+    """Usage. The API counts the prompt without what tools of its own added to it, and the answer
+    without thoughts."""
     count = {key: value for key in _READ if type(value := raw.get(key)) is int}
     if not count:
         return None
@@ -87,7 +90,7 @@ def load_usage(raw: Mapping[str, Any]) -> Usage | None:
     )
 
 
-def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
+def other_usage(raw: JsonMap) -> Json:
     """What the provider's usage has beyond the neutral counts."""
     return {
         key: value
@@ -96,7 +99,7 @@ def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
+def dump_usage(usage: Usage | None, other: JsonMap) -> Json:
     """Usage → the API's counts; what is not known is left out."""
     usage = usage or Usage()
     made, thought, by_tools = (
@@ -116,8 +119,9 @@ def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in counts.items() if value is not None}, **other}
 
 
-def add_fields(fields: dict[str, Any], further: Mapping[str, Any]) -> None:
-    """Adds fields of a chunk to those of the answer so far. What comes in pieces is put together, all else is replaced."""
+def add_fields(fields: Json, further: JsonMap) -> None:
+    """Adds fields of a chunk to those of the answer so far. What comes in pieces is put together,
+    all else is replaced."""
     for key, value in further.items():
         if isinstance(value, dict):
             before, more = if_object(fields.get(key)), if_object(value)
@@ -126,7 +130,7 @@ def add_fields(fields: dict[str, Any], further: Mapping[str, Any]) -> None:
             fields[key] = value
 
 
-def _grown(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def _grown(before: JsonMap, more: JsonMap) -> Json:
     """The lists of two pieces joined."""
     return {
         key: [*if_list(before.get(key)), *if_list(value)] if isinstance(value, list) else value

@@ -1,8 +1,8 @@
 """Mistral's chat API (`api.mistral.ai/v1/chat/completions`).
 
-It resembles OpenAI's, and is another: content is a list of chunks (thinking, documents and references among them), ids of
-calls have nine letters and digits, the order of roles is strict, and calls are streamed whole.
-Every request is dumped as it was loaded; nothing is normalised.
+It resembles OpenAI's, and is another: content is a list of chunks (thinking, documents and
+references among them), ids of calls have nine letters and digits, the order of roles is strict, and
+calls are streamed whole. Every request is dumped as it was loaded; nothing is normalised.
 """
 
 from dragoman.wires.mistral.dialect import WIRE

@@ -1,7 +1,8 @@
-"""Content chunks ⇄ parts, where they are other than the family's blocks: thinking, images, documents, audio, files.
+"""Content chunks ⇄ parts, where they are other than the family's blocks: thinking, images,
+documents, audio, files.
 
-A chunk's thinking is a list of texts and of references to sources. One text is the usual; what else there is stands in
-the wire form `items`: for each text its length, and every other item itself.
+A chunk's thinking is a list of texts and of references to sources. One text is the usual; what else
+there is stands in the wire form `items`: for each text its length, and every other item itself.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.loading import plain_text
 from dragoman.codec.media import IMAGES, audio_type, data_url, decoded, from_url, guessed
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart
 from dragoman.wires.chat import content
 from dragoman.wires.chat.content import read_text, with_rest
-from dragoman.wires.chat.record import Dialect, Outgoing
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["BLOCKS", "sent_block", "usual_type", "write_block"]
@@ -31,7 +33,7 @@ _KINDS = {
 
 
 def usual_type(
-    chat: Dialect,  # noqa: ARG001 as of a method
+    chat: DialectRecord,  # noqa: ARG001 as of a method
     part: Content,
     blocks: Mapping[str, str],  # noqa: ARG001 here no vendor has further ones
 ) -> str:
@@ -56,7 +58,7 @@ def usual_type(
     return "text" if isinstance(part, TextPart) else ""
 
 
-def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
+def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     """What the chunk of that type holds of a part."""
     if isinstance(part, ThinkingPart):
         return {"thinking": _dump_items(part.text, form.get("items"))}
@@ -80,9 +82,9 @@ def write_block(type_name: str, part: Content, form: Mapping[str, Any]) -> dict[
     }
 
 
-def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict[str, Any] | None:
-    """A piece → the chunk under which it is sent. Thinking stands in the model's messages, and in those from which it was loaded,
-    such as a system prompt that shows how to think."""
+def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
+    """A piece → the chunk under which it is sent. Thinking stands in the model's messages, and in
+    those from which it was loaded, such as a system prompt that shows how to think."""
     elsewhere = out.messages[position].role is not Role.MODEL and "here" not in OWN.form(
         piece.native
     )
@@ -91,7 +93,7 @@ def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict
     return content.sent_block(out, position, index, piece)
 
 
-def _read_image(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     value, fields_left = block.get(type_name), rest(block, "type", type_name)
     if isinstance(value, str) and value:
         return with_rest(chat, type_name, from_url(value), fields_left, {"url": "string"})
@@ -103,7 +105,7 @@ def _read_image(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Cont
     )
 
 
-def _read_document(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     url, name = if_text(block.get(type_name)), if_text(block.get("document_name"))
     read = ("document_name",) if name else ()
     return (
@@ -115,7 +117,7 @@ def _read_document(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> C
     )
 
 
-def _read_audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     text, fields_left = if_text(block.get(type_name)), rest(block, "type", type_name)
     if ":" in text:
         part = from_url(text)
@@ -134,7 +136,7 @@ def _read_audio(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Cont
     )
 
 
-def _read_file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     file_id = if_text(block.get("file_id"))
     return (
         with_rest(chat, type_name, FilePart(file_id), rest(block, "type", "file_id"))
@@ -143,7 +145,7 @@ def _read_file(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Conte
     )
 
 
-def _read_thinking(chat: Dialect, type_name: str, block: Mapping[str, Any]) -> Content | None:
+def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     value, fields_left = block.get("thinking"), rest(block, "type", "thinking")
     if isinstance(value, str):
         return with_rest(chat, type_name, ThinkingPart(value), fields_left, {"items": "string"})

@@ -1,8 +1,8 @@
 """A response → events: the ordinary chunk, and what a candidate has beyond the family's.
 
-An ordinary chunk is more text, or more thinking, and nothing else. Nine of ten are of this kind, so it is read by types of its own,
-which decode only what is used. A chunk in which anything else stands does not fit them, and is read as the whole JSON object that
-it is.
+An ordinary chunk is more text, or more thinking, and nothing else. Nine of ten are of this kind, so
+it is read by types of its own, which decode only what is used. A chunk in which anything else
+stands does not fit them, and is read as the whole JSON object that it is.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import as_list, as_object, as_text, if_objects, unread
 from dragoman.codec.loading import plain_text
 from dragoman.event import PartDelta
+from dragoman.json_bytes import Json
 from dragoman.message import Origin, ThinkingPart, ToolResultPart, Usage
 from dragoman.wires.chat.content import load_block
 from dragoman.wires.chat.decode import Decoder as ChatDecoder
-from dragoman.wires.chat.decode_parts import Candidate as ChatCandidate
+from dragoman.wires.chat.decode_parts import ChatCandidate as ChatCandidate
 from dragoman.wires.mistral.quirks import OWN
 
-__all__ = ["Candidate", "Decoder"]
+__all__ = ["ChatCandidate", "Decoder"]
 
 
 class _Text(msgspec.Struct, gc=False, tag_field="type", tag="text", forbid_unknown_fields=True):
@@ -87,7 +88,7 @@ class Candidate(ChatCandidate):
     _divided = 0
     """Deltas of the open thinking that its wire form counts."""
 
-    def add(self, choice: dict[str, Any], *, whole: bool) -> None:
+    def add(self, choice: Json, *, whole: bool) -> None:
         """See the family's; a choice may hold several messages."""
         if whole or "delta" not in choice:
             for message in as_list(choice.get("messages"), "messages")[:-1]:
@@ -97,7 +98,7 @@ class Candidate(ChatCandidate):
                 choice = {**choice, "message": several[-1]}
         super().add(choice, whole=whole)
 
-    def add_message(self, message: dict[str, Any], *, whole: bool) -> None:
+    def add_message(self, message: Json, *, whole: bool) -> None:
         """See the family's; a message may be the result of a tool that the provider ran itself."""
         if call_id := message.get("tool_call_id"):
             self.end()
@@ -142,14 +143,15 @@ class Candidate(ChatCandidate):
         super().end()
         self.closed, self._divided = None, 0
 
-    def finish(self, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+    def finish(self, usage: Usage | None, origin: Origin | None, response: Json) -> None:
         """See the family's."""
         self.emitter.start()
         self.end()
         super().finish(usage, origin, response)
 
-    def _think_block(self, block: dict[str, Any]) -> None:
-        """More thinking; without any it is the end of it. What is no text in it has its place by the wire form `items`."""
+    def _think_block(self, block: Json) -> None:
+        """More thinking; without any it is the end of it. What is no text in it has its place by
+        the wire form `items`."""
         value = block.get("thinking")
         items = [{"type": "text", "text": value}] if isinstance(value, str) else if_objects(value)
         further = unread(block, ("type", "thinking"))

@@ -1,23 +1,21 @@
-"""Mistral's chat API as a format of the Chat family: the family's tables with what is another here, and the operations that it
-has in a way of its own."""
+"""Mistral's chat API as a format of the Chat family: the family's tables with what is another here,
+and the operations that it has in a way of its own."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman import errors
 from dragoman.codec.error_rules import ErrorRules, patterns
 from dragoman.errors import DragomanError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.chat import Chat
+from dragoman.wires.chat import ChatDialect
 from dragoman.wires.chat import tools as chat_tools
 from dragoman.wires.chat import usage as chat_usage
 from dragoman.wires.chat.errors import as_error
-from dragoman.wires.chat.record import Dialect, ErrorLine
+from dragoman.wires.chat.record import DialectRecord, ErrorLine
 from dragoman.wires.chat.settings import SETTINGS, as_it_is, tool_choice
 from dragoman.wires.mistral import content, encode, messages
 from dragoman.wires.mistral.decode import Decoder
@@ -40,7 +38,7 @@ WAYS = {
 _RULES = Quirks()
 
 
-def load_tool(chat: Dialect, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
+def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
     """One tool of a request; a name that would otherwise not be sent as it is is noted."""
     spec = chat_tools.load_tool(chat, tool)
     if not isinstance(spec, ToolSpec) or _RULES.names.fits(spec.name):
@@ -71,8 +69,9 @@ WORDS = {
 
 # errors
 #
-# `{"object": "error", "message", "type", "param", "code"}` comes from the models, `{"detail": …}` from the checks before them
-# (a text, or the fields that are wrong), `{"message", "request_id"}` from the gateway.
+# `{"object": "error", "message", "type", "param", "code"}` comes from the models, `{"detail": …}`
+# from the checks before them (a text, or the fields that are wrong), `{"message", "request_id"}`
+# from the gateway.
 
 RULES = ErrorRules(words=patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded")))
 """For want of capacity: the tier's limit is the caller's."""
@@ -94,7 +93,7 @@ ERRORS: tuple[ErrorLine, ...] = (
 )
 
 
-def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
+def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
     """An error in the place of an answer, in any of its shapes."""
     complains = chunk.get("detail") or chunk.get("message")
     if (
@@ -106,13 +105,13 @@ def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
     return None
 
 
-def error_body(message: str, error_type: str, code: str | None, status: int) -> dict[str, Any]:
+def error_body(message: str, error_type: str, code: str | None, status: int) -> Json:
     """The body of an error."""
     body = {"object": "error", "message": message, "type": error_type, "param": None, "code": code}
     return {**body, "raw_status_code": status}
 
 
-class MistralChat(Chat, frozen=True, kw_only=True, eq=False):
+class MistralChat(ChatDialect, frozen=True, kw_only=True, eq=False):
     """Mistral's chat API."""
 
     decoder_type, encoder_type = Decoder, encode.Encoder

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dragoman.json_bytes import Json
 from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.chat.embeddings import Embeddings
@@ -18,6 +17,6 @@ load_response = _WIRE.load_response
 
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
-) -> dict[str, Any]:
+) -> Json:
     """See `Embeddings.dump_response`; with an id in any case."""
     return {"id": result.id, **_WIRE.dump_response(result, request=request)}

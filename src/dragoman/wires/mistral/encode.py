@@ -1,9 +1,9 @@
-"""Events → a response, where it is other than the family's: thinking stands in the content, calls are sent whole, and tools that the
-provider ran are left out."""
+"""Events → a response, where it is other than the family's: thinking stands in the content, calls
+are sent whole, and tools that the provider ran are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from dragoman.codec.json_values import merged, rest
@@ -11,23 +11,22 @@ from dragoman.codec.loading import dump_content
 from dragoman.codec.response import whole_message
 from dragoman.errors import DragomanError
 from dragoman.event import Event, MessageFinished, MessageStarted
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Content, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.chat.content import dump_block
 from dragoman.wires.chat.encode import Encoder as ChatEncoder
-from dragoman.wires.chat.encode_parts import Delta, OpenPart, Place
-from dragoman.wires.chat.encode_parts import Parts as ChatParts
+from dragoman.wires.chat.encode_parts import ChatParts as ChatParts
+from dragoman.wires.chat.encode_parts import Delta, Place, SentPart
 from dragoman.wires.chat.errors import dump_error
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.chat.tools import dump_call
 from dragoman.wires.mistral.quirks import OWN
 
-__all__ = ["Encoder", "Parts", "dump_response"]
+__all__ = ["Encoder", "ChatParts", "dump_response"]
 
 
-def dump_response(
-    encoder: ChatEncoder, events: Iterable[Event], losses: list[Loss] | None
-) -> dict[str, Any]:
+def dump_response(encoder: ChatEncoder, events: Iterable[Event], losses: list[Loss] | None) -> Json:
     """Events → a whole response, or, where one of them is an error, its body."""
     chat, whole = encoder.chat, whole_message(events, losses)
     if isinstance(whole, DragomanError):
@@ -61,7 +60,7 @@ class Parts(ChatParts):
     _thinks = False
     """Whether the last that went out was thinking that has not ended."""
 
-    def fields(self, fields: Mapping[str, Any]) -> Delta:
+    def fields(self, fields: JsonMap) -> Delta:
         """See the family's; lists stay as they are."""
         return rest(fields, "role", "content", "tool_calls")
 
@@ -72,7 +71,7 @@ class Parts(ChatParts):
     def more_thinking(
         self,
         key: Place,  # noqa: ARG002
-        opened: OpenPart,  # noqa: ARG002
+        opened: SentPart,  # noqa: ARG002
         part: ThinkingPart,  # noqa: ARG002
         delta: str,
         *,
@@ -83,18 +82,18 @@ class Parts(ChatParts):
         self._thinks = True
         return [*end, _thinking([{"type": "text", "text": delta}])]
 
-    def end_thinking(self, opened: OpenPart, part: ThinkingPart) -> list[Delta]:  # noqa: ARG002
+    def end_thinking(self, opened: SentPart, part: ThinkingPart) -> list[Delta]:  # noqa: ARG002
         further = OWN.fields(part.native)
         self._thinks = self._thinks and not further
         return [_thinking([], further)] if further else []
 
-    def begin_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
+    def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
         return []
 
-    def more_call(self, opened: OpenPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
+    def more_call(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
         return []
 
-    def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
+    def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
         self._thinks = False
         return [{"tool_calls": [_call(self.chat, part, self.number("tool_calls"))]}]
 
@@ -111,11 +110,11 @@ class Encoder(ChatEncoder):
     OF_CHOICE: ClassVar[tuple[str, ...]] = ("logprobs", "prompt_logprobs")
 
 
-def _thinking(items: list[dict[str, Any]], further: Mapping[str, Any] = {}) -> Delta:
+def _thinking(items: list[Json], further: JsonMap = {}) -> Delta:
     return {"content": [{"type": "thinking", "thinking": items, **further}]}
 
 
-def _call(chat: Dialect, part: ToolCallPart, index: int) -> dict[str, Any]:
+def _call(chat: DialectRecord, part: ToolCallPart, index: int) -> Json:
     entry = dump_call(chat, part, part.id, part.name, exact=True)
     # whoever asked shall see what the model wrote
     if part.state != "complete":
@@ -123,5 +122,5 @@ def _call(chat: Dialect, part: ToolCallPart, index: int) -> dict[str, Any]:
     return {**entry, "index": index}
 
 
-def _block(chat: Dialect, part: Content) -> dict[str, Any] | None:
+def _block(chat: DialectRecord, part: Content) -> Json | None:
     return None if isinstance(part, (ToolCallPart, ToolResultPart)) else dump_block(chat, part)

@@ -1,5 +1,6 @@
-"""The conversation, where it is other than the family's: ids of calls have nine letters and digits, and the API wants system
-messages before all others; one that is loaded from a later place goes back there, any other becomes a user text marked as such.
+"""The conversation, where it is other than the family's: ids of calls have nine letters and digits,
+and the API wants system messages before all others; one that is loaded from a later place goes back
+there, any other becomes a user text marked as such.
 """
 
 from __future__ import annotations
@@ -7,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from operator import is_not
-from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.layout import Layout
+from dragoman.json_bytes import Json
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -25,7 +26,7 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
-from dragoman.wires.chat.record import Dialect, Outgoing, find_named
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat, find_named
 from dragoman.wires.mistral.quirks import OWN, Quirks
 
 __all__ = ["EVIDENCE", "call_votes", "dump_other", "fit", "note_loaded", "unsendable", "LAYOUT"]
@@ -48,8 +49,8 @@ def call_votes(call_id: str) -> int:
 
 
 def note_loaded(conversation: list[Message]) -> list[Message]:
-    """Notes what would otherwise not be sent as it is: ids and names that are not fit, late system messages, thinking in messages
-    that are none of the model's."""
+    """Notes what would otherwise not be sent as it is: ids and names that are not fit, late system
+    messages, thinking in messages that are none of the model's."""
     call_ids_seen: set[str] = set()
     head = _head(conversation)
     out: list[Message] = []
@@ -69,7 +70,7 @@ def _head(conversation: Sequence[Message]) -> int:
 
 
 def _note_oddities(piece: Content, role: Role, call_ids_seen: set[str]) -> Content:
-    form: dict[str, Any] = {}
+    form: Json = {}
     if isinstance(piece, ThinkingPart) and role is not Role.MODEL:
         form["here"] = True
     if isinstance(piece, (ToolCallPart, ToolResultPart)):
@@ -84,9 +85,7 @@ def _note_oddities(piece: Content, role: Role, call_ids_seen: set[str]) -> Conte
     return replace(piece, native=OWN.with_form(piece.native, **form)) if form else piece
 
 
-def dump_other(
-    out: Outgoing, position: int, sent_ids: Mapping[str, str | None]
-) -> list[dict[str, Any]]:
+def dump_other(out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]) -> list[Json]:
     """A system message, or a user's. The API takes no system message after the first others."""
     message = out.messages[position]
     late = message.role is Role.SYSTEM and position > out.head
@@ -101,7 +100,7 @@ def dump_other(
     return [{"role": "user", "content": f"<system>\n{message.text}\n</system>"}]
 
 
-def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
+def unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can."""
     if isinstance(piece, ThinkingPart) and not out.quirks.thinking:
         return out.unreadable[position] or "the server takes no thinking back"
@@ -109,13 +108,14 @@ def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
 
 
 def fit(
-    chat: Dialect,  # noqa: ARG001 as of a method
+    chat: DialectRecord,  # noqa: ARG001 as of a method
     conversation: Sequence[Message],
     target: Origin | None,
     quirks: Quirks,
     tools: Sequence[ToolSpec],
-) -> dict[str, Any]:
-    """The fields of an `Outgoing` by which a conversation fits the vendor. `tools`: those of the request."""
+) -> Json:
+    """The fields of an `Outgoing` by which a conversation fits the vendor. `tools`: those of the
+    request."""
 
     def is_as_loaded(piece: ToolCallPart | ToolResultPart | ToolSpec, note: str) -> bool:
         return target is None and note in OWN.form(piece.native)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, typed
 from dragoman.codec.serving import RequestFields, forward_to
+from dragoman.json_bytes import Json
 from dragoman.result import ModelInfo
 from dragoman.wires.chat import serving
 
@@ -46,7 +46,7 @@ bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
 """Path → JSON Schema of what clients send there."""
 
 
-def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
+def dump_model(model: ModelInfo, *, now: datetime) -> Json:
     """A model as a list has it."""
     chats = "chat" in model.kinds
     capabilities = {
@@ -61,6 +61,6 @@ def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
     return {**usual, "name": model.display_name, "capabilities": capabilities, "type": "base"}
 
 
-def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
     """The answer to a request for all models."""
     return {"object": "list", "data": [dump_model(model, now=now) for model in models]}

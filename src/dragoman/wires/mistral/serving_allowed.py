@@ -1,13 +1,14 @@
-"""The fields that a gateway passes on to a provider of this wire: of its official library those that name nothing in an account.
+"""The fields that a gateway passes on to a provider of this wire: of its official library those
+that name nothing in an account.
 
 Derived by `tests/support/allow_lists.py`, where it says what is left out and what is added.
 """
 
-from dragoman.codec.allowed import Allowed
+from dragoman.codec.allowed import AllowList
 
 __all__ = ["allowed"]
 
-allowed = Allowed("""
+allowed = AllowList("""
 request: frequency_penalty logprobs max_tokens
     messages=AssistantMessage|SystemMessage|ToolMessage|UserMessage metadata min_tokens model n
     parallel_tool_calls prediction=Prediction presence_penalty prompt_cache_key prompt_logprobs

@@ -1,7 +1,9 @@
-"""Ollama's own API (`/api/chat`), both ways: newline-delimited JSON, or one JSON object. The conversation is a list of messages.
+"""Ollama's own API (`/api/chat`), both ways: newline-delimited JSON, or one JSON object. The
+conversation is a list of messages.
 
-A message holds one thinking, one text, images and calls, in this order; what was mixed otherwise is noted as a loss.
-Normalised: nothing. `stream` is always written, since the API streams where it is not told.
+A message holds one thinking, one text, images and calls, in this order; what was mixed otherwise is
+noted as a loss. Normalised: nothing. `stream` is always written, since the API streams where it is
+not told.
 """
 
 from dragoman.wires.ollama.decode import decoder, load_response

@@ -1,10 +1,9 @@
-"""What a message holds ⇄ pieces of content: one thinking, images, one text and calls, in this order. Images are base64 texts in
-a field of the message; the API takes no URLs."""
+"""What a message holds ⇄ pieces of content: one thinking, images, one text and calls, in this
+order. Images are base64 texts in a field of the message; the API takes no URLs."""
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_text
@@ -12,6 +11,7 @@ from dragoman.codec.media import IMAGES, as_text, label, text_of
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -42,10 +42,9 @@ _ORDER = ("thinking", "images", "content", "tool_calls")
 _TEXTS = ("thinking", "content")
 
 
-def load_content(
-    entry: Mapping[str, Any], form: dict[str, Any], *, thinks: bool
-) -> tuple[list[Content], list[str]]:
-    """The thinking (where the message may have one), images and text of a message → its content, and the fields that were read.
+def load_content(entry: JsonMap, form: Json, *, thinks: bool) -> tuple[list[Content], list[str]]:
+    """The thinking (where the message may have one), images and text of a message → its content,
+    and the fields that were read.
 
     Raises:
         HistoryError: its text is none.
@@ -64,7 +63,7 @@ def load_content(
     ]
 
 
-def load_text(entry: Mapping[str, Any], form: dict[str, Any]) -> str | None:
+def load_text(entry: JsonMap, form: Json) -> str | None:
     """The text of a message; `None` where it has none, and how that was written goes to `form`.
 
     Raises:
@@ -78,7 +77,7 @@ def load_text(entry: Mapping[str, Any], form: dict[str, Any]) -> str | None:
     return text
 
 
-def load_images(entry: Mapping[str, Any]) -> list[Content]:
+def load_images(entry: JsonMap) -> list[Content]:
     """The images of a message; none where the field is not the list of texts that it should be."""
     images = if_list(entry.get("images"))
     return (
@@ -104,7 +103,8 @@ def load_block(field: str, value: str) -> Content:
 
 
 def dump_block(piece: Content) -> tuple[str, Any] | None:
-    """A text, a thinking or an image → its field of a message, and the value; `None` for what is none of these."""
+    """A text, a thinking or an image → its field of a message, and the value; `None` for what is
+    none of these."""
     if isinstance(piece, TextPart):
         return "content", piece.text
     if isinstance(piece, ThinkingPart):
@@ -123,7 +123,8 @@ def dump_image(piece: Content) -> str | None:
 
 
 class Fields:
-    """The fields of one message that is written. Pieces that come in another order are moved, and the loss is noted."""
+    """The fields of one message that is written. Pieces that come in another order are moved, and
+    the loss is noted."""
 
     def __init__(self, out: Outgoing[Quirks], position: int, *, joined: bool = False) -> None:
         """`joined`: its texts are one anyway."""
@@ -154,8 +155,9 @@ class Fields:
         """Notes something of this message that is left out or changed."""
         self._out.lose(self._position, index, what, why, which)
 
-    def dump(self, empty: Any) -> dict[str, Any]:
-        """All of them, in the API's order. `empty`: what stands for a text where there is none; "absent": nothing does."""
+    def dump(self, empty: Any) -> Json:
+        """All of them, in the API's order. `empty`: what stands for a text where there is none;
+        "absent": nothing does."""
         fields = {
             field: "".join(self._values[field]) if field in _TEXTS else self._values[field]
             for field in ("content", "thinking", "images", "tool_calls")
@@ -169,8 +171,8 @@ class Fields:
 
 
 def dump_content(piece: Content, fields: Fields, index: int) -> None:
-    """A piece that is neither thinking, call nor result goes to its field; what the API has none for is a loss, or a line of
-    the text."""
+    """A piece that is neither thinking, call nor result goes to its field; what the API has none
+    for is a loss, or a line of the text."""
     block = dump_block(piece)
     if block is not None:
         fields.add(index, *block)

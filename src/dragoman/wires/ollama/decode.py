@@ -1,10 +1,10 @@
-"""A response → events: one state machine for lines and for a whole one, which is a single line that is done."""
+"""A response → events: one state machine for lines and for a whole one, which is a single line that
+is done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import count
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from dragoman.codec.emitter import OpenPart
 from dragoman.codec.framing import LineStream
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.errors import DecodeError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Origin, ThinkingPart
 from dragoman.wires.ollama.content import load_images
 from dragoman.wires.ollama.errors import error_of
@@ -60,10 +61,10 @@ class Decoder(MessageDecoder):
         self._thinks = False  # it is thinking
         self._created = ""
         # the fields of all lines, as they were last: counts, reason
-        self._last: dict[str, Any] = {}
-        self._envelope: dict[str, Any] = {}
+        self._last: Json = {}
+        self._envelope: Json = {}
         # further fields of the message
-        self._own: dict[str, Any] = {}
+        self._own: Json = {}
 
     def ordinary(self, payload: bytes) -> bool:
         """More thinking, or more text."""
@@ -93,7 +94,7 @@ class Decoder(MessageDecoder):
             self._out.close(self._open)
             self._open = None
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Json) -> None:
         """Any line but the usual one, and the first."""
         if event.get("error"):
             raise error_of(event)
@@ -118,7 +119,7 @@ class Decoder(MessageDecoder):
         if event.get("done"):
             self._finish()
 
-    def _add(self, message: Mapping[str, Any]) -> None:
+    def _add(self, message: JsonMap) -> None:
         for field, thinks in (("thinking", True), ("content", False)):
             text = message.get(field)
             if text is not None and not isinstance(text, str):

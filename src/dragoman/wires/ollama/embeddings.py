@@ -1,8 +1,8 @@
-"""Ollama's `/api/embed` ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`. Its older `/api/embeddings` is read too."""
+"""Ollama's `/api/embed` ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`. Its older `/api/embeddings`
+is read too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.embeddings import (
@@ -14,6 +14,7 @@ from dragoman.codec.embeddings import (
     load_vector,
 )
 from dragoman.codec.json_values import as_list, if_object, rest
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.ollama.errors import error_of
@@ -23,7 +24,7 @@ from dragoman.wires.ollama.usage import dump_usage, load_usage
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
 
-def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsRequest:
+def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
     """A body of `/api/embed` → the neutral request. `path` is not read.
 
     Raises:
@@ -36,7 +37,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     )
 
 
-def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
+def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
     """The neutral request → a body of `/api/embed`. The API knows no purpose."""
     del quirks
     older = "prompt" in OWN.form(request.native) and len(request.texts) == 1
@@ -49,7 +50,7 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
     return HttpRequest("/api/embeddings" if "prompt" in body else "/api/embed", body=body)
 
 
-def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
+def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
     """A response → its vectors.
 
     Raises:
@@ -69,8 +70,9 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
 
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
-) -> dict[str, Any]:
-    """Vectors → a response. `request` says of which model they are, where the result does not know."""
+) -> Json:
+    """Vectors → a response. `request` says of which model they are, where the result does not
+    know."""
     counts = rest(dump_usage(result.usage), "eval_count")
     return {
         "model": request.model if request else "",

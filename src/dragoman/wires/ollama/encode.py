@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
 )
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     FinishReason,
@@ -50,7 +50,7 @@ _TEXTS = ("content", "thinking")
 """Fields whose values are joined by who reads the lines."""
 
 
-def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
+def _dump(message: Message, envelope: JsonMap) -> Json:
     """A whole response."""
     values: dict[str, list[Any]] = {}
     for field, value in (item for piece in message.content for item in _fields(piece).items()):
@@ -69,8 +69,9 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
     return merged(merged(body, rest(response, "created_at")), _dump_timing(envelope))
 
 
-def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take of a request. No response has an id. `timing`: an `AnswerTimer`, where the caller measures."""
+def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
+    """What `encoder` and `dump_response` take of a request. No response has an id. `timing`: an
+    `AnswerTimer`, where the caller measures."""
     created = {"timing": None, "created_at": now.astimezone(UTC).isoformat().replace("+00:00", "Z")}
     if request is None:
         return created
@@ -82,21 +83,21 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[st
 
 
 class Encoder(ResponseEncoder):
-    """Events of the model's messages → lines. Several messages become one. Texts that no other piece separates are one
-    text for who reads the lines."""
+    """Events of the model's messages → lines. Several messages become one. Texts that no other
+    piece separates are one text for who reads the lines."""
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
-        """`envelope`: `model` and `created_at`, where the events' own are not to be told, and `path`, that of the request:
-        `/api/generate` is answered in the form of its own."""
+    def __init__(self, envelope: JsonMap) -> None:
+        """`envelope`: `model` and `created_at`, where the events' own are not to be told, and
+        `path`, that of the request: `/api/generate` is answered in the form of its own."""
         super().__init__(OWN, envelope)
         self._generates = _generates(envelope)
-        self._head: dict[str, Any] = {}
+        self._head: Json = {}
         # parts that are open → the field of their deltas
         self._fields: dict[tuple[str, int], str] = {}
         # those of which a delta was sent
         self._sent: set[tuple[str, int]] = set()
         # further fields of each message
-        self._own: dict[str, dict[str, Any]] = {}
+        self._own: dict[str, Json] = {}
         self._calls = 0
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
@@ -132,7 +133,8 @@ class Encoder(ResponseEncoder):
         return self._keep(event)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """A line's end stands between the texts of the message and those that follow, since no line takes back."""
+        """A line's end stands between the texts of the message and those that follow, since no line
+        takes back."""
         self._own.pop(event.message_id, None)
         # No line takes back what was sent: a line's end keeps the next message apart from it.
         dropped = {key for key in self._sent if key[0] == event.message_id}
@@ -159,7 +161,7 @@ class Encoder(ResponseEncoder):
             merged(merged(line, rest(state.envelope, "created_at")), _dump_timing(self._envelope))
         ]
 
-    def frame(self, data: Mapping[str, Any]) -> bytes:
+    def frame(self, data: JsonMap) -> bytes:
         return as_line(data)
 
     def _keep(self, event: MessageStarted | MessageFinished) -> Objects:
@@ -167,7 +169,7 @@ class Encoder(ResponseEncoder):
         self._own.setdefault(event.message_id, {}).update(OWN.fields(event.native))
         return NONE
 
-    def _line(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _line(self, fields: JsonMap) -> Json:
         return {**self._head, **_body(fields, {}, generates=self._generates), "done": False}
 
 
@@ -175,9 +177,9 @@ _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
-def _fields(piece: Content) -> dict[str, Any]:
-    """A piece → its fields of the message; none for what a response cannot hold. A call that is not whole is none: its arguments are
-    an object here, and a client would run it with an empty one."""
+def _fields(piece: Content) -> Json:
+    """A piece → its fields of the message; none for what a response cannot hold. A call that is not
+    whole is none: its arguments are an object here, and a client would run it with an empty one."""
     if isinstance(piece, ToolCallPart):
         is_shown = piece.run_by != "provider" and piece.state == "complete"
         return {"tool_calls": [dump_call(piece, piece.id)]} if is_shown else {}
@@ -187,9 +189,9 @@ def _fields(piece: Content) -> dict[str, Any]:
     return {field: value if field in _TEXTS else [value]}
 
 
-def _dump_timing(envelope: Mapping[str, Any]) -> dict[str, int]:
-    """What the last line says of time, in nanoseconds. A server that passes an answer on loads no model: what it does before it asks
-    stands in that place."""
+def _dump_timing(envelope: JsonMap) -> dict[str, int]:
+    """What the last line says of time, in nanoseconds. A server that passes an answer on loads no
+    model: what it does before it asks stands in that place."""
     timing: AnswerTimer | None = envelope.get("timing")
     if timing is None:
         return {}
@@ -202,25 +204,21 @@ def _dump_timing(envelope: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _head(
-    origin: Origin | None, envelope: Mapping[str, Any], response: Mapping[str, Any]
-) -> dict[str, Any]:
+def _head(origin: Origin | None, envelope: JsonMap, response: JsonMap) -> Json:
     model = envelope.get("model") or model_of(origin)
     return {"model": model, **_dump_time(envelope, response)}
 
 
-def _dump_time(envelope: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+def _dump_time(envelope: JsonMap, response: JsonMap) -> Json:
     return {"created_at": envelope.get("created_at") or response.get("created_at") or _NO_TIME}
 
 
-def _generates(envelope: Mapping[str, Any]) -> bool:
+def _generates(envelope: JsonMap) -> bool:
     """Whether it answers a request of `/api/generate`."""
     return str(envelope.get("path", "")).endswith(GENERATE)
 
 
-def _body(
-    fields: Mapping[str, Any], own_fields: Mapping[str, Any], *, generates: bool
-) -> dict[str, Any]:
+def _body(fields: JsonMap, own_fields: JsonMap, *, generates: bool) -> Json:
     """The fields of a message, as the request's endpoint has them."""
     if generates:
         return merged(
@@ -229,9 +227,7 @@ def _body(
     return {"message": merged({"role": "assistant", "content": "", **fields}, own_fields)}
 
 
-def _tail(
-    reason: FinishReason | None, usage: Usage | None, response: Mapping[str, Any]
-) -> dict[str, Any]:
+def _tail(reason: FinishReason | None, usage: Usage | None, response: JsonMap) -> Json:
     """What the last line says of the whole."""
     why = dump_finish(reason, response.get("done_reason"))
     return {"done": True, **({} if why is None else {"done_reason": why}), **dump_usage(usage)}

@@ -1,4 +1,5 @@
-"""Errors `{"error": "…"}`, as a body or as a line of a stream ⇄ our exceptions. The kind is told by the status and the words."""
+"""Errors `{"error": "…"}`, as a body or as a line of a stream ⇄ our exceptions. The kind is told by
+the status and the words."""
 
 from __future__ import annotations
 

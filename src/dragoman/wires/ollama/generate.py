@@ -1,11 +1,12 @@
-"""Requests of `/api/generate`, the older endpoint: a prompt, its images and a system text in the place of messages."""
+"""Requests of `/api/generate`, the older endpoint: a prompt, its images and a system text in the
+place of messages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from dragoman.codec.json_values import if_text
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Message, Role, TextPart
 from dragoman.request import ModelRequest
 from dragoman.wires.ollama.content import dump_image, load_images
@@ -29,7 +30,7 @@ PROMPT = ("system", "prompt", "images")
 """The fields that stand for a conversation."""
 
 
-def is_prompt(body: Mapping[str, Any], path: str) -> bool:
+def is_prompt(body: JsonMap, path: str) -> bool:
     """Whether it is a body of this endpoint."""
     return "messages" not in body and (
         if_text(path).endswith(GENERATE) or isinstance(body.get("prompt"), str)
@@ -41,9 +42,9 @@ def is_generate(request: ModelRequest) -> bool:
     return OWN.form(request.native).get("endpoint") == ENDPOINT["endpoint"]
 
 
-def load_prompt(fields_left: dict[str, Any]) -> list[Message]:
-    """Takes the system text, the prompt and its images out of a body → the conversation that they are. An empty prompt, by
-    which a model is loaded, is none."""
+def load_prompt(fields_left: Json) -> list[Message]:
+    """Takes the system text, the prompt and its images out of a body → the conversation that they
+    are. An empty prompt, by which a model is loaded, is none."""
     messages: list[Message] = []
     if if_text(fields_left.get("system")):
         messages.append(Message.system(fields_left.pop("system")))
@@ -55,7 +56,7 @@ def load_prompt(fields_left: dict[str, Any]) -> list[Message]:
     return messages
 
 
-def dump_prompt(messages: Sequence[Message]) -> dict[str, Any] | None:
+def dump_prompt(messages: Sequence[Message]) -> Json | None:
     """The inverse; `None` where the conversation is more than a prompt."""
     system = [message for message in messages[:1] if message.role is Role.SYSTEM]
     prompts = messages[len(system) :]
@@ -66,7 +67,7 @@ def dump_prompt(messages: Sequence[Message]) -> dict[str, Any] | None:
     text = system[0].text if system else ""
     if system and system[0].content != (TextPart(text),):
         return None
-    fields: dict[str, Any] = {"system": text} if system else {}
+    fields: Json = {"system": text} if system else {}
     content = prompts[0].content if prompts else ()
     images = [dump_image(piece) for piece in content if not isinstance(piece, TextPart)]
     texts = [piece.text for piece in content if isinstance(piece, TextPart)]

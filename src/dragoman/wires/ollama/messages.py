@@ -1,8 +1,9 @@
-"""The conversation: `messages` of `/api/chat` ⇄ our messages. Consecutive tool messages are one user message of results."""
+"""The conversation: `messages` of `/api/chat` ⇄ our messages. Consecutive tool messages are one
+user message of results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, TypeGuard
 
@@ -16,6 +17,7 @@ from dragoman.codec.outgoing import Outgoing, only_text, prepared
 from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -30,7 +32,7 @@ from dragoman.request import ToolSpec
 from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
 from dragoman.wires.ollama.quirks import OWN, Quirks
 from dragoman.wires.ollama.tools import (
-    Waiting,
+    UnansweredCalls,
     dump_call,
     dump_result,
     is_call,
@@ -71,18 +73,18 @@ def load_conversation(
 ) -> list[Message]:
     """The list of messages → ours."""
     numbers = count()
-    waiting = Waiting()
+    waiting = UnansweredCalls()
 
     def fresh_id() -> str:
         return f"call-{next(numbers)}"
 
-    def load(entry: Mapping[str, Any]) -> Message | ToolResultPart:
+    def load(entry: JsonMap) -> Message | ToolResultPart:
         nonlocal waiting
         if entry.get("role") == "tool":
             return load_result(entry, waiting, fresh_id)
         message = _load(entry, origin, fresh_id)
         if calls := message.tool_calls:
-            waiting = Waiting(calls)
+            waiting = UnansweredCalls(calls)
         return message
 
     roles = (*SPEAKERS, "tool")
@@ -92,7 +94,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a JSON message is one of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
+    """How surely a JSON message is one of this format: 0 (it cannot be) to 3 (it is hardly anything
+    else)."""
     fields = if_object(message)
     role = fields.get("role")
     if not (isinstance(role, str) and role in (*SPEAKERS, "tool")) or fields.keys() & _OTHERS:
@@ -112,7 +115,8 @@ def votes(message: Any) -> int:
 
 
 def _is_usual_call(call: Any) -> bool:
-    """Whether a call has its arguments as an object, as in no other format that has calls at this place."""
+    """Whether a call has its arguments as an object, as in no other format that has calls at this
+    place."""
     fields = if_object(call)
     function = if_object(fields.get("function"))
     usual = fields.get("type", "function") == "function" and isinstance(
@@ -147,9 +151,9 @@ def outgoing(
     )
 
 
-def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     """A conversation → the list of messages."""
-    dumped: list[dict[str, Any]] = []
+    dumped: list[Json] = []
     calls: dict[str, ToolCallPart] = {}
     for position, message in enumerate(out.messages):
         if (text := only_text(message)) is not None:
@@ -171,13 +175,13 @@ _CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversati
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
-def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
+def _load(entry: JsonMap, origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
     role = SPEAKERS.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(
             f"an Ollama chat has no role {entry.get('role')!r:.100}; it has system, user, assistant and tool"
         )
-    form: dict[str, Any] = {}
+    form: Json = {}
     content, read = load_content(entry, form, thinks=role is Role.MODEL)
     calls = if_list(entry.get("tool_calls"))
     if role is Role.MODEL and calls and all(map(is_call, calls)):
@@ -189,7 +193,7 @@ def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[]
     )
 
 
-def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, Any]:
+def _dump(message: Message, out: Outgoing[Quirks], position: int) -> Json:
     """A message without its results."""
     fields = Fields(out, position)
     for index, piece in enumerate(message.content):

@@ -20,7 +20,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...] = ()
     """Names of other providers whose thinking it takes back."""
     levels: tuple[str, ...] = ("gpt-oss",)
-    """What the names of models have in them whose `think` is a level; all others take only true and false."""
+    """What the names of models have in them whose `think` is a level; all others take only true and
+    false."""
 
     def has_levels(self, model: str) -> bool:
         """Whether the model takes `low`, `medium` and `high`."""

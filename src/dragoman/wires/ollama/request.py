@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
-from dragoman.codec.formats import Received, RequestFormat, Sending
+from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
 from dragoman.codec.json_values import if_list, if_object, if_text, merged
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.ollama.generate import (
     ENDPOINT,
@@ -42,17 +43,18 @@ routes: tuple[Route, ...] = (
 """The server's; two are the older forms of the ones before them."""
 
 
-def _load(body: Mapping[str, Any], received: Received) -> ModelRequest:
-    """A body of `/api/chat` → the neutral request. A body of `/api/generate`, known by its path or by having a prompt in the place of
-    messages, is read into the same, and written again as what it was."""
+def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
+    """A body of `/api/chat` → the neutral request. A body of `/api/generate`, known by its path or
+    by having a prompt in the place of messages, is read into the same, and written again as what it
+    was."""
     prompt = isinstance(body, dict) and is_prompt(body, received.path)
     if not prompt and not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("an Ollama chat request needs the field messages, a list").at(
             field="messages"
         )
     fields_left = dict(body)
-    form: dict[str, Any] = {}
-    own_fields: dict[str, Any] = {}
+    form: Json = {}
+    own_fields: Json = {}
     messages = (
         load_prompt(fields_left)
         if prompt
@@ -90,14 +92,14 @@ def _load(body: Mapping[str, Any], received: Received) -> ModelRequest:
 
 
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
-    """The neutral request → a request of `/api/chat`, or of `/api/generate` where it was one. `options` have the last word, level by
-    level.
+    """The neutral request → a request of `/api/chat`, or of `/api/generate` where it was one.
+    `options` have the last word, level by level.
 
     An output schema goes along with tools too, though models then seldom call one.
     """
     request = sending.request
     form, own_fields = OWN.form(request.native), OWN.fields(request.native)
-    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body: Json = {"model": request.model} if request.model else {}
     out, payload = _payload(sending)
     body |= payload
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
@@ -109,20 +111,18 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     body = merged(body, own_fields)
     for field, value in request.options.items():
         nested = field == "options" and isinstance(value, Mapping)
-        body[field] = (
-            {**if_object(body.get(field)), **cast("Mapping[str, Any]", value)} if nested else value
-        )
+        body[field] = {**if_object(body.get(field)), **cast("JsonMap", value)} if nested else value
     return HttpRequest(GENERATE if "messages" not in body else _CHAT, body=body)
 
 
-def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
     """A client's body as it is."""
     return HttpRequest(
         GENERATE if is_generate(request) else _CHAT, body={**body, "model": request.model}
     )
 
 
-def _payload(sending: Sending[Quirks]) -> tuple[Outgoing[Quirks], dict[str, Any]]:
+def _payload(sending: Sending[Quirks]) -> tuple[Outgoing[Quirks], Json]:
     """The conversation, ready for its dump, and the fields of the body that hold it."""
     request = sending.request
     if is_generate(request):

@@ -1,15 +1,16 @@
-"""What a server of Ollama's API answers beside chats: lists of models, what one is, and that it is there."""
+"""What a server of Ollama's API answers beside chats: lists of models, what one is, and that it is
+there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, TEXT, a_list, an_object, either, typed
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import RequestFields
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.result import ModelInfo
 from dragoman.wires.ollama.generate import is_prompt
 
@@ -74,13 +75,14 @@ _VERSION = "0.12.0"
 """Of the API that is spoken."""
 
 
-def dump_idle(body: Mapping[str, Any], path: str, *, now: datetime) -> dict[str, Any] | None:
-    """The answer to a request for a model to be loaded, or unloaded: one without messages, or without a prompt. `None`: it is another.
-    Clients begin with one, the command line of Ollama among them."""
+def dump_idle(body: JsonMap, path: str, *, now: datetime) -> Json | None:
+    """The answer to a request for a model to be loaded, or unloaded: one without messages, or
+    without a prompt. `None`: it is another. Clients begin with one, the command line of Ollama
+    among them."""
     prompt = is_prompt(body, path)
     if body.get("prompt") or body.get("images") or (body.get("messages") != [] and not prompt):
         return None
-    empty_answer: dict[str, Any] = (
+    empty_answer: Json = (
         {"response": ""} if prompt else {"message": {"role": "assistant", "content": ""}}
     )
     unloaded = type(wait := body.get("keep_alive")) is not bool and wait in (0, "0", "0s", "0m")
@@ -89,7 +91,7 @@ def dump_idle(body: Mapping[str, Any], path: str, *, now: datetime) -> dict[str,
     return {"model": if_text(body.get("model")), "created_at": created, **empty_answer, **ended}
 
 
-def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
+def dump_model(model: ModelInfo, *, now: datetime) -> Json:
     """What a model is."""
     return {
         "modelfile": "",
@@ -106,7 +108,7 @@ def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
     }
 
 
-def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:
+def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
     """The answer to a request for all models."""
     return {
         "models": [
@@ -123,6 +125,6 @@ def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]
     }
 
 
-def dump_version() -> dict[str, Any]:
+def dump_version() -> Json:
     """The answer to a request for the server's version."""
     return {"version": _VERSION}

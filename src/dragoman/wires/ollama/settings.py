@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.settings import Fields, dump_fields, effort, take_fields, take_stops
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires.ollama.quirks import Quirks
@@ -28,14 +28,13 @@ _SIMPLE: Fields = {
 _UNKNOWN = ("tool_choice", "parallel_tool_calls")
 """Settings that the API does not know."""
 _LEVELS = ("low", "medium", "high")
-_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_ANY_OBJECT: Json = {"type": "object"}
 
 
-def load_settings(
-    body: dict[str, Any], model: str, form: dict[str, Any], own_fields: dict[str, Any]
-) -> Settings:
-    """Takes the settings out of a body; an option that has a setting's name and no value of its goes to `own_fields`."""
-    settings: dict[str, Any] = {}
+def load_settings(body: Json, model: str, form: Json, own_fields: Json) -> Settings:
+    """Takes the settings out of a body; an option that has a setting's name and no value of its
+    goes to `own_fields`."""
+    settings: Json = {}
     if isinstance(body.get("options"), dict):
         options = dict(if_object(body.pop("options")))
         if not options:
@@ -54,12 +53,10 @@ def load_settings(
     return Settings(**settings)
 
 
-def dump_settings(
-    request: ModelRequest, form: Mapping[str, Any], out: Outgoing[Quirks]
-) -> dict[str, Any]:
+def dump_settings(request: ModelRequest, form: JsonMap, out: Outgoing[Quirks]) -> Json:
     """The inverse: the fields `think` and `options` of a body."""
     settings = request.settings
-    fields: dict[str, Any] = {}
+    fields: Json = {}
     if (reasoning := settings.reasoning) is not None:
         as_loaded = "think" in form and _load_think(form["think"]) == reasoning
         fields["think"] = (
@@ -73,7 +70,7 @@ def dump_settings(
     return fields
 
 
-def load_schema(body: dict[str, Any], form: dict[str, Any]) -> Mapping[str, Any] | None:
+def load_schema(body: Json, form: Json) -> JsonMap | None:
     """Takes the output schema out of a body; `json` is the schema of any object."""
     schema = body.get("format")
     if schema == "json":
@@ -86,12 +83,12 @@ def load_schema(body: dict[str, Any], form: dict[str, Any]) -> Mapping[str, Any]
     return if_object(body.pop("format"))
 
 
-def dump_schema(schema: Mapping[str, Any], form: Mapping[str, Any]) -> Mapping[str, Any] | str:
+def dump_schema(schema: JsonMap, form: JsonMap) -> JsonMap | str:
     """The inverse: the field `format` of a body."""
     return "json" if schema == _ANY_OBJECT and form.get("format") != "schema" else schema
 
 
-def _load_options(options: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+def _load_options(options: Json, form: Json) -> Json:
     """Takes out of `options` what settings say."""
     settings = {**take_fields(options, _SIMPLE), **take_stops(options, "stop")}
     if settings.get("max_tokens", 1) < 1:  # no limit
@@ -101,7 +98,7 @@ def _load_options(options: dict[str, Any], form: dict[str, Any]) -> dict[str, An
     return settings
 
 
-def _dump_options(settings: Settings, form: Mapping[str, Any]) -> dict[str, Any]:
+def _dump_options(settings: Settings, form: JsonMap) -> Json:
     options = dump_fields(settings, _SIMPLE)
     if settings.stop is not None:
         single = form.get("stop") == "string" and len(settings.stop) == 1
@@ -117,7 +114,8 @@ def _load_think(think: Any) -> _Reasoning | None:
 
 
 def _dump_think(setting: _Reasoning, model: str, quirks: Quirks) -> bool | str:
-    """The setting → `think`: a level for the models that have them, else true or false. A budget is the nearest level."""
+    """The setting → `think`: a level for the models that have them, else true or false. A budget is
+    the nearest level."""
     if setting == "off":
         return False
     return effort(setting) if quirks.has_levels(model) else True

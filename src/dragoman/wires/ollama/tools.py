@@ -1,14 +1,14 @@
-"""Tools: of a request ⇄ `ToolSpec` (the API has functions only; what else a request held is kept as it is), `tool_calls` ⇄
-`ToolCallPart`, messages of the role `tool` ⇄ `ToolResultPart`.
+"""Tools: of a request ⇄ `ToolSpec` (the API has functions only; what else a request held is kept as
+it is), `tool_calls` ⇄ `ToolCallPart`, messages of the role `tool` ⇄ `ToolResultPart`.
 
-Arguments are an object. Results name their tool; newer servers also read the id of the call. Older ones give no ids, and then
-none go back.
+Arguments are an object. Results name their tool; newer servers also read the id of the call. Older
+ones give no ids, and then none go back.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from dragoman.codec import functions
 from dragoman.codec.json_values import has_error, if_object, if_text, merged, rest, text_or_json
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import Native, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
@@ -24,7 +25,7 @@ from dragoman.wires.ollama.content import Fields, dump_content, load_images, loa
 from dragoman.wires.ollama.quirks import OWN, Quirks
 
 __all__ = [
-    "Waiting",
+    "UnansweredCalls",
     "dump_call",
     "dump_result",
     "dump_tools",
@@ -52,9 +53,7 @@ def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
     return tuple([_load_tool(tool) for tool in tools])
 
 
-def dump_tools(
-    tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]
-) -> list[dict[str, Any]]:
+def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
     """The inverse, without tools that no server of this API would run."""
     return [dumped for tool in tools if (dumped := _dump_tool(tool, out)) is not None]
 
@@ -64,12 +63,13 @@ def is_call(entry: Any) -> bool:
     return functions.named(if_object(entry)) != ""
 
 
-def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallPart:
-    """One of a message's `tool_calls` → the call. Without an id it gets a fresh one and is marked `"id": None`."""
+def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
+    """One of a message's `tool_calls` → the call. Without an id it gets a fresh one and is marked
+    `"id": None`."""
     function = if_object(call.get("function"))
     call_id, arguments = if_text(call.get("id")), function.get("arguments")
     part = ToolCallPart(call_id or fresh_id(), if_text(function.get("name")))
-    form: dict[str, Any] = {}
+    form: Json = {}
     if isinstance(arguments, dict):
         part = replace(part, arguments=if_object(arguments))
     else:
@@ -83,10 +83,11 @@ def load_call(call: Mapping[str, Any], fresh_id: Callable[[], str]) -> ToolCallP
     return replace(part, native=OWN.note(own_fields, form=form))
 
 
-def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
-    """The inverse, under that id. Cut and invalid arguments are sent as none, unless a loaded conversation held them."""
+def dump_call(call: ToolCallPart, call_id: str) -> Json:
+    """The inverse, under that id. Cut and invalid arguments are sent as none, unless a loaded
+    conversation held them."""
     form = OWN.form(call.native)
-    function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
+    function: Json = {"name": call.name, "arguments": call.arguments}
     exact = {"name": call.name, **({"arguments": form["arguments"]} if "arguments" in form else {})}
     # As it was loaded, but only while its arguments are still those.
     if {"arguments", "without"} & form.keys() and load_call(
@@ -101,13 +102,14 @@ def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
     return merged({**named, "function": function}, rest(OWN.fields(call.native), "id"))
 
 
-def number(call: dict[str, Any], index: int) -> None:
-    """Gives a call of an answer its place in it (`function.index`), as servers do that give ids. One that says another keeps it."""
+def number(call: Json, index: int) -> None:
+    """Gives a call of an answer its place in it (`function.index`), as servers do that give ids.
+    One that says another keeps it."""
     if "id" in call:
         call["function"] = {"index": index, **call["function"]}
 
 
-def without_number(call: Mapping[str, Any], index: int) -> Mapping[str, Any]:
+def without_number(call: JsonMap, index: int) -> JsonMap:
     """The inverse: a call without its place, where it is just that."""
     function = if_object(call.get("function"))
     if not call.get("id") or type(function.get("index")) is not int or function["index"] != index:
@@ -115,7 +117,7 @@ def without_number(call: Mapping[str, Any], index: int) -> Mapping[str, Any]:
     return {**call, "function": rest(function, "index")}
 
 
-class Waiting:
+class UnansweredCalls:
     """The calls of a message, until their results come."""
 
     def __init__(self, calls: Sequence[ToolCallPart] = ()) -> None:
@@ -129,7 +131,8 @@ class Waiting:
             self._by_name.setdefault(call.name, deque()).append(index)
 
     def take(self, call_id: str, name: str) -> ToolCallPart | None:
-        """The first that still waits of those with the id, where one is given, else the name, else of all."""
+        """The first that still waits of those with the id, where one is given, else the name, else
+        of all."""
         indexes = self._all
         if call_id:
             indexes = self._by_id.get(call_id)
@@ -143,16 +146,17 @@ class Waiting:
 
 
 def load_result(
-    entry: Mapping[str, Any], waiting: Waiting, fresh_id: Callable[[], str]
+    entry: JsonMap, waiting: UnansweredCalls, fresh_id: Callable[[], str]
 ) -> ToolResultPart:
-    """A tool message → the result. Without an id it answers the first of the calls `waiting` that has its tool's name.
+    """A tool message → the result. Without an id it answers the first of the calls `waiting` that
+    has its tool's name.
 
     Raises:
         HistoryError: its content is no text.
     """
     name, call_id = if_text(entry.get("tool_name")), if_text(entry.get("tool_call_id"))
     call = waiting.take(call_id, name)
-    form: dict[str, Any] = {} if name else {"tool_name": entry.get("tool_name", "absent")}
+    form: Json = {} if name else {"tool_name": entry.get("tool_name", "absent")}
     text, images = load_text(entry, form), load_images(entry)
     read = (
         "role",
@@ -178,10 +182,11 @@ def dump_result(
     out: Outgoing[Quirks],
     position: int,
     index: int,
-) -> dict[str, Any]:
-    """A result → its tool message. `call`: the one that it answers; where that had no id, none is written."""
+) -> Json:
+    """A result → its tool message. `call`: the one that it answers; where that had no id, none is
+    written."""
     form = OWN.form(part.native)
-    body: dict[str, Any] = {"role": "tool", **_dump_content(part, out, position, index)}
+    body: Json = {"role": "tool", **_dump_content(part, out, position, index)}
     if "tool_name" not in form and part.name:
         body["tool_name"] = part.name
     elif form.get("tool_name", "absent") != "absent":
@@ -193,14 +198,14 @@ def dump_result(
     return merged(body, rest(OWN.fields(part.native), "id"))
 
 
-def _load_tool(tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
+def _load_tool(tool: JsonMap) -> ToolSpec | ServerTool:
     if tool.get("type", "function") != "function":
         native = OWN.note(rest(tool, "type")) or OWN.note(form={"type": "own"})
         return ServerTool(if_text(tool["type"]), native=native)
     return functions.load_tool(OWN, tool)
 
 
-def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, Any] | None:
+def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json | None:
     form, own_fields = OWN.form(tool.native), OWN.fields(tool.native)
     if isinstance(tool, ServerTool):
         if own_fields or form:
@@ -210,9 +215,7 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, 
     return functions.dump_tool(OWN, tool, tool.name)
 
 
-def _dump_content(
-    part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
-) -> dict[str, Any]:
+def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int) -> Json:
     """Text as it is, images in a field of their own, anything else as JSON."""
     empty = OWN.form(part.native).get("content", "")
     if part.result is None and empty != "":

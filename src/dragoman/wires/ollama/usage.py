@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_list, rest
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
 __all__ = ["add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage"]
@@ -23,18 +23,21 @@ _READ = (
     "prompt_eval_count",
     "eval_count",
 )
-"""Fields of a line that are read elsewhere; `response` and `thinking` are those of `/api/generate`."""
+"""Fields of a line that are read elsewhere; `response` and `thinking` are those of
+`/api/generate`."""
 
 
 def load_finish(name: str | None, calls: bool) -> FinishReason:
-    """`done_reason` → the neutral reason; `load`, `unload` and what is not known are unspecified."""
+    """`done_reason` → the neutral reason; `load`, `unload` and what is not known are
+    unspecified."""
     reason = _REASONS.get(name or "", FinishReason.unspecified)
     asks = calls and (name is None or reason is FinishReason.stop)
     return FinishReason.tool_calls if asks else reason
 
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str | None:
-    """The neutral reason → `done_reason`: the original one where it was kept; `None` where there was none."""
+    """The neutral reason → `done_reason`: the original one where it was kept; `None` where there
+    was none."""
     if isinstance(original, str):
         return original
     return (
@@ -44,7 +47,7 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str | None
     )
 
 
-def load_usage(fields: Mapping[str, Any]) -> Usage | None:
+def load_usage(fields: JsonMap) -> Usage | None:
     """Counts; a prompt that was all in the cache may have none."""
     prompt, answer = fields.get("prompt_eval_count"), fields.get("eval_count")
     prompt = prompt if type(prompt) is int else None
@@ -68,8 +71,9 @@ def dump_usage(usage: Usage | None) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def add_fields(fields: dict[str, Any], line: Mapping[str, Any]) -> None:
-    """Adds the fields of a line beside its message: lists (of log probabilities) grow, of all else the last stands."""
+def add_fields(fields: Json, line: JsonMap) -> None:
+    """Adds the fields of a line beside its message: lists (of log probabilities) grow, of all else
+    the last stands."""
     for name, value in rest(line, *_READ).items():
         if name == "logprobs":
             fields.setdefault(name, []).extend(if_list(value))

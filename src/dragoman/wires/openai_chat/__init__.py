@@ -1,6 +1,7 @@
 """OpenAI Chat Completions, and the many vendors and servers that speak it.
 
-What vendors do differently in what they send is read without being told; what they want differently is in `Quirks`.
+What vendors do differently in what they send is read without being told; what they want differently
+is in `Quirks`.
 """
 
 from dragoman.codec.json_schema import strict_schema

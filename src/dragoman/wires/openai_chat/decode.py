@@ -1,14 +1,15 @@
-"""A response of Chat Completions → events: the ordinary chunk, and what a candidate has beyond the family's.
+"""A response of Chat Completions → events: the ordinary chunk, and what a candidate has beyond the
+family's.
 
-An ordinary chunk is more text, more thinking, or more of a call's arguments, and nothing else. Nine of ten are of this kind, so it
-is read by types of its own, which decode only what is used. A chunk in which anything else stands does not fit them, and is read
-as the whole JSON object that it is.
+An ordinary chunk is more text, more thinking, or more of a call's arguments, and nothing else. Nine
+of ten are of this kind, so it is read by types of its own, which decode only what is used. A chunk
+in which anything else stands does not fit them, and is read as the whole JSON object that it is.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -28,16 +29,17 @@ from dragoman.codec.json_values import (
 )
 from dragoman.codec.media import audio_type
 from dragoman.event import OpenText, PartDelta
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import DataPart, ToolCallPart
 from dragoman.wires.chat.content import load_block
 from dragoman.wires.chat.decode import Decoder as ChatDecoder
-from dragoman.wires.chat.decode_parts import Candidate as ChatCandidate
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.decode_parts import ChatCandidate as ChatCandidate
+from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.openai_chat.messages import FIELDS, in_field
 from dragoman.wires.openai_chat.quirks import OWN
 from dragoman.wires.openai_chat.tools import load_executed
 
-__all__ = ["Candidate", "Decoder"]
+__all__ = ["ChatCandidate", "Decoder"]
 
 
 class _Arguments(msgspec.Struct, gc=False):
@@ -117,18 +119,18 @@ class Candidate(ChatCandidate):
     }
     CHOICE_READ: ClassVar[frozenset[str]] = ChatCandidate.CHOICE_READ | {"text", "error"}
 
-    def __init__(self, chat: Dialect, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
+    def __init__(self, chat: DialectRecord, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
         """See the family's."""
         super().__init__(chat, emitter, fresh_id)
         self._fresh_id = fresh_id
         self._executed: dict[Any, ToolCallPart] = {}
         self._audio: OpenPart | None = None
 
-    def note_filter(self, results: Mapping[str, Any]) -> None:
+    def note_filter(self, results: JsonMap) -> None:
         """What the vendor's filter says of the answer; the last word counts."""
         self.response["content_filter_results"] = results
 
-    def add_further(self, message: dict[str, Any]) -> None:
+    def add_further(self, message: Json) -> None:
         """See the family's."""
         if _FURTHER.isdisjoint(message):
             return
@@ -155,7 +157,7 @@ class Candidate(ChatCandidate):
                 },
             )
 
-    def _show(self, message: dict[str, Any]) -> None:
+    def _show(self, message: Json) -> None:
         """Images and spoken audio."""
         for image in as_list(message.get("images"), "images"):
             self.end()
@@ -216,7 +218,8 @@ class Decoder(ChatDecoder):
         text, thought = delta.content, delta.reasoning_content or delta.reasoning
         if delta.tool_calls is not None:
             piece = delta.tool_calls[0]
-            # Beside a text, or while one is open, a piece of a call takes the longer way, which ends the text.
+            # Beside a text, or while one is open, a piece of a call takes the longer way, which
+            # ends the text.
             alone = not text and not thought and candidate.run is None
             return alone and candidate.calls.more(piece.index, piece.function.arguments)
         if text and not thought:
@@ -232,7 +235,7 @@ class Decoder(ChatDecoder):
             return True
         return False
 
-    def note(self, chunk: dict[str, Any]) -> None:
+    def note(self, chunk: Json) -> None:
         """See the family's; Groq has its usage elsewhere."""
         if "x_groq" not in chunk:
             super().note(chunk)

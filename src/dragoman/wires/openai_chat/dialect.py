@@ -1,9 +1,8 @@
-"""Chat Completions as a format of the Chat family: the family's tables with what its many vendors have beside, and the
-operations that it has in a way of its own."""
+"""Chat Completions as a format of the Chat family: the family's tables with what its many vendors
+have beside, and the operations that it has in a way of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -12,12 +11,13 @@ from dragoman.codec import error_rules
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules, vendor_status
 from dragoman.codec.json_values import as_list, if_object, if_objects, if_text
 from dragoman.errors import DragomanError, OverloadedError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
-from dragoman.wires.chat import Chat
+from dragoman.wires.chat import ChatDialect
 from dragoman.wires.chat import usage as chat_usage
 from dragoman.wires.chat.content import READERS, read_text
 from dragoman.wires.chat.errors import as_error
-from dragoman.wires.chat.record import Dialect, Way
+from dragoman.wires.chat.record import DialectRecord, SettingWriter
 from dragoman.wires.chat.settings import SETTINGS, as_it_is, reasoning
 from dragoman.wires.openai_chat import messages, tools
 from dragoman.wires.openai_chat.decode import Decoder
@@ -33,24 +33,24 @@ def _nothing(_: Any, __: object = None) -> None:
     return None
 
 
-_NOT_AT_ALL = Way("", _nothing, _nothing)
+_NOT_AT_ALL = SettingWriter("", _nothing, _nothing)
 
 
-def _reasoning(setting: str | int) -> dict[str, Any]:
+def _reasoning(setting: str | int) -> Json:
     if isinstance(setting, int):
         return {"max_tokens": setting}
     return {"effort": "none" if setting == "off" else setting}
 
 
-def _thinking(setting: str | int) -> dict[str, Any]:
+def _thinking(setting: str | int) -> Json:
     if isinstance(setting, int):
         return {"type": "enabled", "budget_tokens": setting}
     return {"type": "disabled" if setting == "off" else "enabled"}
 
 
-def _cache(field: str, values: Mapping[str, Any]) -> Way:
+def _cache(field: str, values: JsonMap) -> SettingWriter:
     """`values`: cache → what the field says of it."""
-    return Way(
+    return SettingWriter(
         field,
         lambda value: next(
             (cache for cache, field_value in values.items() if field_value == value), None
@@ -79,7 +79,7 @@ WAYS = {
     ),
     "tool_choice": (
         *SETTINGS["tool_choice"],
-        Way("function_call", tools.load_function_choice, tools.dump_function_choice),
+        SettingWriter("function_call", tools.load_function_choice, tools.dump_function_choice),
     ),
 }
 """Setting → the ways to write it; which of them a vendor takes is in its quirks."""
@@ -113,11 +113,11 @@ WORDS = {
 }
 
 
-def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
+def load_usage(chat: DialectRecord, fields: JsonMap) -> tuple[Usage | None, Json]:
     """What a vendor says of tokens → the neutral counts, and the rest.
 
-    Some count thinking, or the cache, beside the tokens of answer and prompt instead of within them; where the total
-    shows it, they are counted in.
+    Some count thinking, or the cache, beside the tokens of answer and prompt instead of within
+    them; where the total shows it, they are counted in.
     """
     counts, unread_fields = chat_usage.load_usage(chat, fields)
     if counts is None or counts.input_tokens is None or counts.output_tokens is None:
@@ -144,12 +144,13 @@ def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, 
 RULES = ErrorRules(statuses={498: OverloadedError})
 
 
-def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
-    """An error in the place of an answer, or of a choice; some vendors have a shape of their own, with a status of success."""
+def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
+    """An error in the place of an answer, or of a choice; some vendors have a shape of their own,
+    with a status of success."""
     if chunk.get("error"):
         return as_error(chat, chunk)
     for choice in as_list(chunk.get("choices"), "choices"):
-        if isinstance(choice, dict) and (error := cast("dict[str, Any]", choice).get("error")):
+        if isinstance(choice, dict) and (error := cast("Json", choice).get("error")):
             return as_error(chat, {**chunk, "error": error})
     return as_error(chat, chunk) if "base_resp" in chunk and vendor_status(chunk) else None
 
@@ -161,7 +162,7 @@ def error_info(payload: Any) -> ErrorInfo:
     return replace(info, request_id=info.request_id or if_text(outer.get("id")) or None)
 
 
-class OpenAIChat(Chat, frozen=True, kw_only=True, eq=False):
+class OpenAIChat(ChatDialect, frozen=True, kw_only=True, eq=False):
     """Chat Completions."""
 
     decoder_type, encoder_type = Decoder, Encoder

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dragoman.json_bytes import Json
 from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.wires.chat.embeddings import Embeddings
@@ -18,8 +17,9 @@ load_response = _WIRE.load_response
 
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
-) -> dict[str, Any]:
-    """See `Embeddings.dump_response`; without the tokens of an answer, and with an id where there is one."""
+) -> Json:
+    """See `Embeddings.dump_response`; without the tokens of an answer, and with an id where there
+    is one."""
     body = _WIRE.dump_response(result, request=request)
     del body["usage"]["completion_tokens"]
     return body | ({"id": result.id} if result.id else {})

@@ -1,27 +1,27 @@
 """Events → a response of Chat Completions: what it has beyond the family's.
 
-What the provider ran itself stands in `executed_tools`, images in `images`: fields that vendors use and official clients pass
-over.
+What the provider ran itself stands in `executed_tools`, images in `images`: fields that vendors use
+and official clients pass over.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dragoman.codec.json_values import rest
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Content, DataPart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.chat.content import dump_block
 from dragoman.wires.chat.encode import Encoder as ChatEncoder
-from dragoman.wires.chat.encode_parts import Delta, OpenPart
-from dragoman.wires.chat.encode_parts import Parts as ChatParts
-from dragoman.wires.chat.record import Dialect
+from dragoman.wires.chat.encode_parts import ChatParts as ChatParts
+from dragoman.wires.chat.encode_parts import Delta, SentPart
+from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.openai_chat.messages import FIELDS
 from dragoman.wires.openai_chat.quirks import OWN
 from dragoman.wires.openai_chat.tools import dump_executed
 
-__all__ = ["Encoder", "Parts"]
+__all__ = ["Encoder", "ChatParts"]
 
 
 class Parts(ChatParts):
@@ -29,26 +29,26 @@ class Parts(ChatParts):
 
     FIELDS: ClassVar[frozenset[str]] = ChatParts.FIELDS | frozenset(FIELDS)
 
-    def __init__(self, chat: Dialect) -> None:
+    def __init__(self, chat: DialectRecord) -> None:
         super().__init__(chat)
         self._executed: dict[str, tuple[int, ToolCallPart]] = {}
 
     def text_field(self, part: TextPart) -> str:
         return "refusal" if OWN.form(part.native).get("field") == "refusal" else "content"
 
-    def begin_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
+    def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """See the family's; a custom call is sent whole."""
         if _is_older(part):
             return [{"function_call": {"name": part.name, "arguments": ""}}]
         deltas = super().begin_call(opened, part)
         return [] if _is_custom(part) else deltas
 
-    def more_call(self, opened: OpenPart, part: ToolCallPart, delta: str) -> list[Delta]:
+    def more_call(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:
         if _is_older(part):
             return [{"function_call": {"arguments": delta}}]
         return [] if _is_custom(part) else super().more_call(opened, part, delta)
 
-    def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
+    def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         if _is_custom(part):
             body = {"name": part.name, "input": part.arguments.get("input", "")}
             call_fields = rest(OWN.fields(part.native), "id")
@@ -100,7 +100,7 @@ class Encoder(ChatEncoder):
     )  # fmt: skip
     LISTS: ClassVar[frozenset[str]] = ChatEncoder.LISTS | {"images"}
     INDEXED: ClassVar[frozenset[str]] = frozenset({"executed_tools"})
-    WHOLE: ClassVar[Mapping[str, Any]] = {"refusal": None}
+    WHOLE: ClassVar[JsonMap] = {"refusal": None}
 
 
 def _is_custom(part: ToolCallPart) -> bool:

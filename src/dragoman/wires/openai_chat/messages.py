@@ -1,4 +1,5 @@
-"""Messages of Chat Completions, where they are more than the family's: further fields of the model's message."""
+"""Messages of Chat Completions, where they are more than the family's: further fields of the
+model's message."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dragoman.codec.ids import Rule, call_ids, fitted
 from dragoman.codec.json_values import if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
 from dragoman.codec.media import as_text, guessed
+from dragoman.json_bytes import Json
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -28,7 +30,7 @@ from dragoman.message import (
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
 from dragoman.wires.chat.content import dump_block, find_loss, load_block
-from dragoman.wires.chat.record import Dialect, Outgoing, find_named
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat, find_named
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_chat.tools import dump_executed, load_executions, load_function_call
 
@@ -73,15 +75,15 @@ def in_field(field: str, part: Content) -> Content:
     return replace(part, native=OWN.with_form(part.native, field=field))
 
 
-def _refusal(_: Dialect, value: Any, __: Iterator[str]) -> list[Content]:
+def _refusal(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
     return [in_field("refusal", TextPart(value))] if isinstance(value, str) and value else []
 
 
-def _images(chat: Dialect, value: Any, _: Iterator[str]) -> list[Content]:
+def _images(chat: DialectRecord, value: Any, _: Iterator[str]) -> list[Content]:
     return [in_field("images", load_block(chat, image)) for image in if_objects(value)]
 
 
-def _audio(_: Dialect, value: Any, __: Iterator[str]) -> list[Content]:
+def _audio(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
     audio_id = if_text(if_object(value).get("id"))
     return [in_field("audio", FilePart(audio_id))] if value == {"id": audio_id} and audio_id else []
 
@@ -93,7 +95,8 @@ FIELDS = {
     "executed_tools": load_executions,
     "function_call": load_function_call,
 }
-"""Fields of the model's message beside content, thinking and calls, in the order in which they are read."""
+"""Fields of the model's message beside content, thinking and calls, in the order in which they are
+read."""
 
 
 EVIDENCE = {
@@ -113,8 +116,9 @@ def call_votes(call_id: str) -> int:
     return 3 if call_id.startswith("call_") else 2
 
 
-def dump_piece(out: Outgoing, position: int, index: int, piece: Content) -> tuple[str, Any]:
-    """A piece of the model's message → the field of the message that holds it, and what it adds to that."""
+def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> tuple[str, Any]:
+    """A piece of the model's message → the field of the message that holds it, and what it adds to
+    that."""
     content = out.messages[position].content
     field = OWN.form(piece.native).get("field") if out.exact(position) else None
     # stands with its call
@@ -173,7 +177,7 @@ def _is_after_provider_tool(content: Sequence[Content], index: int) -> bool:
     return False
 
 
-def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
+def unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can."""
     reason = out.unreadable[position]
     homeless = isinstance(piece, ThinkingPart) and NAME not in (piece.native or ())
@@ -185,7 +189,7 @@ def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
     return messages.unsendable(out, position, piece)
 
 
-def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict[str, Any] | None:
+def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
     """A piece → the block under which it is sent; what that does not hold is noted.
 
     A target would take a link to something else for a broken image, and refuse the conversation.
@@ -202,13 +206,14 @@ def sent_block(out: Outgoing, position: int, index: int, piece: Content) -> dict
 
 
 def fit(
-    chat: Dialect,  # noqa: ARG001 as of a method
+    chat: DialectRecord,  # noqa: ARG001 as of a method
     conversation: Sequence[Message],
     target: Origin | None,
     quirks: Quirks,
     tools: Sequence[ToolSpec],
-) -> dict[str, Any]:
-    """The fields of an `Outgoing` by which a conversation fits the vendor. `tools`: those of the request."""
+) -> Json:
+    """The fields of an `Outgoing` by which a conversation fits the vendor. `tools`: those of the
+    request."""
     ids: dict[tuple[int, int], str] = {}
     names: dict[str, str] = {}
     limit = quirks.max_id_length

@@ -35,7 +35,8 @@ forward = forward_to("/chat/completions")
 
 
 def _restores(quirks: Quirks | None) -> bool:
-    """Whether a vendor takes thinking and signatures back, which the API's libraries do not carry."""
+    """Whether a vendor takes thinking and signatures back, which the API's libraries do not
+    carry."""
     return (quirks or Quirks()).thinking is not None
 
 
@@ -77,7 +78,8 @@ bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
 
 
 def dump_seal(token: str) -> ThinkingPart:
-    """The piece in which a client keeps a server's token: encrypted reasoning, in the field that OpenRouter gave a message."""
+    """The piece in which a client keeps a server's token: encrypted reasoning, in the field that
+    OpenRouter gave a message."""
     return ThinkingPart(native=OWN.note({"type": "reasoning.encrypted", "data": token}))
 
 

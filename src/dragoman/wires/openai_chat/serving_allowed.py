@@ -1,13 +1,14 @@
-"""The fields that a gateway passes on to a provider of this wire: of its official library those that name nothing in an account.
+"""The fields that a gateway passes on to a provider of this wire: of its official library those
+that name nothing in an account.
 
 Derived by `tests/support/allow_lists.py`, where it says what is left out and what is added.
 """
 
-from dragoman.codec.allowed import Allowed
+from dragoman.codec.allowed import AllowList
 
 __all__ = ["allowed"]
 
-allowed = Allowed("""
+allowed = AllowList("""
 request: audio=AudioParam cache_control chat_template_kwargs clear_thinking enable_thinking
     frequency_penalty function_call=Custom~2 functions=Function grammar guided_choice
     guided_grammar guided_json guided_regex ignore_eos include_reasoning length_penalty logit_bias

@@ -1,8 +1,9 @@
-"""Tools of Chat Completions, where they are more than the family's: the older functions, and what the vendor ran."""
+"""Tools of Chat Completions, where they are more than the family's: the older functions, and what
+the vendor ran."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,10 +11,11 @@ from msgspec.structs import replace
 from dragoman.codec.functions import dump_function, load_function
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
 from dragoman.fold import arguments_json
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat import tools
-from dragoman.wires.chat.record import Dialect, Outgoing
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 from dragoman.wires.openai_chat.quirks import OWN
 
 __all__ = [
@@ -28,9 +30,7 @@ __all__ = [
 ]
 
 
-def load_tools(
-    chat: Dialect, body: dict[str, Any], form: dict[str, Any]
-) -> tuple[ToolSpec | ServerTool, ...]:
+def load_tools(chat: DialectRecord, body: Json, form: Json) -> tuple[ToolSpec | ServerTool, ...]:
     """Takes the tools out of `body`, or the older `functions`."""
     if loaded := tools.load_tools(chat, body, form):
         return loaded
@@ -42,9 +42,7 @@ def load_tools(
     return tuple([load_function(OWN, function) for function in functions])
 
 
-def dump_tools(
-    out: Outgoing, specs: Sequence[ToolSpec | ServerTool], form: Mapping[str, Any]
-) -> dict[str, Any]:
+def dump_tools(out: OutgoingChat, specs: Sequence[ToolSpec | ServerTool], form: JsonMap) -> Json:
     """Tools → `tools`, or the older `functions`."""
     if form.get("tools") != "functions":
         return tools.dump_tools(out, specs, form)
@@ -71,7 +69,9 @@ def dump_function_choice(choice: str, name: Callable[[str], str]) -> Any:
     return choice if choice in ("auto", "none", "required") else {"name": name(choice)}
 
 
-def load_function_call(chat: Dialect, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
+def load_function_call(
+    chat: DialectRecord, value: Any, fresh_ids: Iterator[str]
+) -> list[ToolCallPart]:
     """The older `function_call` of a message → the call."""
     if not if_object(value).get("name"):
         return []
@@ -80,9 +80,10 @@ def load_function_call(chat: Dialect, value: Any, fresh_ids: Iterator[str]) -> l
 
 
 def load_executions(
-    _: Dialect, value: Any, fresh_ids: Iterator[str]
+    _: DialectRecord, value: Any, fresh_ids: Iterator[str]
 ) -> list[ToolCallPart | ToolResultPart]:
-    """Tools that the vendor ran (Groq's `executed_tools`) → their calls and, where they are known, their results."""
+    """Tools that the vendor ran (Groq's `executed_tools`) → their calls and, where they are known,
+    their results."""
     return [
         part
         for entry in if_objects(value)
@@ -92,7 +93,7 @@ def load_executions(
 
 
 def load_executed(
-    entry: Mapping[str, Any], fresh_ids: Iterator[str]
+    entry: JsonMap, fresh_ids: Iterator[str]
 ) -> tuple[ToolCallPart, ToolResultPart | None]:
     """One of them."""
     call_id = next(fresh_ids)
@@ -106,7 +107,7 @@ def load_executed(
     return call, ToolResultPart(call_id, name, output, run_by="provider", native=native)
 
 
-def dump_executed(call: ToolCallPart, result: ToolResultPart | None, index: int) -> dict[str, Any]:
+def dump_executed(call: ToolCallPart, result: ToolResultPart | None, index: int) -> Json:
     """The inverse of `load_executed`."""
     arguments = arguments_json(call) if call.state == "complete" else call.raw or ""
     entry = merged(

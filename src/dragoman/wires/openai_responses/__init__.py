@@ -1,9 +1,11 @@
-"""OpenAI's Responses API, both ways, and the vendors that speak it. The conversation is `{"instructions": …, "input": …}`.
+"""OpenAI's Responses API, both ways, and the vendors that speak it. The conversation is
+`{"instructions": …, "input": …}`.
 
 What is not kept to the letter:
 
 - of a request: an `input` that is a string becomes a list when a message is added;
-- of a response: what is null, empty or zero; of what only repeats the request, `instructions`, `tools`, `include`
+- of a response: what is null, empty or zero; of what only repeats the request, `instructions`,
+  `tools`, `include`
   and `prompt`, which would stand in every message again (a gateway gives them as its envelope); deltas' log probabilities
   (those of the whole item count); of reasoning that is encrypted twice, the first ciphertext;
 - written: counts that are not known are 0, but for `cache_write_tokens`, which is left out.

@@ -1,10 +1,11 @@
-"""Approvals as the Responses API has them: the item `mcp_approval_request`, and the client's `mcp_approval_response`."""
+"""Approvals as the Responses API has them: the item `mcp_approval_request`, and the client's
+`mcp_approval_response`."""
 
 from __future__ import annotations
 
-from dragoman.codec.json_values import Json, if_object, if_text
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.interrupt import Interrupt, Resume
-from dragoman.json_bytes import decode, encode
+from dragoman.json_bytes import Json, decode, encode
 from dragoman.message import Content, ProviderPart, ToolCallPart
 from dragoman.wires.openai_responses.quirks import OWN
 
@@ -17,7 +18,8 @@ _SERVER = "dragoman"
 
 
 def dump_interrupt(interrupt: Interrupt) -> Content | None:
-    """What waits for an approval → its item, with the signature in the id; `None`: the API has no item for it."""
+    """What waits for an approval → its item, with the signature in the id; `None`: the API has no
+    item for it."""
     call = interrupt.call
     if interrupt.reason != "approval" or call is None:
         return None
@@ -33,7 +35,8 @@ def dump_interrupt(interrupt: Interrupt) -> Content | None:
 
 
 def load_interrupt(piece: Content) -> Interrupt | None:
-    """An item of a conversation that a client sends → what it asks for; `None`: it asks for no approval."""
+    """An item of a conversation that a client sends → what it asks for; `None`: it asks for no
+    approval."""
     item = _item(piece, _REQUEST)
     if item is None or if_text(item.get("server_label")) != _SERVER:
         return None

@@ -1,8 +1,10 @@
-"""Content blocks and reasoning items ↔ parts: text and refusals, images, audio and files by data, by URL, by id; thinking.
+"""Content blocks and reasoning items ↔ parts: text and refusals, images, audio and files by data,
+by URL, by id; thinking.
 
-A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart` that holds the
-block. A reasoning item is one `ThinkingPart`, whose native fields are the item's id and its encrypted content. An item holds
-its thinking in pieces, as `summary` or as `content`; a part's text joins them with blank lines, and its form holds their lengths.
+A block without a neutral shape, and one that its neutral part would not give back exactly, is a
+`ProviderPart` that holds the block. A reasoning item is one `ThinkingPart`, whose native fields are
+the item's id and its encrypted content. An item holds its thinking in pieces, as `summary` or as
+`content`; a part's text joins them with blank lines, and its form holds their lengths.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.codec.media import (
     ELSEWHERE,
     IMAGES,
@@ -26,6 +28,7 @@ from dragoman.codec.media import (
     text_of,
 )
 from dragoman.codec.replay import kind_of
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -248,7 +251,8 @@ def _load_audio(block: JsonMap) -> Media | None:
 
 
 def _from_url(url: str, name: str | None, native: Any) -> DataPart | LinkPart:
-    """A URL → the data in it, or a link where it holds none (or in a way that could not be given back)."""
+    """A URL → the data in it, or a link where it holds none (or in a way that could not be given
+    back)."""
     head, comma, text = url.partition(";base64,")
     if (
         comma
@@ -271,7 +275,8 @@ _LOADERS: Mapping[str, Callable[[JsonMap], TextPart | Media | None]] = {
 def load_content(
     content: Any, usual: str, *, full: bool = False, from_response: bool = False
 ) -> tuple[list[Content], Json]:
-    """The content of a message item → its pieces, and its form. `usual`: the type of its text blocks.
+    """The content of a message item → its pieces, and its form. `usual`: the type of its text
+    blocks.
 
     `full`: the item is one of a response's, and so has `annotations` with each text.
     """
@@ -289,8 +294,8 @@ def load_content(
 
 
 def dump_content(blocks: list[Json], how: str | None, *, full: bool) -> str | list[Json]:
-    """Blocks → the content of a message item: one plain text is a string, unless `how` it was written says otherwise or the item
-    is `full`, one of a response's."""
+    """Blocks → the content of a message item: one plain text is a string, unless `how` it was
+    written says otherwise or the item is `full`, one of a response's."""
     as_list = not is_plain(blocks) or how == "list" or (full and how != "string")
     return blocks if as_list else blocks[0]["text"]
 
@@ -321,7 +326,8 @@ def _block(block: JsonMap, usual: str, *, full: bool, from_response: bool) -> Co
 
 
 def sendable(block: JsonMap) -> tuple[Json, Json]:
-    """The fields of a response's item or block that a request may have, and those of the others that are not empty."""
+    """The fields of a response's item or block that a request may have, and those of the others
+    that are not empty."""
     unsent = (*_NEVER_SENT, *_UNSENT.get(str(block.get("type")), ()))
     return rest(block, *unsent), {
         key: block[key] for key in unsent if block.get(key) not in ([], None)
@@ -385,7 +391,8 @@ def _texts(pieces: Any, kind: str) -> list[str] | None:
 
 
 def split_joined(text: str, lengths: Sequence[int]) -> list[str] | None:
-    """The text cut into the pieces that it was joined from; `None` where it is not the same text any more."""
+    """The text cut into the pieces that it was joined from; `None` where it is not the same text
+    any more."""
     out: list[str] = []
     position = 0
     for length in lengths:

@@ -1,7 +1,8 @@
 """A response → events: one state machine for streamed and whole ones.
 
-A whole response is a stream of which only the terminal event came. That one is the authority: what did not come before it
-is taken from it, and what it corrects (encrypted reasoning differs from that of the item's own event) is amended.
+A whole response is a stream of which only the terminal event came. That one is the authority: what
+did not come before it is taken from it, and what it corrects (encrypted reasoning differs from that
+of the item's own event) is amended.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import msgspec
 
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import Json, JsonMap, need_object, rest
+from dragoman.codec.json_values import need_object, rest
 from dragoman.errors import DecodeError
 from dragoman.event import Custom, OpenText
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Origin
 from dragoman.wires.openai_responses.decode_parts import OpenItems
 from dragoman.wires.openai_responses.errors import error_of
@@ -25,7 +27,8 @@ from dragoman.wires.openai_responses.usage import echo, load_envelope, load_fini
 __all__ = ["PARTIAL_IMAGE", "Decoder", "decoder", "load_response"]
 
 PARTIAL_IMAGE = "image_generation.partial_image"
-"""Name of the event that shows an image which is not finished yet; its value holds the fields of the API's own event."""
+"""Name of the event that shows an image which is not finished yet; its value holds the fields of
+the API's own event."""
 _BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 

@@ -8,10 +8,11 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.json_values import Json, JsonMap, if_text, rest
+from dragoman.codec.json_values import if_text, rest
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import arguments_text
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.openai_responses.content import BETWEEN, REASONING, sendable
 from dragoman.wires.openai_responses.items import Calls, load_item
@@ -32,12 +33,14 @@ _SLOW = {
 }
 """Type of a delta → what it is more of, and the field that says of which piece."""
 _WHOLE = -1
-"""Place of the one part of an item that is a call or thinking; texts have the place of their block."""
+"""Place of the one part of an item that is a call or thinking; texts have the place of their
+block."""
 _encode = json_bytes.encode
 
 
 class _OpenItem:
-    """One item: the parts that are open of it, in order, and the name of the last piece of thinking."""
+    """One item: the parts that are open of it, in order, and the name of the last piece of
+    thinking."""
 
     __slots__ = ("fields", "number", "parts", "piece", "pieces", "type")
 
@@ -51,7 +54,8 @@ class _OpenItem:
 
 
 class OpenItems:
-    """Reads items into an emitter. They are known by their index, where a server gives it, else by their id."""
+    """Reads items into an emitter. They are known by their index, where a server gives it, else by
+    their id."""
 
     def __init__(self, out: Emitter) -> None:
         self.refused = False
@@ -115,7 +119,8 @@ class OpenItems:
         return part
 
     def delta(self, kind: str, event: JsonMap, delta: str) -> None:
-        """A delta of an unusual kind or shape. Those that are not known are passed over: the whole item has all."""
+        """A delta of an unusual kind or shape. Those that are not known are passed over: the whole
+        item has all."""
         if kind not in _SLOW:
             return
         what, field = _SLOW[kind]
@@ -143,7 +148,8 @@ class OpenItems:
             self._end(entry, item)
 
     def settle(self, output: Any) -> None:
-        """The terminal word on all items: adds what is missing, and amends thinking that is another now."""
+        """The terminal word on all items: adds what is missing, and amends thinking that is another
+        now."""
         unread: dict[str, dict[int, _OpenItem]] = {}
         named: dict[tuple[str, str], list[_OpenItem]] = {}  # the first of them last
         for entry in self._items:

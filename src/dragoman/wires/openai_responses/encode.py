@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
-from dragoman.codec.json_values import Json, JsonMap, if_object, rest
+from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.response import ResponseState, kept, model_of
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
@@ -23,6 +23,7 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.fold import close_part
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, Role, ThinkingPart
 from dragoman.request import ModelRequest
@@ -41,19 +42,21 @@ ping = SSE_PING
 """Keeps a stream open and says nothing."""
 
 _CODES = ("server_error", "rate_limit_exceeded", "invalid_prompt")
-"""Codes of errors that a response may hold, as the API has them; another stands before the error's words."""
+"""Codes of errors that a response may hold, as the API has them; another stands before the error's
+words."""
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: fields of the response (`id`, `model`, `created_at`, `tools` …), which replace
-    those of the events."""
+    """An encoder of one response. `envelope`: fields of the response (`id`, `model`, `created_at`,
+    `tools` …), which replace those of the events."""
     return Encoder(envelope)
 
 
 def dump_response(
     events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
 ) -> Json:
-    """Events → a whole response; an error's body where they tell of an error. `envelope`: as for `encoder`."""
+    """Events → a whole response; an error's body where they tell of an error. `envelope`: as for
+    `encoder`."""
     writer = Encoder(envelope)
     for event in kept(events, losses):
         if isinstance(event, RunError):
@@ -64,7 +67,8 @@ def dump_response(
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
-    """What a response holds that no event tells: its id, when it was made, and what it repeats of the request."""
+    """What a response holds that no event tells: its id, when it was made, and what it repeats of
+    the request."""
     fields: Json = {
         "id": f"resp_{id.removeprefix('resp_')}",
         "created_at": int(now.timestamp()),
@@ -89,7 +93,8 @@ def _envelope(native: Native) -> Json:
 
 
 class Encoder(ResponseEncoder):
-    """Events of the model's messages → Server-Sent Events. Several messages become the items of one response.
+    """Events of the model's messages → Server-Sent Events. Several messages become the items of one
+    response.
 
     One part is written at a time: what comes of others meanwhile waits for its turn.
     """
@@ -237,7 +242,8 @@ class Encoder(ResponseEncoder):
                 self._write(event)
 
     def _end_turn(self, part: Content | None = None) -> None:
-        """The end of the part that has its turn. `part`: the whole; else it ends as far as it was written."""
+        """The end of the part that has its turn. `part`: the whole; else it ends as far as it was
+        written."""
         if self._turn is None:
             return
         began = self._parts.get(self._turn, OpenText())

@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import Json, if_list, if_object, if_text, text_or_json
+from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
 from dragoman.codec.media import as_text
 from dragoman.fold import arguments_text
+from dragoman.json_bytes import Json
 from dragoman.message import (
     Content,
     DataPart,
@@ -49,7 +50,8 @@ _STAGES = {
     "mcp_call": ("in_progress", "completed"),
     "mcp_list_tools": ("in_progress", "completed"),
 }
-"""Type of an item that the provider works on → the events that say how far it is, the last of them at its end."""
+"""Type of an item that the provider works on → the events that say how far it is, the last of them
+at its end."""
 
 
 _Streamed = TextPart | ThinkingPart | ToolCallPart
@@ -122,7 +124,8 @@ class ItemWriter:
         return self._end_text(TextPart(as_text(part)))
 
     def _end_begun(self) -> None:
-        """Ends the piece that is open as what it began as: its part turned out to be of another kind."""
+        """Ends the piece that is open as what it began as: its part turned out to be of another
+        kind."""
         begun, text = self._begun, "".join(self._deltas)
         if isinstance(begun, ToolCallPart):
             self._end_call(replace(begun, arguments={}, raw=text, state="cut"))
@@ -174,7 +177,8 @@ class ItemWriter:
         )
 
     def _open(self, part: TextPart | ThinkingPart | ToolCallPart) -> None:
-        """Begins the item and the piece that deltas of a part stand in, where they have not begun."""
+        """Begins the item and the piece that deltas of a part stand in, where they have not
+        begun."""
         if self._piece:
             return
         self._piece, self._begun, self._deltas = True, part, []
@@ -327,7 +331,8 @@ def _block(part: TextPart, text: str) -> Json:
 
 
 def _call_item(call: ToolCallPart) -> Json:
-    """The item of a call, with all that a response has of it. What another provider ran is the call of an MCP server."""
+    """The item of a call, with all that a response has of it. What another provider ran is the call
+    of an MCP server."""
     item = {**dump_call(call, call.id, call.name), **OWN.response(call.native)}
     item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
     if _streams(call):

@@ -1,4 +1,5 @@
-"""Errors of the Responses API ↔ our exceptions: one class for each kind of fault, in whatever shape a vendor sends it."""
+"""Errors of the Responses API ↔ our exceptions: one class for each kind of fault, in whatever shape
+a vendor sends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Files that tools of the provider's made and it holds: those that a text cites, in a container or beside it."""
+"""Files that tools of the provider's made and it holds: those that a text cites, in a container or
+beside it."""
 
 from __future__ import annotations
 

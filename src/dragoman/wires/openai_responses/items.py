@@ -1,5 +1,5 @@
-"""Items of a conversation ↔ pieces of content, and the side that an item belongs to. What the wire or its target cannot hold
-is noted as a loss."""
+"""Items of a conversation ↔ pieces of content, and the side that an item belongs to. What the wire
+or its target cannot hold is noted as a loss."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import Json, JsonMap, has_error, if_object, rest
+from dragoman.codec.json_values import has_error, if_object, rest
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,
@@ -57,7 +58,7 @@ __all__ = [
     "ABSENT",
     "ROLES",
     "Calls",
-    "Conversation",
+    "OutgoingItems",
     "FROM_CLIENT",
     "begun_item",
     "dump_items",
@@ -83,15 +84,17 @@ FROM_CLIENT = ("mcp_approval_response", "compaction_trigger", "configuration_upd
 _FORGOTTEN = "the provider does not hold it any more, or never did"
 
 
-class Conversation(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
+class OutgoingItems(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """One conversation on its way out."""
 
     kinds: dict[str, str]
-    """Id of a call → the type of the item that it is sent as. Calls of another origin are functions here."""
+    """Id of a call → the type of the item that it is sent as. Calls of another origin are functions
+    here."""
     foreign: set[str]
     """Ids of those calls."""
     holds: bool
-    """Whether the provider holds the items of earlier responses, so that their ids mean something to it."""
+    """Whether the provider holds the items of earlier responses, so that their ids mean something
+    to it."""
     taken: set[str]
     """Ids of the items that are sent already: none may stand in a request twice."""
 
@@ -118,8 +121,8 @@ def load_item(
 ) -> list[Content]:
     """An item of the model's side → its pieces. A call is added to `calls`.
 
-    `unsent`: its fields that a response has and no request may; `None`: it stands in a request, which is kept to the
-    letter. `images`: how many were made before it.
+    `unsent`: its fields that a response has and no request may; `None`: it stands in a request,
+    which is kept to the letter. `images`: how many were made before it.
     """
     type_ = str(item.get("type", "message"))
     pieces: list[Content] = []
@@ -136,7 +139,8 @@ def load_item(
 
 
 def _load_message(item: JsonMap, *, from_response: bool) -> list[Content]:
-    """A message item of the model's → its pieces, the first of which holds the item's fields. No text: nothing."""
+    """A message item of the model's → its pieces, the first of which holds the item's fields. No
+    text: nothing."""
     fields, full = rest(item, "role", "content"), "id" in item
     pieces, form = load_content(
         item.get("content"), "output_text", full=full, from_response=from_response
@@ -158,7 +162,7 @@ def begun_item(native: Native) -> JsonMap | None:
     return if_object(notes["item"]) if "item" in notes else None
 
 
-def dump_items(out: Conversation, position: int) -> list[Json]:
+def dump_items(out: OutgoingItems, position: int) -> list[Json]:
     """The message at that position → its items, in order."""
     message = out.messages[position]
     part = message.content[0] if len(message.content) == 1 and not message.native else None
@@ -167,7 +171,7 @@ def dump_items(out: Conversation, position: int) -> list[Json]:
     return _Writer(out, position).items()
 
 
-def _plain(out: Conversation, role: Role, text: str) -> Json:
+def _plain(out: OutgoingItems, role: Role, text: str) -> Json:
     """A message that is nothing but a text: most of a conversation."""
     if role is Role.MODEL and out.quirks.listed:
         return {
@@ -181,7 +185,7 @@ def _plain(out: Conversation, role: Role, text: str) -> Json:
 class _Writer:
     """Writes one message of a conversation."""
 
-    def __init__(self, out: Conversation, position: int) -> None:
+    def __init__(self, out: OutgoingItems, position: int) -> None:
         self._out = out
         self._position = position
         self._message = out.messages[position]
@@ -243,7 +247,8 @@ class _Writer:
             )
 
     def _write_into_call(self, piece: DataPart) -> bool:
-        """Writes a file into the call of the provider's own tool that made it. `False`: it was made by none, or that is not sent."""
+        """Writes a file into the call of the provider's own tool that made it. `False`: it was made
+        by none, or that is not sent."""
         call_id = OWN.form(piece.native).get("call")
         if call_id is None:
             return False
@@ -254,7 +259,8 @@ class _Writer:
         return False
 
     def _begin_message(self, begun: JsonMap | None, form: Any) -> None:
-        """A message of the model's begins: an item as it came, where that can go back, else texts that are items each."""
+        """A message of the model's begins: an item as it came, where that can go back, else texts
+        that are items each."""
         self._end()
         fields = dict(begun or {}) if self._unreadable is None else {}
         kept = self._may_keep(fields)
@@ -274,7 +280,8 @@ class _Writer:
         self._items.append(self._open)
 
     def _end(self) -> None:
-        """Nothing more joins the message item that is open: a single text is a string, unless its form is another."""
+        """Nothing more joins the message item that is open: a single text is a string, unless its
+        form is another."""
         item, self._open = self._open, None
         if item is not None:
             item["content"] = dump_content(
@@ -400,7 +407,8 @@ class _Writer:
         return block
 
     def _signed(self, piece: Content, item: Json, index: int, which: str) -> Json | None:
-        """An item that goes back to its own origin and to nobody else. `which`: what is lost otherwise."""
+        """An item that goes back to its own origin and to nobody else. `which`: what is lost
+        otherwise."""
         why = self._unreadable or (
             None if OWN.is_ours(piece.native) else "it is another provider's"
         )

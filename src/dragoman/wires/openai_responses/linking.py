@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from dragoman.codec import digest
 from dragoman.codec.digest import signed_chain
-from dragoman.codec.json_values import JsonMap, if_object
+from dragoman.codec.json_values import if_object
+from dragoman.json_bytes import JsonMap
 from dragoman.message import FinishReason, Message, Origin, Role
-from dragoman.wires.openai_responses.items import Conversation
+from dragoman.wires.openai_responses.items import OutgoingItems
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 
 __all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored", "may_be_anchor", "may_link"]
 
 LINKED_BY_CALLER = ("previous_response_id", "conversation", "prompt")
-"""Options by which a caller says himself what the request goes on from. `previous_response_id: null` means: from nothing,
-and that the provider has forgotten what it stored."""
+"""Options by which a caller says himself what the request goes on from. `previous_response_id:
+null` means: from nothing, and that the provider has forgotten what it stored."""
 _SESSION = frozenset({"_responses_session", "response_id"})
 """Metadata by which messages of other libraries name their response."""
 _BROKEN = (FinishReason.error, FinishReason.cancelled)
 
 
 def is_stored(options: JsonMap) -> bool:
-    """Whether the provider holds what such requests were answered: `store` counts as true where it is null."""
+    """Whether the provider holds what such requests were answered: `store` counts as true where it
+    is null."""
     forgotten = "previous_response_id" in options and options["previous_response_id"] is None
     return options.get("store") is not False and not forgotten
 
@@ -31,8 +33,9 @@ def may_link(target: Origin | None, quirks: Quirks, options: JsonMap) -> bool:
     return stored and not any(name in options for name in LINKED_BY_CALLER)
 
 
-def anchor(out: Conversation) -> tuple[int, str] | None:
-    """The newest message that a request which may link can go on from: its position and the id of its response; `None`: none.
+def anchor(out: OutgoingItems) -> tuple[int, str] | None:
+    """The newest message that a request which may link can go on from: its position and the id of
+    its response; `None`: none.
 
     It and all before it are as they were when the provider answered, and something follows it.
     """
@@ -60,8 +63,9 @@ def content_digest(message: Message) -> str:
     return signed_chain([Message(message.role, message.content)], NAME)[-1]
 
 
-def _response_id(message: Message, out: Conversation, unreadable: str | None) -> str | None:
-    """The id of the stored response that the message is; `None` where it is none, or not as it was."""
+def _response_id(message: Message, out: OutgoingItems, unreadable: str | None) -> str | None:
+    """The id of the stored response that the message is; `None` where it is none, or not as it
+    was."""
     origin, target = message.origin, out.target
     if origin is None:
         session = message.metadata.get("_responses_session")

@@ -1,7 +1,7 @@
 """The conversation: `{"instructions": …, "input": …}` ↔ messages, exactly and in order.
 
-What the model answered, item by item, is one message until somebody else speaks; answers to its calls
-that follow each other are one message of the user's.
+What the model answered, item by item, is one message until somebody else speaks; answers to its
+calls that follow each other are one message of the user's.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import msgspec
 
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
-from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.layout import Layout
 from dragoman.codec.marks import kinds, unmarked_all
 from dragoman.codec.outgoing import prepared
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -37,7 +38,7 @@ from dragoman.wires.openai_responses.items import (
     FROM_CLIENT,
     ROLES,
     Calls,
-    Conversation,
+    OutgoingItems,
     dump_items,
     load_item,
     side_of,
@@ -132,7 +133,8 @@ _FIELDS = frozenset(["type", "role", "content", "id", "status", "phase"])
 
 
 def votes(message: Any) -> int:
-    """How surely an item is of this format: 0 cannot be, 1 could be, 2 likely, 3 hardly anything else."""
+    """How surely an item is of this format: 0 cannot be, 1 could be, 2 likely, 3 hardly anything
+    else."""
     if not isinstance(message, dict):
         return 0
     item = cast("Json", message)
@@ -179,8 +181,9 @@ def outgoing(
     tools: Sequence[ToolSpec] = (),
     *,
     holds: bool = True,
-) -> Conversation:
-    """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store what it answered."""
+) -> OutgoingItems:
+    """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store
+    what it answered."""
     messages, places = unmarked_all(messages)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
@@ -191,7 +194,7 @@ def outgoing(
     named: list[ToolSpec | ToolCallPart] = [*tools, *calls]
     as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
     return prepared(
-        Conversation,
+        OutgoingItems,
         messages,
         target,
         quirks,
@@ -212,8 +215,9 @@ def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
     return isinstance(piece, ToolCallPart) and piece.run_by != "provider"
 
 
-def dump_conversation(out: Conversation, *, after: int = -1) -> Json:
-    """A conversation → `{"instructions": …, "input": […]}`. `after`: position of the last message that the provider holds already."""
+def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
+    """A conversation → `{"instructions": …, "input": […]}`. `after`: position of the last message
+    that the provider holds already."""
     if ToolCallPart in kinds(out.messages):
         _note_calls(out)
     head = 0 if out.before else _head(out.messages)
@@ -230,8 +234,9 @@ def dump_conversation(out: Conversation, *, after: int = -1) -> Json:
     return {**payload, "input": items}
 
 
-def _note_calls(out: Conversation) -> None:
-    """Notes what kind of item each call is. A call that the API cannot read as its own goes as a function's, and so does its result."""
+def _note_calls(out: OutgoingItems) -> None:
+    """Notes what kind of item each call is. A call that the API cannot read as its own goes as a
+    function's, and so does its result."""
     for message, reason in zip(out.messages, out.unreadable, strict=True):
         for call in filter(_is_ours_to_run, message.content):
             if reason is None:
@@ -242,7 +247,7 @@ def _note_calls(out: Conversation) -> None:
                 out.foreign.add(call.id)
 
 
-def _dump_instructions(out: Conversation, head: int) -> str:
+def _dump_instructions(out: OutgoingItems, head: int) -> str:
     messages = out.messages[:head]
     if head > 1 or len(messages[0].content) > 1:
         why = "the instructions are one text; they are joined"
@@ -358,7 +363,8 @@ def _message(item: Json, role: Role) -> Message:
 
 
 def _as_is(piece: Content, known: set[str]) -> Content:
-    """Notes ids and names that are not fit to be sent, or used before: a request that was sent so is kept so."""
+    """Notes ids and names that are not fit to be sent, or used before: a request that was sent so
+    is kept so."""
     if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
         return piece
     names_fit = isinstance(piece, ToolResultPart) or NAMES.fits(piece.name)

@@ -25,20 +25,22 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...] = ()
     """Names of other providers whose reasoning items it reads (gateways)."""
     links: bool = True
-    """Stores responses and goes on from one by `previous_response_id` (OpenAI, Azure, xAI). Servers that hold no state
-    (llama.cpp, vLLM, DeepSeek, OpenRouter) are sent the whole conversation each time."""
+    """Stores responses and goes on from one by `previous_response_id` (OpenAI, Azure, xAI). Servers
+    that hold no state (llama.cpp, vLLM, DeepSeek, OpenRouter) are sent the whole conversation each
+    time."""
     plain_thinking: bool = False
-    """Takes back thinking that is neither stored nor encrypted (DeepSeek, llama.cpp, vLLM, gpt-oss servers); OpenAI knows
-    the reasoning of others by its id or its encrypted content only."""
+    """Takes back thinking that is neither stored nor encrypted (DeepSeek, llama.cpp, vLLM, gpt-oss
+    servers); OpenAI knows the reasoning of others by its id or its encrypted content only."""
     summary: Literal["auto", "concise", "detailed"] | None = "detailed"
-    """Which summary of its thinking to ask for where an effort is set and nothing else is said; `None`: none
-    (vendors that tell their thinking anyway, or know no summaries)."""
+    """Which summary of its thinking to ask for where an effort is set and nothing else is said;
+    `None`: none (vendors that tell their thinking anyway, or know no summaries)."""
     retention: bool = True
     """Takes `prompt_cache_retention`."""
     encrypted: bool = True
     """Gives its reasoning encrypted on request; asked for where nothing is to be stored."""
     listed: bool = False
-    """Knows a message of the model's by its type and a list of content only, never as a string (llama.cpp)."""
+    """Knows a message of the model's by its type and a list of content only, never as a string
+    (llama.cpp)."""
     developer: bool = True
     """Knows the role `developer`; else such messages are sent as `system`."""
     server_tools: Mapping[str, str] = MappingProxyType({"code_execution": "code_interpreter"})

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from dragoman.codec.formats import Received, RequestFormat, Sending
+from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
 from dragoman.codec.history_dump import Link
 from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, merged, rest
+from dragoman.codec.json_values import if_list, if_object, merged, rest
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError, InvalidRequestError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import HttpRequest, ModelRequest
-from dragoman.wires.openai_responses.items import Conversation
+from dragoman.wires.openai_responses.items import OutgoingItems
 from dragoman.wires.openai_responses.linking import (
     LINKED_BY_CALLER,
     anchor,
@@ -46,12 +47,14 @@ routes = (
 """Where OpenAI's API has what."""
 
 _OWN = (*FIELDS, "model", "tools", "text", "stream", "instructions", "input")
-"""Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
+"""Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`,
+never in `options`."""
 _ENCRYPTED = ["reasoning.encrypted_content"]
 
 
-def _load(body: JsonMap, value: Received) -> ModelRequest:
-    """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too."""
+def _load(body: JsonMap, value: RequestEnvelope) -> ModelRequest:
+    """A body of `/responses` → the neutral request. A body for counting tokens or compacting is
+    read too."""
     if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
         raise HistoryError('a Responses request needs "input", a string or a list of items').at(
             field="input"
@@ -84,13 +87,14 @@ def _load(body: JsonMap, value: Received) -> ModelRequest:
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
     """The neutral request → a request of `/responses`.
 
-    Towards a provider that stores responses, it goes on from the newest one of its own that is as it was, with only what
-    follows it. `options` are written last and have the last word; those that are objects are added to.
+    Towards a provider that stores responses, it goes on from the newest one of its own that is as
+    it was, with only what follows it. `options` are written last and have the last word; those that
+    are objects are added to.
     """
     request, target, quirks = sending.request, sending.target, sending.quirks
     options, form = request.options, OWN.form(request.native)
     holds = is_stored(options)
-    link = Link[Conversation](
+    link = Link[OutgoingItems](
         lambda message: may_be_anchor(message, target),
         anchor,
         lambda out, at: dump_conversation(out, after=at),
@@ -129,7 +133,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     )
 
 
-def _taken(out: Conversation) -> set[str]:
+def _taken(out: OutgoingItems) -> set[str]:
     """Ids of items that it holds."""
     return out.taken
 

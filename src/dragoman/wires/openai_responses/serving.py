@@ -1,4 +1,5 @@
-"""What a server of the Responses API must know beside responses: lists of models, numbers of tokens, what it keeps."""
+"""What a server of the Responses API must know beside responses: lists of models, numbers of
+tokens, what it keeps."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from dragoman.codec.body_schema import (
     either,
     typed,
 )
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.serving import RequestFields, SealForm
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Message, Role, ThinkingPart
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.chat.serving import OPENAI_MINOR, dump_model, dump_models
@@ -103,7 +105,8 @@ LINKS = ("background", "conversation", "previous_response_id")
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
-    """A client's body as it is, but for what the server itself does: it runs in the background, and knows what answers were kept."""
+    """A client's body as it is, but for what the server itself does: it runs in the background, and
+    knows what answers were kept."""
     fields = {name: value for name, value in body.items() if name not in LINKS or not value}
     return HttpRequest("/responses", body={**fields, "model": request.model})
 
@@ -114,7 +117,8 @@ def call_id(response_id: str) -> str:
 
 
 def with_state(body: JsonMap, state: str, error: JsonMap | None) -> Json:
-    """A response that is not completed. `state`: `in_progress`, `failed` or `cancelled`; `error`: the body of its error."""
+    """A response that is not completed. `state`: `in_progress`, `failed` or `cancelled`; `error`:
+    the body of its error."""
     what = if_object(if_object(error).get("error"))
     message = what.get("message") or "the response could not be made; send the request again"
     failure = {"code": "server_error", "message": message} if state == "failed" else None
@@ -123,7 +127,8 @@ def with_state(body: JsonMap, state: str, error: JsonMap | None) -> Json:
 
 
 def item_references(body: JsonMap) -> list[tuple[int, str]]:
-    """The items of a request that are named in place of being there: the place of each in its `input`, and its id."""
+    """The items of a request that are named in place of being there: the place of each in its
+    `input`, and its id."""
     listed = if_list(body.get("input"))
     return [
         (index, name) for index, item in enumerate(listed) if (name := _reference(if_object(item)))
@@ -163,7 +168,8 @@ def dump_token_count(count: int) -> Json:
 
 
 def is_lasting(message: Message) -> bool:
-    """Whether a system text belongs to its conversation: an item of the input does, instructions are for one answer."""
+    """Whether a system text belongs to its conversation: an item of the input does, instructions
+    are for one answer."""
     return OWN.form(message.native).get("place") == "input"
 
 

@@ -1,13 +1,14 @@
-"""The fields that a gateway passes on to a provider of this wire: of its official library those that name nothing in an account.
+"""The fields that a gateway passes on to a provider of this wire: of its official library those
+that name nothing in an account.
 
 Derived by `tests/support/allow_lists.py`, where it says what is left out and what is added.
 """
 
-from dragoman.codec.allowed import Allowed
+from dragoman.codec.allowed import AllowList
 
 __all__ = ["allowed"]
 
-allowed = Allowed("""
+allowed = AllowList("""
 request: access_programs=AccessPrograms background context_management=ContextManagement
     conversation=ResponseConversationParamParam image=Image include
     input=AdditionalTools|ApplyPatchCall|ApplyPatchCallOutput|CompactionTrigger|ComputerCallOutput|EasyInputMessageParam|FunctionCallOutput|ImageGenerationCall|LocalShellCall|LocalShellCallOutput|Message|Program|ProgramOutput|ResponseCompactionItemParamParam|ResponseComputerToolCallParam|ResponseConfigurationUpdateItemParamParam|ResponseCustomToolCallOutputParam|ResponseCustomToolCallParam|ResponseFileSearchToolCallParam|ResponseFunctionToolCallParam|ResponseFunctionWebSearchParam|ResponseOutputMessageParam|ResponseReasoningItemParam|ResponseToolSearchOutputItemParamParam|ShellCall|ShellCallOutput|ToolSearchCall

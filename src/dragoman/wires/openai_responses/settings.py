@@ -1,4 +1,5 @@
-"""Settings and the output's schema ↔ fields of the body. A field whose value has no neutral meaning stays this wire's own.
+"""Settings and the output's schema ↔ fields of the body. A field whose value has no neutral meaning
+stays this wire's own.
 
 A schema that says no more than "an object" is JSON mode.
 """
@@ -8,9 +9,10 @@ from __future__ import annotations
 from typing import cast
 
 from dragoman.codec.json_schema import strict_schema
-from dragoman.codec.json_values import Json, JsonMap, if_object, rest
+from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.settings import Fields, dump_fields, effort, take_fields
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import Settings
 from dragoman.wires.openai_responses.quirks import Quirks
@@ -92,7 +94,8 @@ def load_schema(body: Json) -> JsonMap | None:
 
 
 def dump_schema(schema: JsonMap, fields: JsonMap | None) -> Json:
-    """The schema → `text.format`. `fields`: what stood beside it in a loaded request, whose schema is sent as it was.
+    """The schema → `text.format`. `fields`: what stood beside it in a loaded request, whose schema
+    is sent as it was.
 
     Any other is sent in its strict form where it has one, else as it is and not strict.
     """

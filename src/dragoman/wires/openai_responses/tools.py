@@ -1,8 +1,9 @@
-"""Tools of a request ↔ `ToolSpec` (functions) and `ServerTool` (all others); items that are calls ↔ `ToolCallPart`.
+"""Tools of a request ↔ `ToolSpec` (functions) and `ServerTool` (all others); items that are calls ↔
+`ToolCallPart`.
 
-A call that the client must answer is ours to run, whatever its type: a function, a custom tool (its text is the
-argument `input`), a shell, a patch, a computer. What the provider runs itself is `run_by="provider"`, and its item holds what
-came of it too.
+A call that the client must answer is ours to run, whatever its type: a function, a custom tool (its
+text is the argument `input`), a shell, a patch, a computer. What the provider runs itself is
+`run_by="provider"`, and its item holds what came of it too.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.ids import NAMES
-from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.media import data_url, decoded, from_url
 from dragoman.codec.outgoing import Outgoing
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
@@ -28,7 +30,7 @@ from dragoman.wires.openai_responses.quirks import OWN, Quirks
 __all__ = [
     "FUNCTION",
     "KINDS",
-    "Kind",
+    "CallItemType",
     "arguments_of",
     "dump_call",
     "dump_tool_choice",
@@ -50,7 +52,7 @@ _TEXTUAL = (FUNCTION, "mcp_call")
 """Types whose arguments are always a text."""
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class CallItemType(msgspec.Struct, frozen=True, kw_only=True):
     """A type of item that is a call."""
 
     name: str | None = None
@@ -58,36 +60,37 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[str, ...] = ()
     """Fields of the item that are the arguments, where it has no text `arguments`."""
     answer: str | None = None
-    """Type of the item that answers it; `None`: the provider runs it, and the item holds the result too."""
+    """Type of the item that answers it; `None`: the provider runs it, and the item holds the result
+    too."""
     result: str = "output"
     """Field that holds the result: of the answer, or of the item itself."""
 
 
-KINDS: Mapping[str, Kind] = {
-    FUNCTION: Kind(answer="function_call_output"),
-    "custom_tool_call": Kind(held=("input",), answer="custom_tool_call_output"),
-    "local_shell_call": Kind(
+KINDS: Mapping[str, CallItemType] = {
+    FUNCTION: CallItemType(answer="function_call_output"),
+    "custom_tool_call": CallItemType(held=("input",), answer="custom_tool_call_output"),
+    "local_shell_call": CallItemType(
         name="local_shell", held=("action",), answer="local_shell_call_output"
     ),
-    "shell_call": Kind(name="shell", held=("action",), answer="shell_call_output"),
-    "apply_patch_call": Kind(
+    "shell_call": CallItemType(name="shell", held=("action",), answer="shell_call_output"),
+    "apply_patch_call": CallItemType(
         name="apply_patch", held=("operation",), answer="apply_patch_call_output"
     ),
-    "computer_call": Kind(
+    "computer_call": CallItemType(
         name="computer", held=("action", "actions"), answer="computer_call_output"
     ),
-    "tool_search_call": Kind(
+    "tool_search_call": CallItemType(
         name="tool_search", held=("arguments",), answer="tool_search_output", result="tools"
     ),
-    "web_search_call": Kind(name="web_search", held=("action",)),
-    "file_search_call": Kind(name="file_search", held=("queries",), result="results"),
-    "code_interpreter_call": Kind(
+    "web_search_call": CallItemType(name="web_search", held=("action",)),
+    "file_search_call": CallItemType(name="file_search", held=("queries",), result="results"),
+    "code_interpreter_call": CallItemType(
         name="code_interpreter", held=("code", "container_id"), result="outputs"
     ),
-    "image_generation_call": Kind(
+    "image_generation_call": CallItemType(
         name="image_generation", held=("revised_prompt", "prompt"), result="result"
     ),
-    "mcp_call": Kind(),
+    "mcp_call": CallItemType(),
 }
 _IMAGES = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGO": "gif"}
 """How an image's base64 begins → its format."""
@@ -103,7 +106,8 @@ def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
 
 
 def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
-    """The inverse, under the names that tools are sent by. One that cannot be sent is noted as a loss."""
+    """The inverse, under the names that tools are sent by. One that cannot be sent is noted as a
+    loss."""
     dumped = [_dump_tool(tool, out) for tool in tools]
     kept = [tool for tool in dumped if tool != _NO_STORES]
     if len(kept) < len(dumped):
@@ -156,10 +160,11 @@ def kind_of(call: ToolCallPart) -> str:
 
 
 def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) -> list[Content]:
-    """An item that is a call → the call, then what the item holds of its result. Nothing where it has no id or name.
+    """An item that is a call → the call, then what the item holds of its result. Nothing where it
+    has no id or name.
 
-    `unsent`: fields that a response has and no request may; `None`: it stands in a request, which is kept to the
-    letter. `images`: how many were made before.
+    `unsent`: fields that a response has and no request may; `None`: it stands in a request, which
+    is kept to the letter. `images`: how many were made before.
     """
     kind = KINDS[item["type"]]
     run_by = runner(item)
@@ -312,7 +317,8 @@ def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
 
 
 def _outputs(call: ToolCallPart, outputs: list[Json], images: int) -> list[Content]:
-    """What code put out: what is no image, and then the images that came with their bytes, with the place of each."""
+    """What code put out: what is no image, and then the images that came with their bytes, with the
+    place of each."""
     shown: list[Content] = []
     unread: list[Any] = []
     for index, output in enumerate(outputs):
@@ -334,7 +340,7 @@ def _outputs(call: ToolCallPart, outputs: list[Json], images: int) -> list[Conte
 
 
 def _result(
-    call: ToolCallPart, item: JsonMap, kind: Kind, images: int
+    call: ToolCallPart, item: JsonMap, kind: CallItemType, images: int
 ) -> tuple[list[Content], list[str]]:
     """What an item holds of its result, and the fields that hold it."""
     value = item.get(kind.result)

@@ -1,12 +1,14 @@
-"""Items that are results of tools ↔ `ToolResultPart`. An answer's type follows from that of its call."""
+"""Items that are results of tools ↔ `ToolResultPart`. An answer's type follows from that of its
+call."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import Json, JsonMap, if_text, rest, text_or_json
+from dragoman.codec.json_values import if_text, rest, text_or_json
 from dragoman.codec.media import data_url
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -37,13 +39,15 @@ _WITH_BLOCKS = ("function_call_output", "custom_tool_call_output")
 
 
 def answer_type(part: ToolResultPart) -> str | None:
-    """Type of the item that a result came in; `None`: it is that of its call's answer, or came through another wire."""
+    """Type of the item that a result came in; `None`: it is that of its call's answer, or came
+    through another wire."""
     kind = if_text(OWN.fields(part.native).get("type"))
     return kind if kind in ANSWERS else None
 
 
 def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
-    """An answer → the result; `None` where it names no call. `calls`: the calls so far by id, which have the tools' names."""
+    """An answer → the result; `None` where it names no call. `calls`: the calls so far by id, which
+    have the tools' names."""
     id_ = item.get("call_id")
     if not isinstance(id_, str):
         return None
@@ -110,7 +114,8 @@ def dump_provider_result(part: ToolResultPart) -> Json:
 
 
 def _loaded(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
-    """What a tool returned, and its form, where it is neither a text nor blocks of a known shape."""
+    """What a tool returned, and its form, where it is neither a text nor blocks of a known
+    shape."""
     if isinstance(output, str):
         return output, {}
     if type_ in _WITH_BLOCKS and isinstance(output, list) and output:

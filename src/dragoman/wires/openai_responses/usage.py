@@ -1,10 +1,12 @@
-"""How a response ended: status, finish reason, usage, and what else a response says of itself; both ways."""
+"""How a response ended: status, finish reason, usage, and what else a response says of itself; both
+ways."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-from dragoman.codec.json_values import Json, JsonMap, if_object, rest
+from dragoman.codec.json_values import if_object, rest
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
 __all__ = [
@@ -65,7 +67,8 @@ USUAL: JsonMap = {
 
 
 def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReason:
-    """A response's status → the neutral reason; calls that wait for an answer, and a refusal, count for more."""
+    """A response's status → the neutral reason; calls that wait for an answer, and a refusal, count
+    for more."""
     status = response.get("status", "completed")
     if status == "incomplete":
         details = response.get("incomplete_details")
@@ -88,7 +91,8 @@ def dump_finish(reason: FinishReason | None) -> Json:
 
 
 def load_envelope(response: JsonMap) -> Json:
-    """A response's fields beyond the neutral, but for what its request held. `store` only where nothing is stored."""
+    """A response's fields beyond the neutral, but for what its request held. `store` only where
+    nothing is stored."""
     fields = {
         key: value
         for key, value in rest(response, *_NEUTRAL, *_ECHOED).items()
@@ -146,7 +150,8 @@ def _other_usage(usage: Any) -> Json:
 
 
 def dump_usage(usage: Usage, other: JsonMap = {}, *, complete: bool = False) -> Json:
-    """The inverse. What is not known is 0 where the API demands a number; `complete`: also what it demands of late."""
+    """The inverse. What is not known is 0 where the API demands a number; `complete`: also what it
+    demands of late."""
     unknown = usage.cache_write_tokens is None
     written = (
         {} if unknown and not complete else {"cache_write_tokens": usage.cache_write_tokens or 0}

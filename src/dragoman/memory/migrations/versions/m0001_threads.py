@@ -1,4 +1,5 @@
-"""Threads, their branches, messages, and what those share: bodies and files; and an index of words."""
+"""Threads, their branches, messages, and what those share: bodies and files; and an index of
+words."""
 
 from __future__ import annotations
 

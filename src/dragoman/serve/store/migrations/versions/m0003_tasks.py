@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
+
+from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["down_revision", "downgrade", "revision", "upgrade"]
 
@@ -27,7 +27,7 @@ _LONGEST = 400
 """Characters of a conversation's id that an index has room for."""
 
 
-def _stage(run: Mapping[str, Any]) -> str:
+def _stage(run: JsonMap) -> str:
     state, pending = run.get("state", "completed"), run.get("pending", ())
     if state == "completed" and pending:
         return "signing_in" if all(each["reason"] == "auth" for each in pending) else "waiting"
@@ -69,7 +69,7 @@ def _fill(connection: sa.Connection) -> None:
         "UPDATE dragoman_answers SET task = :task, thread = :thread, stage = :stage, updated_at = :changed WHERE number = :number"
     )
     while rows := connection.execute(wanted, {"after": after, "few": _FEW}).all():
-        values: list[dict[str, Any]] = []
+        values: list[Json] = []
         for number, body in rows:
             run = json.loads(bytes(body))
             changed = int(datetime.fromisoformat(run["created_at"]).timestamp() * 1_000_000)
