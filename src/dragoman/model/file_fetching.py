@@ -10,7 +10,7 @@ from contextlib import aclosing
 import anyio
 
 from dragoman.arguments import expect, expect_callable
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.errors import DragomanError, InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError
 from dragoman.logs import logger
@@ -178,7 +178,7 @@ def _links(messages: Sequence[Message], places: Places) -> list[tuple[int, LinkP
 def _keys(request: ModelRequest, places: Places) -> dict[tuple[int, str], LinkKey]:
     """Position of a message, and the URL in it → what the file is kept by."""
     resource = None if request.run is None else request.run.resource_id
-    digests = {number: neutral(request.messages[number]) for number in places}
+    digests = {number: neutral_digest(request.messages[number]) for number in places}
     return {
         (number, link.url): (resource, digests[number], link.url)
         for number, link in _links(request.messages, places)

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.digest import prefix
-from dragoman.codec.media import text_of
+from dragoman.codec.digest import compute_prefix
+from dragoman.codec.media import read_media_text
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
@@ -265,7 +265,7 @@ def signatures_go_back_to_their_origin_alone(bench: WireBench) -> None:
     is as it was, and nowhere else; where it is left out a `Loss` says so. Text, calls and results
     go everywhere."""
     question = Message.user("Where?")
-    origin = msgspec.structs.replace(OWN, prefix=prefix([question], bench.name))
+    origin = msgspec.structs.replace(OWN, prefix=compute_prefix([question], bench.name))
     signed = Message.model(bench.signed, "There.", ToolCallPart("c", "f", {})).replace(
         origin=origin
     )
@@ -464,7 +464,7 @@ def _is(piece: Any, part: Any) -> bool:
         )
     if isinstance(part, ThinkingPart) or not isinstance(piece, TextPart):
         return False
-    text = text_of(part) if isinstance(part, DataPart) else str(essence(part))
+    text = read_media_text(part) if isinstance(part, DataPart) else str(essence(part))
     return text is not None and text in piece.text
 
 

@@ -11,9 +11,16 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
-from dragoman.codec.loading import plain_text
-from dragoman.codec.media import IMAGES, audio_type, data_url, decoded, from_url, guessed
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
+from dragoman.codec.media import (
+    IMAGES,
+    audio_type,
+    decode_base64,
+    dump_data_url,
+    guess_media_type,
+    load_url,
+)
+from dragoman.codec.message_list import plain_text
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart
 from dragoman.wires.chat import content
@@ -39,7 +46,10 @@ def usual_type(
 ) -> str:
     """The type of the chunk that holds a part; empty where none does."""
     if isinstance(part, LinkPart):
-        return content.by_type(_KINDS, part.mime_type or guessed(part.url) or "image/*") or "text"
+        return (
+            content.by_type(_KINDS, part.mime_type or guess_media_type(part.url) or "image/*")
+            or "text"
+        )
     if isinstance(part, DataPart):
         type_name = (
             content.by_type(_KINDS, part.mime_type)
@@ -73,7 +83,7 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
         url = (
             b64encode(part.data).decode()
             if type_name == "input_audio" and url_form != "data"
-            else data_url(part)
+            else dump_data_url(part)
         )
     named = {"document_name": part.name} if type_name == "document_url" and part.name else {}
     return {
@@ -94,14 +104,14 @@ def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> 
 
 
 def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    value, fields_left = block.get(type_name), rest(block, "type", type_name)
+    value, fields_left = block.get(type_name), read_extra_fields(block, "type", type_name)
     if isinstance(value, str) and value:
-        return with_rest(chat, type_name, from_url(value), fields_left, {"url": "string"})
+        return with_rest(chat, type_name, load_url(value), fields_left, {"url": "string"})
     if not (url := if_text(if_object(value).get("url"))):
         return None
-    inner = rest(if_object(value), "url")
+    inner = read_extra_fields(if_object(value), "url")
     return with_rest(
-        chat, type_name, from_url(url), {**fields_left, **({type_name: inner} if inner else {})}
+        chat, type_name, load_url(url), {**fields_left, **({type_name: inner} if inner else {})}
     )
 
 
@@ -110,7 +120,10 @@ def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
     read = ("document_name",) if name else ()
     return (
         with_rest(
-            chat, type_name, from_url(url, name or None), rest(block, "type", type_name, *read)
+            chat,
+            type_name,
+            load_url(url, name or None),
+            read_extra_fields(block, "type", type_name, *read),
         )
         if url
         else None
@@ -118,9 +131,9 @@ def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    text, fields_left = if_text(block.get(type_name)), rest(block, "type", type_name)
+    text, fields_left = if_text(block.get(type_name)), read_extra_fields(block, "type", type_name)
     if ":" in text:
-        part = from_url(text)
+        part = load_url(text)
         return with_rest(
             chat,
             type_name,
@@ -128,7 +141,7 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
             fields_left,
             {"url": "data"} if isinstance(part, DataPart) else {},
         )
-    data = decoded(text)
+    data = decode_base64(text)
     return (
         with_rest(chat, type_name, DataPart(data, audio_type(data) or "audio/mpeg"), fields_left)
         if data
@@ -139,14 +152,14 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     file_id = if_text(block.get("file_id"))
     return (
-        with_rest(chat, type_name, FilePart(file_id), rest(block, "type", "file_id"))
+        with_rest(chat, type_name, FilePart(file_id), read_extra_fields(block, "type", "file_id"))
         if file_id
         else None
     )
 
 
 def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    value, fields_left = block.get("thinking"), rest(block, "type", "thinking")
+    value, fields_left = block.get("thinking"), read_extra_fields(block, "type", "thinking")
     if isinstance(value, str):
         return with_rest(chat, type_name, ThinkingPart(value), fields_left, {"items": "string"})
     if not isinstance(value, list) or (value and not if_objects(value)):
