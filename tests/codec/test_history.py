@@ -246,11 +246,11 @@ def test_tools_are_dumped_once(wire: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(body["tools"], msgspec.Raw)
     assert sent(provider, request, history, target) == first
     module = import_module(f"dragoman.wires.{wire}.messages")
-    if (fit := getattr(module, "fitted", None)) is not None:  # Ollama's tools have any name
+    if (fit := getattr(module, "fit_names", None)) is not None:  # Ollama's tools have any name
         fitted: list[str] = []
         monkeypatch.setattr(
             module,
-            "fitted",
+            "fit_names",
             lambda names, *rest, **how: fit(fitted.extend(names) or names, *rest, **how),
         )
         assert sent(provider, request, history, target) == first and len(fitted) == 0

@@ -108,5 +108,5 @@ def dumped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return find_unreadable(messages, *rest)
 
     for each in (history_dump, history_pieces):
-        monkeypatch.setattr(each, "readable", counting)
+        monkeypatch.setattr(each, "find_unreadable", counting)
     return counted

@@ -61,7 +61,7 @@ class ResponseDecoder(ABC):
     ) -> list[Event]:
         """A whole response → the events that its stream would have been; an error's body →
         `RunError`."""
-        return cls(origin, new_id).read_whole(body)
+        return cls(origin, new_id).read_response(body)
 
     @abstractmethod
     def read_event(self, event: Json) -> None:
@@ -115,7 +115,7 @@ class ResponseDecoder(ABC):
             self.end()
         return self._taken()
 
-    def read_whole(self, body: bytes | JsonMap) -> list[Event]:
+    def read_response(self, body: bytes | JsonMap) -> list[Event]:
         """A whole response, or a recorded stream, as bytes; or the JSON value of one → all its
         events."""
         try:
