@@ -134,7 +134,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
         """A whole response, or a recorded stream → the events that its stream would have been."""
-        return self.decoder_type(self, origin, new_id).read_whole(body)
+        return self.decoder_type(self, origin, new_id).read_response(body)
 
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
