@@ -71,7 +71,10 @@ def expect_sequence(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
 
 def wrong(name: str, value: object, expected: str, hint: str = "") -> TypeError:
     """The error for an argument of a wrong type."""
-    type_name = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+    if isinstance(value, type):
+        type_name = f"the class {value.__name__}"
+    else:
+        type_name = type(value).__name__
     return TypeError(f"{name} must be {expected}, not {type_name}{f'; {hint}' if hint else ''}")
 
 

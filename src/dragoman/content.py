@@ -201,8 +201,10 @@ def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, 
         return None
     if all(isinstance(item, _RESULT_PARTS) for item in items):
         return tuple(items)
+    if not stored:
+        return None
     try:
-        return msgspec.convert(items, type=tuple[ResultPart, ...]) if stored else None
+        return msgspec.convert(items, type=tuple[ResultPart, ...])
     except ValueError:
         # Half a character of UTF-16 is no ValidationError.
         return None
@@ -251,9 +253,14 @@ def unknown(kind: str, native: Native) -> dict[str, Any] | None:
 
     `None` for every other provider part.
     """
-    stored = native[OURS] if native is not None and set(native) == {OURS} else None
+    if native is not None and set(native) == {OURS}:
+        stored = native[OURS]
+    else:
+        stored = None
     piece = _fields(stored) or {}
-    return piece if kind not in KINDS and piece.get("type") == kind else None
+    if kind not in KINDS and piece.get("type") == kind:
+        return piece
+    return None
 
 
 def newest(stored: Any) -> Any:
@@ -263,11 +270,16 @@ def newest(stored: Any) -> Any:
     if fields is None:
         return stored
     content = fields.get("content")
-    pieces = cast("list[Any]", content) if isinstance(content, list) else []
+    if isinstance(content, list):
+        pieces = cast("list[Any]", content)
+    else:
+        pieces = []
     if fields.get("v") == 1:
         fields = {**_separate_notes(fields), "v": 2}
         pieces = [_separate_notes(piece) for piece in pieces]
-    return {**fields, "content": list(map(_hold_unknown, pieces))} if pieces else fields
+    if pieces:
+        return {**fields, "content": list(map(_hold_unknown, pieces))}
+    return fields
 
 
 def _hold_unknown(piece: Any) -> Any:
@@ -306,4 +318,6 @@ def _split_native(native: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fields(value: Any) -> dict[str, Any] | None:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value)
+    return None

@@ -266,7 +266,9 @@ def _take_back(hooks: Sequence[Hooks]) -> None:
 def active(run_hooks: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
     """Those that watch what begins now: everybody's, and its own; each once. A run keeps them in
     `RunInfo.hooks`."""
-    return tuple(dict.fromkeys((*_everywhere, *run_hooks))) if _everywhere else run_hooks
+    if _everywhere:
+        return tuple(dict.fromkeys((*_everywhere, *run_hooks)))
+    return run_hooks
 
 
 async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:

@@ -106,19 +106,25 @@ def _mend(value: Any) -> Any:
         fields = cast("dict[Any, Any]", value)
         pairs = [(_mend(key), _mend(inner)) for key, inner in fields.items()]
         is_same = all(map(_is_same_pair, pairs, fields.items()))
-        return fields if is_same else dict(pairs)
+        if is_same:
+            return fields
+        return dict(pairs)
     if type(value) in (list, tuple):
         listed = cast("list[Any]", value)
         mended = [_mend(inner) for inner in listed]
         is_same = all(new is old for new, old in zip(mended, listed, strict=True))
-        return listed if is_same else type(listed)(mended)
+        if is_same:
+            return listed
+        return type(listed)(mended)
     if isinstance(value, msgspec.Struct):
         changed: dict[str, Any] = {}
         for name in value.__struct_fields__:
             old = getattr(value, name)
             if (new := _mend(old)) is not old:
                 changed[name] = new
-        return msgspec.structs.replace(value, **changed) if changed else value
+        if changed:
+            return msgspec.structs.replace(value, **changed)
+        return value
     return value
 
 
@@ -157,7 +163,10 @@ def decode(data: bytes | str) -> Any:
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
-        encoded = data.encode(errors="surrogatepass") if isinstance(data, str) else bytes(data)
+        if isinstance(data, str):
+            encoded = data.encode(errors="surrogatepass")
+        else:
+            encoded = bytes(data)
         if (mended := replace_escaped_halves(encoded)) is encoded:
             raise
         return msgspec.json.decode(mended)
@@ -177,16 +186,18 @@ def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
     Raises:
         ValueError: it does.
     """
-    brackets = (
-        data.count("[") + data.count("{")
-        if isinstance(data, str)
-        else data.count(b"[") + data.count(b"{")
-    )
+    if isinstance(data, str):
+        brackets = data.count("[") + data.count("{")
+    else:
+        brackets = data.count(b"[") + data.count(b"{")
     if brackets <= most:
         return
     # Strings are cut out, then innermost pairs are removed level by level: no recursion, whatever
     # the input.
-    text = data.encode(errors="replace") if isinstance(data, str) else data
+    if isinstance(data, str):
+        text = data.encode(errors="replace")
+    else:
+        text = data
     quotes = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _OTHER).split(b'"')
     # Outside of strings.
     nested = b"".join(quotes[::2]).translate(_ALIKE)

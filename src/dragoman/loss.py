@@ -94,7 +94,10 @@ class Loss(msgspec.Struct, frozen=True):
         return self.what in _MINOR
 
     def __str__(self) -> str:
-        where = "" if self.message is None else f" of message {self.message}"
+        if self.message is None:
+            where = ""
+        else:
+            where = f" of message {self.message}"
         return f"{self.which or self.what}{where}: {self.why}"
 
 

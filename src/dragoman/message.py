@@ -117,7 +117,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __add__(self, other: Usage) -> Usage:
         def plus(a: int | None, b: int | None) -> int | None:
-            return b if a is None else a if b is None else a + b
+            if a is None:
+                return b
+            if b is None:
+                return a
+            return a + b
 
         return Usage(
             **{
@@ -187,7 +191,10 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         if type(self.role) is not Role:
             msgspec.structs.force_setattr(self, "role", Role(self.role))
         if thinks:
-            derived = {"thinking": thinking} if (thinking := self.thinking) else {}
+            if thinking := self.thinking:
+                derived = {"thinking": thinking}
+            else:
+                derived = {}
             msgspec.structs.force_setattr(self, "metadata", {**self.own_metadata, **derived})
 
     @classmethod
@@ -312,13 +319,19 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
 
 def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
-    pieces = (content,) if isinstance(content, str) else content
+    if isinstance(content, str):
+        pieces = (content,)
+    else:
+        pieces = content
     return tuple(TextPart(piece) if isinstance(piece, str) else piece for piece in pieces)
 
 
 def _as_stored(piece: Content) -> Any:
     """A piece of a kind that this release does not know is stored as it was."""
-    stored = unknown(piece.kind, piece.native) if isinstance(piece, ProviderPart) else None
+    if isinstance(piece, ProviderPart):
+        stored = unknown(piece.kind, piece.native)
+    else:
+        stored = None
     return stored or piece
 
 

@@ -177,7 +177,10 @@ def check_settings(settings: Settings | None) -> None:
     for name, least, most in _RANGES if settings is not None else ():
         value = getattr(settings, name)
         if value is not None and not least <= value <= most:
-            bound = f"{least} to {most}" if most != float("inf") else f"{least} or more"
+            if most != float("inf"):
+                bound = f"{least} to {most}"
+            else:
+                bound = f"{least} or more"
             raise SettingsError(f"Settings({name}={value}): give {bound}")
 
 
@@ -348,7 +351,10 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
             )
         return None
     if isinstance(prompt, Message):
-        message = prompt.replace(content=(*prompt.content, *attachments)) if attachments else prompt
+        if attachments:
+            message = prompt.replace(content=(*prompt.content, *attachments))
+        else:
+            message = prompt
     else:
         pieces: Sequence[Any] = (
             [prompt]

@@ -193,7 +193,10 @@ def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
         if ids and (not called or ids & called):
             rounds.append([])
             called = set()
-        called = called | ids if message.role is Role.MODEL else set()
+        if message.role is Role.MODEL:
+            called = called | ids
+        else:
+            called = set()
         rounds[-1].append((position, message))
     return [round_ for round_ in rounds if round_]
 
@@ -205,9 +208,14 @@ def _never_came(position: int, index: int) -> Loss:
 def _turn(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
     """The call that a result belongs to, taken off the open ones; `None`: there is none."""
     mark: Any = (result.native or {}).get(OURS)
-    turn = cast("dict[str, Any]", mark).get(_TURN) if isinstance(mark, dict) else None
+    if isinstance(mark, dict):
+        turn = cast("dict[str, Any]", mark).get(_TURN)
+    else:
+        turn = None
     if not isinstance(turn, int) or not 0 <= turn < len(all_):
-        return open_.popleft() if open_ else None
+        if open_:
+            return open_.popleft()
+        return None
     if all_[turn] not in open_:
         return None
     open_.remove(all_[turn])
@@ -219,7 +227,9 @@ def _with_name(result: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
     if result.native and OURS in result.native:
         remaining = {key: value for key, value in result.native.items() if key != OURS}
         result = msgspec.structs.replace(result, native=remaining or None)
-    return result if result.name else msgspec.structs.replace(result, name=call.name)
+    if result.name:
+        return result
+    return msgspec.structs.replace(result, name=call.name)
 
 
 _NONE: deque[int] = deque()
@@ -246,7 +256,8 @@ class _Kept(NamedTuple):
 
     def made(self) -> tuple[Message, Source]:
         message, content = self.message, tuple([piece for piece, _ in self.pieces])
-        message = message if content == message.content else message.replace(content=content)
+        if content != message.content:
+            message = message.replace(content=content)
         return message, Source(self.position, tuple([stood for _, stood in self.pieces]))
 
 
@@ -282,11 +293,10 @@ def _mend_round(
                 if carrier is None and message.role is Role.USER:
                     carrier = len(kept)
             else:
-                why = (
-                    "its call is already answered"
-                    if piece.id in waiting
-                    else "no call of its round has its id"
-                )
+                if piece.id in waiting:
+                    why = "its call is already answered"
+                else:
+                    why = "no call of its round has its id"
                 losses.append(Loss(position, place, Lost.tool_result, why))
         if content or not message.content or carrier == len(kept):
             kept.append(_Kept(message, position, tuple(content)))

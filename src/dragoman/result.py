@@ -65,11 +65,9 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
         Raises:
             SettingsError: the extra `cost` is not installed.
         """
-        return (
-            Decimal(0)
-            if self.cached
-            else call_cost(self.origin, self.usage, self.created_at, self.native)
-        )
+        if self.cached:
+            return Decimal(0)
+        return call_cost(self.origin, self.usage, self.created_at, self.native)
 
 
 def spent(calls: Iterable[ModelCall]) -> Usage | None:
@@ -209,7 +207,9 @@ class BatchEmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def dimensions(self) -> int:
         """Numbers of each vector; 0 where there is none."""
-        return len(self.embeddings[0]) if self.embeddings else 0
+        if self.embeddings:
+            return len(self.embeddings[0])
+        return 0
 
 
 class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):

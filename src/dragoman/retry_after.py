@@ -42,8 +42,13 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         if 0 < seconds < math.inf:
             return seconds
     then = _moment(headers.get("retry-after", ""))
-    start = _moment(headers.get("date", "")) if now is None else now
-    return then - start if then is not None and start is not None and then > start else None
+    if now is None:
+        start = _moment(headers.get("date", ""))
+    else:
+        start = now
+    if then is not None and start is not None and then > start:
+        return then - start
+    return None
 
 
 def limit_reset(headers: Mapping[str, str]) -> float | None:
@@ -71,25 +76,33 @@ def waiting_words(text: str) -> float | None:
     """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or no
     end."""
     match = _AGAIN.search(text)
-    return duration(match[1]) if match else None
+    if match:
+        return duration(match[1])
+    return None
 
 
 def duration(text: str) -> float | None:
     """Seconds, from `34.4s`, `1m2.5s`, `20 seconds`; `None`: it is no duration."""
     pieces = _PIECES.findall(text)
     seconds = sum(float(number) * _UNITS[_unit(unit.lower())] for number, unit in pieces)
-    return seconds if pieces and seconds < math.inf else None
+    if pieces and seconds < math.inf:
+        return seconds
+    return None
 
 
 def _unit(unit: str) -> str:
-    return "ms" if unit.startswith(("ms", "mill")) else unit[0]
+    if unit.startswith(("ms", "mill")):
+        return "ms"
+    return unit[0]
 
 
 def _until(value: str, headers: Mapping[str, str]) -> float | None:
     """Seconds from the answer until what a header says."""
     number = _number(value)
     if number is not None and number < 1e8:
-        return number if number > 0 else None
+        if number > 0:
+            return number
+        return None
     if number is not None:
         then: float | None = number / 1000 if number > 1e11 else number
     elif (wait := duration(value)) is not None and not re.search(r"\d[-:T]\d", value):
@@ -97,11 +110,15 @@ def _until(value: str, headers: Mapping[str, str]) -> float | None:
     else:
         then = _moment(value)
     now = _moment(headers.get("date", ""))
-    return then - now if then is not None and now is not None and then > now else None
+    if then is not None and now is not None and then > now:
+        return then - now
+    return None
 
 
 def _number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\s*\d{1,15}(\.\d+)?\s*", text) else None
+    if re.fullmatch(r"\s*\d{1,15}(\.\d+)?\s*", text):
+        return float(text)
+    return None
 
 
 def _moment(text: str) -> float | None:

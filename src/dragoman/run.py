@@ -127,17 +127,17 @@ class Run(Generic[T]):
         if self._conversation is not None:
             with anyio.CancelScope(shield=True):
                 await self._conversation.keep(self._transcript.messages)
-        return (
-            [*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
-            if self._work.has_begun
-            else []
-        )
+        if self._work.has_begun:
+            return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
+        return []
 
     @property
     def loaded(self) -> tuple[Message, ...] | None:
         """The messages of the thread that it goes on with, once they are read; `None`: it reads
         none."""
-        return None if self._conversation is None else self._conversation.loaded
+        if self._conversation is None:
+            return None
+        return self._conversation.loaded
 
     def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
         """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken

@@ -124,7 +124,10 @@ def build_run(
     if output is not None:
         state.output_options = output.options
     start = _Start(agent, run_options, state, conversation)
-    model_orchestrator = model.orchestrator if isinstance(model, Provider) else None
+    if isinstance(model, Provider):
+        model_orchestrator = model.orchestrator
+    else:
+        model_orchestrator = None
     make = model_orchestrator or agent.orchestrator or chat_model.provider.orchestrator
     if make is not None:
         orchestrator = _make_orchestrator(make)
@@ -196,7 +199,10 @@ class _Start:
         """
         if self._conversation is not None and self._conversation.reads:
             return None
-        tools = None if self._has_toolsets else self._state.tool_map
+        if self._has_toolsets:
+            tools = None
+        else:
+            tools = self._state.tool_map
         return self._begin(self._options.get("history", ()), tools)
 
     async def begin(self) -> tuple[Message, ...]:
@@ -223,7 +229,9 @@ class _Start:
             return messages
         first = messages[0]
         has_system = first.role is Role.SYSTEM and first.text == system.text
-        return messages if has_system else [system, *messages]
+        if has_system:
+            return messages
+        return [system, *messages]
 
     def _begin(
         self, history: Iterable[Message], tools: Mapping[str, Tool] | None
@@ -302,7 +310,10 @@ class _Start:
         waiting = waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
         if self._options.get("trusted_history", True):
             return waiting, []
-        stored = () if self._conversation is None else self._conversation.loaded or ()
+        if self._conversation is None:
+            stored = ()
+        else:
+            stored = self._conversation.loaded or ()
         # A call that a client may have made up is not signed: its signature would be the agent's
         # word for it.
         unsigned = waiting_calls(messages, tools, Seal(), has_toolsets=has_toolsets)
@@ -387,6 +398,12 @@ def with_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest
     )
     if settings is None and on_loss is None and not options:
         return request
-    settings = request.settings if settings is None else settings.over(request.settings)
-    options = {**request.options, **options} if options else request.options
+    if settings is None:
+        settings = request.settings
+    else:
+        settings = settings.over(request.settings)
+    if options:
+        options = {**request.options, **options}
+    else:
+        options = request.options
     return request.replace(settings=settings, on_loss=on_loss or request.on_loss, options=options)

@@ -163,7 +163,10 @@ def detected_in(conversation: OpenedConversation, *, near: str | None = None) ->
     for index, run in enumerate(runs):
         name = _elected(best, index, near)
         if name is None:
-            where = f"those from position {run.start} on" if len(runs) > 1 else "they"
+            if len(runs) > 1:
+                where = f"those from position {run.start} on"
+            else:
+                where = "they"
             raise HistoryError(
                 f"{where} may be messages of {' or '.join(best[index])}, which read them differently: pass format="
             )
@@ -284,7 +287,9 @@ def _plain_role(element: Any) -> str:
     if len(fields) != 2:
         return ""
     text, role = fields.get("content"), if_text(fields.get("role"))
-    return role if role in _PLAIN and isinstance(text, str) and text.strip() else ""
+    if role in _PLAIN and isinstance(text, str) and text.strip():
+        return role
+    return ""
 
 
 def _ballots(element: Any, names: Iterable[str], formats: Mapping[str, Format]) -> dict[str, int]:
@@ -313,7 +318,9 @@ def _best(run: _Run, body: JsonMap, facts: _Known) -> list[str]:
     if len({facts.read[name] for name in best}) == 1 and run.is_plain:
         return best[:1]
     enough = list(_enough(run.messages))
-    return best[:1] if len({_reading(name, enough, body) for name in best}) == 1 else best
+    if len({_reading(name, enough, body) for name in best}) == 1:
+        return best[:1]
+    return best
 
 
 def _enough(messages: Sequence[Any]) -> Sequence[Any]:
@@ -328,7 +335,9 @@ def _enough(messages: Sequence[Any]) -> Sequence[Any]:
     alternate = all(
         role == ("user", "assistant")[index % 2] for index, role in enumerate(roles[start:])
     )
-    return messages[: start + 3] if alternate and len(roles) == len(messages) else messages
+    if alternate and len(roles) == len(messages):
+        return messages[: start + 3]
+    return messages
 
 
 def _elected(best: Sequence[list[str]], index: int, near: str | None) -> str | None:

@@ -146,7 +146,10 @@ def detectable() -> dict[str, Format]:
     of_wires = wires.names()
     for name in names():
         try:
-            format_ = wires.get(name) if name in of_wires else get(name)
+            if name in of_wires:
+                format_ = wires.get(name)
+            else:
+                format_ = get(name)
         except SettingsError:
             continue
         if hasattr(format_, "votes") and not hasattr(

@@ -80,7 +80,9 @@ def dump_messages(
         else:
             document["conversations"] += _turns(out, position, written)
     alone = any(OWN.form(message.native).get("payload") == "list" for message in plain)
-    return document["conversations"] if alone and len(document) == 1 else document
+    if alone and len(document) == 1:
+        return document["conversations"]
+    return document
 
 
 def _with_ids(messages: Sequence[Message]) -> Places:
@@ -103,12 +105,16 @@ def _with_ids(messages: Sequence[Message]) -> Places:
                 and message.role is Role.USER
                 and piece.run_by != "provider"
             ):
-                answered = pairing.find(piece.id, "") if piece.id else pairing.find("", piece.name)
+                if piece.id:
+                    answered = pairing.find(piece.id, "")
+                else:
+                    answered = pairing.find("", piece.name)
                 form = OWN.form(piece.native)
                 unnamed = any(form_name in form for form_name in ("plain", "bare", "nameless"))
-                read_as = (
-                    answered if "id" in form else pairing.find("", "" if unnamed else piece.name)
-                )
+                if "id" in form:
+                    read_as = answered
+                else:
+                    read_as = pairing.find("", "" if unnamed else piece.name)
                 if (
                     answered is None and piece.id and "made" not in form
                 ):  # its call, if any, has its result already
@@ -361,7 +367,9 @@ def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
             if texts:
                 out.lose(position, part_index, Lost.texts, "a turn is one text; they are joined")
             texts.append(_as_text(out, position, part_index, piece))
-    return "".join(texts) if texts or not pieces else None
+    if texts or not pieces:
+        return "".join(texts)
+    return None
 
 
 def _as_text(out: Outgoing[Any], position: int, part_index: int, piece: Any) -> str:

@@ -79,7 +79,9 @@ def _python(text: str) -> Any:
 def dump_json(value: Any, *tags: str) -> str:
     """Returns a value as JSON, in which none of these tags stands."""
     text = json.dumps(value, ensure_ascii=False)
-    return text.replace("<", "\\u003c") if any(tag in text for tag in tags) else text
+    if any(tag in text for tag in tags):
+        return text.replace("<", "\\u003c")
+    return text
 
 
 def same_json(value: Any, other: Any) -> bool:
@@ -106,7 +108,10 @@ def load_call(value: Any) -> ToolCallPart | None:
 
 def call_object(call: ToolCallPart, call_id: str | None) -> Json:
     """A call → the object. `call_id`: to be written in it."""
-    arguments = call.arguments if call.state == "complete" else call.raw or ""
+    if call.state == "complete":
+        arguments = call.arguments
+    else:
+        arguments = call.raw or ""
     return {
         **({"id": call_id} if call_id else {}),
         "name": call.name,

@@ -38,7 +38,10 @@ def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
             pairs.append((a_end, b_end))
         if a == a_end or b == b_end:
             continue
-        anchors = _anchors(these[a:a_end], those[b:b_end], every=False) if depth < _DEEPEST else []
+        if depth < _DEEPEST:
+            anchors = _anchors(these[a:a_end], those[b:b_end], every=False)
+        else:
+            anchors = []
         if not anchors:
             # A table costs the product of both lengths, so it is for short ones; long ones without
             # anchors are repetitive.

@@ -71,7 +71,9 @@ class CopyPolicy(NamedTuple):
 
     def may_change(self, piece: Content) -> bool:
         """Returns whether the client may change a stored piece of this type."""
-        return self.results if isinstance(piece, ToolResultPart) else self.answers
+        if isinstance(piece, ToolResultPart):
+            return self.results
+        return self.answers
 
 
 class CopyMerge:
@@ -209,7 +211,10 @@ class CopyMerge:
     def _find_replaced(self) -> None:
         """Finds messages of the copy that take the place of a stored one: with its id, or else
         beside one that is stored."""
-        indexes = range(len(self._copy)) if self._allowed.system else self._spoken
+        if self._allowed.system:
+            indexes = range(len(self._copy))
+        else:
+            indexes = self._spoken
         start = next(
             (number for number, index in enumerate(indexes) if index in self._owners), len(indexes)
         )
@@ -375,7 +380,9 @@ class CopyMerge:
         piece = self._copy[at[0]].content[at[1]]
         before = self._stored[source[0]].content[source[1]]
         is_believed = at in self._match.changed and self._allowed.may_change(piece)
-        return _with_id(piece, before) if is_believed else before
+        if is_believed:
+            return _with_id(piece, before)
+        return before
 
     def _split_extra(self, index: int, owners: Sequence[int]) -> tuple[set[int], set[int]]:
         """Returns the places of what no stored message has: of what is a new message, and of what
@@ -390,7 +397,9 @@ class CopyMerge:
                 part_index for owner_index, part_index in self._match.pieces if owner_index == index
             ]
             is_behind = bool(extra) and bool(matched) and min(extra) > max(matched)
-            return (extra, set()) if self._merges and is_behind else (set(), extra)
+            if self._merges and is_behind:
+                return (extra, set())
+            return (set(), extra)
         results = {
             part_index
             for part_index in extra
@@ -443,7 +452,9 @@ class CopyMerge:
             elif part_index in remaining:
                 remaining.remove(part_index)
                 composed += [piece, *behind.get(part_index, ())]
-        return tuple(composed) if tuple(composed) != content else None
+        if tuple(composed) != content:
+            return tuple(composed)
+        return None
 
 
 def _order_of(placed: tuple[_Order, Message, int | None]) -> _Order:
@@ -493,7 +504,10 @@ def with_stored_ids(
     ids: dict[str, str] = {}  # id of a call in the copy → that of the stored call in its place
     for index, message in enumerate(copy):
         if message.role is Role.MODEL:
-            stored_calls = stored[whole[index]].tool_calls if index in whole else ()
+            if index in whole:
+                stored_calls = stored[whole[index]].tool_calls
+            else:
+                stored_calls = ()
             pairs = zip(message.tool_calls, stored_calls, strict=False)
             ids = {call.id: before.id for call, before in pairs if call.id != before.id}
         elif ids and message.tool_results:

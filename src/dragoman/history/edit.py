@@ -67,7 +67,10 @@ def find_answer(rows: Rows, message_id: str | None) -> int:
     Raises:
         HistoryError: there is none.
     """
-    position = len(rows) - 1 if message_id is None else find_position(rows, message_id)
+    if message_id is None:
+        position = len(rows) - 1
+    else:
+        position = find_position(rows, message_id)
     while position >= 0 and not _asks(rows[position].message):
         position -= 1
     if position < 0:
@@ -81,7 +84,10 @@ def _asks(message: Message) -> bool:
 
 def cut(rows: Rows, position: int) -> ReplacedBranch:
     """Takes all from a position on out of the rows → the branch that it is now."""
-    behind = rows[position - 1].message.id if position else None
+    if position:
+        behind = rows[position - 1].message.id
+    else:
+        behind = None
     gone = tuple([row.message for row in rows.between(position, len(rows))])
     rows.splice(position, len(rows), [])
     return ReplacedBranch(behind, gone)

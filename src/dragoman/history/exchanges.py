@@ -92,7 +92,9 @@ def sanitize(message: Message) -> Message | None:
         )
         if content or bare.role is not Role.MODEL:
             bare = bare.replace(content=content)
-    return bare if bare.content or not message.content else None
+    if bare.content or not message.content:
+        return bare
+    return None
 
 
 class Prompts:
@@ -116,7 +118,9 @@ class Prompts:
         if len(new) >= _LEAST and (settled := cuts(new)[-1]):
             self._made += _mend(new[:settled])
             self._upto += settled
-        return [_BEGINNING, *messages] if messages and messages[0].role is Role.MODEL else messages
+        if messages and messages[0].role is Role.MODEL:
+            return [_BEGINNING, *messages]
+        return messages
 
 
 def _mend(messages: Sequence[Message]) -> list[Message]:

@@ -252,7 +252,10 @@ class MessageList(Whole):
         gave them before they were stored. A message that has changed since is still to be saved."""
         drained: list[Message] = []
         for message in self.unsaved() if saved is None else saved:
-            position = None if message.id is None else self._rows.position(message.id)
+            if message.id is None:
+                position = None
+            else:
+                position = self._rows.position(message.id)
             if position is not None and self._rows[position].message is message:
                 self._rows.put(position, self._rows[position]._replace(live=NOWHERE))
                 drained.append(message)
@@ -342,7 +345,10 @@ class MessageList(Whole):
         Raises:
             HistoryError: there is no such message.
         """
-        stop = len(self._rows) if at is None else edit.find_position(self._rows, at)
+        if at is None:
+            stop = len(self._rows)
+        else:
+            stop = edit.find_position(self._rows, at)
         forked = MessageList(
             thread_id=self.thread_id,
             resource_id=self.resource_id,

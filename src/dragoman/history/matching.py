@@ -78,7 +78,10 @@ def _match_ids(stored: Sequence[Message], copy: Sequence[Message], floor: int) -
     }
     named: dict[int, int] = {}
     for index, message in enumerate(copy):
-        position = None if message.id is None else positions.pop(message.id, None)
+        if message.id is None:
+            position = None
+        else:
+            position = positions.pop(message.id, None)
         if position is not None and stored[position].role is message.role:
             named[index] = position
     return named
@@ -321,4 +324,6 @@ def _unique(messages: Sequence[Message]) -> set[str]:
 def _call(part: Content) -> tuple[str, ...] | None:
     if isinstance(part, ToolCallPart):
         return "call", part.id, part.name
-    return ("result", part.id) if isinstance(part, ToolResultPart) else None
+    if isinstance(part, ToolResultPart):
+        return ("result", part.id)
+    return None

@@ -134,7 +134,10 @@ def lay_flat(messages: Sequence[Message]) -> Flat:
     for home, message in enumerate(messages):
         is_model = message.role is Role.MODEL
         for part_index, part in enumerate(message.content):
-            piece = Piece(part, home) if is_model else Piece(part, home, part_index)
+            if is_model:
+                piece = Piece(part, home)
+            else:
+                piece = Piece(part, home, part_index)
             if isinstance(part, ToolResultPart) and not is_model and open_calls.get(part.id):
                 index = open_calls[part.id].pop(0)
                 pieces[index] = pieces[index]._replace(answer=piece)
@@ -224,13 +227,17 @@ def rank(piece: Piece) -> int:
     approval = approval_of(call)
     if approval is None:
         return 1
-    return APPROVED if isinstance(approval.get("approved"), bool) else 2
+    if isinstance(approval.get("approved"), bool):
+        return APPROVED
+    return 2
 
 
 def result_of(piece: Piece) -> ToolResultPart | None:
     """Returns the result of a call."""
     part = None if piece.answer is None else piece.answer.part
-    return part if isinstance(part, ToolResultPart) else None
+    if isinstance(part, ToolResultPart):
+        return part
+    return None
 
 
 def is_step(piece: Content) -> bool:

@@ -49,7 +49,10 @@ def widen_spans(
         ahead = number
         while ahead < len(begins) and begins[ahead] < end:
             ahead += 1
-        stop = begins[ahead] if ahead < len(begins) else len(messages)
+        if ahead < len(begins):
+            stop = begins[ahead]
+        else:
+            stop = len(messages)
         if widened and begins[number] < widened[-1][1]:
             widened[-1] = widened[-1][0], max(stop, widened[-1][1])
         else:
@@ -164,7 +167,9 @@ def _is(piece: Piece, kind: str, role: Role | None) -> bool:
 
 def letters(piece: Piece) -> str:
     """Returns a text without white space."""
-    return "".join(piece.part.text.split()) if isinstance(piece.part, TextPart) else ""
+    if isinstance(piece.part, TextPart):
+        return "".join(piece.part.text.split())
+    return ""
 
 
 def _kind(piece: Content) -> str:
@@ -172,7 +177,9 @@ def _kind(piece: Content) -> str:
         return "call"
     if isinstance(piece, ToolResultPart):
         return "result"
-    return "text" if isinstance(piece, TextPart) else "file"
+    if isinstance(piece, TextPart):
+        return "text"
+    return "file"
 
 
 def merges_answers(format: str) -> bool:  # noqa: A002 what it is called everywhere

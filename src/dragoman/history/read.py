@@ -75,8 +75,13 @@ def read(
 
 def _all_ours(value: object) -> list[Message] | None:
     """Returns a list of messages and nothing else."""
-    elements = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
-    return list(elements) if set(map(type, elements)) == {Message} else None
+    if isinstance(value, (list, tuple)):
+        elements = cast("Sequence[Any]", value)
+    else:
+        elements = ()
+    if set(map(type, elements)) == {Message}:
+        return list(elements)
+    return None
 
 
 def _flat(value: object) -> Iterator[Any]:
@@ -122,8 +127,12 @@ def _kind(element: object) -> str:
         says_nothing = (
             not _says(fields) and fields.get("role") in _SPEAKING and fields.keys() <= _BARE
         )
-        return "other" if says_nothing else "object"
-    return "string" if isinstance(element, str) else "other"
+        if says_nothing:
+            return "other"
+        return "object"
+    if isinstance(element, str):
+        return "string"
+    return "other"
 
 
 def _says(fields: JsonMap) -> bool:
@@ -235,7 +244,13 @@ def _load(name: str, payload: Any, start: int, problems: list[Problem]) -> list[
 def unreadable_error(problems: Sequence[Problem]) -> HistoryError:
     """Returns the error of what could not be read."""
     first = problems[0]
-    where = "beside the messages" if first.index < 0 else f"messages[{first.index}]"
+    if first.index < 0:
+        where = "beside the messages"
+    else:
+        where = f"messages[{first.index}]"
     field = f", field {first.field!r}" if first.field else ""
-    more = f" ({len(problems) - 1} more cannot be read either)" if len(problems) > 1 else ""
+    if len(problems) > 1:
+        more = f" ({len(problems) - 1} more cannot be read either)"
+    else:
+        more = ""
     return HistoryError(f"{where}{field}: {first.error}{more}")

@@ -95,7 +95,10 @@ def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
             indexes = indexes_by_key.get(("result call", *key[1:]), [])
         # Ids of calls may come again in a conversation; a copy that has fewer of them has the later
         # ones.
-        skipped = len(indexes) - counts[key] if key[0] == "call" else 0
+        if key[0] == "call":
+            skipped = len(indexes) - counts[key]
+        else:
+            skipped = 0
         number = met[key] + skipped
         met[key] += 1
         if 0 <= number < len(indexes) and indexes[number] not in taken:
@@ -134,14 +137,21 @@ def _merge_piece(piece: Piece, copy: Piece) -> Piece:
     and its arguments stay as the model made them."""
     call, other = piece.part, copy.part
     if isinstance(call, ToolCallPart) and isinstance(other, ToolResultPart):
-        return piece if piece.answer is not None else piece._replace(answer=copy)
+        if piece.answer is not None:
+            return piece
+        return piece._replace(answer=copy)
     if not isinstance(call, ToolCallPart) or not isinstance(other, ToolCallPart):
         is_richer = bool(other.native) and not call.native
-        return piece._replace(part=replace(call, native=other.native)) if is_richer else piece
+        if is_richer:
+            return piece._replace(part=replace(call, native=other.native))
+        return piece
     is_forward = rank(copy) >= rank(piece)
     merged = _merge_call(call, other, is_forward=is_forward)
-    piece = piece if merged is call else piece._replace(part=merged)
-    return _with_answer(piece, copy) if is_forward else piece
+    if merged is not call:
+        piece = piece._replace(part=merged)
+    if is_forward:
+        return _with_answer(piece, copy)
+    return piece
 
 
 def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) -> ToolCallPart:
@@ -149,8 +159,13 @@ def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) ->
         call = replace(other, native=merge_native(call.native, other.native))
     elif not call.arguments and other.arguments and call.state == other.state:
         call = replace(call, arguments=other.arguments, raw=other.raw)
-    native = merge_native(call.native, other.native) if is_forward else call.native
-    return call if native == call.native else replace(call, native=native)
+    if is_forward:
+        native = merge_native(call.native, other.native)
+    else:
+        native = call.native
+    if native == call.native:
+        return call
+    return replace(call, native=native)
 
 
 def _with_answer(piece: Piece, copy: Piece) -> Piece:
@@ -228,7 +243,9 @@ def _with_fields(message: Message, copy: Message) -> Message:
             changes[name] = getattr(copy, name)
     if copy.native and (native := merge_native(message.native, copy.native)) != message.native:
         changes["native"] = native
-    return message.replace(**changes) if changes else message
+    if changes:
+        return message.replace(**changes)
+    return message
 
 
 def _move(piece: Piece, moved: Mapping[int, int]) -> Piece:
@@ -271,7 +288,10 @@ def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[M
         call, other = piece.part, copied_piece.part
         if not isinstance(call, ToolCallPart) or piece.answer is not None:
             continue
-        answer = copied_piece if isinstance(other, ToolResultPart) else copied_piece.answer
+        if isinstance(other, ToolResultPart):
+            answer = copied_piece
+        else:
+            answer = copied_piece.answer
         if isinstance(other, ToolCallPart) and rank(copied_piece) == APPROVED > rank(piece):
             call = replace(call, native=merge_native(call.native, other.native))
             pieces[index] = piece._replace(part=call)
@@ -459,5 +479,7 @@ def _arguments_of_open(rows: Rows, call: ToolCallPart) -> Json | None:
                     turn_piece.part is piece and turn_piece.answer is None
                     for turn_piece in lay_flat(unit).pieces
                 )
-                return piece.arguments if is_open else None
+                if is_open:
+                    return piece.arguments
+                return None
     return None

@@ -189,18 +189,19 @@ def _resolve_reference(reference: str, root: JsonMap) -> Any:
     """What a `$ref` within the schema means; `None`: nothing that is there."""
     target: Any = root
     for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
-        target = cast("JsonMap", target).get(step) if isinstance(target, Mapping) else None
+        if isinstance(target, Mapping):
+            target = cast("JsonMap", target).get(step)
+        else:
+            target = None
     return target
 
 
 def _as_list(value: Any) -> Sequence[Any]:
-    return (
-        cast("list[Any]", value)
-        if isinstance(value, (list, tuple))
-        else [value]
-        if isinstance(value, str)
-        else []
-    )
+    if isinstance(value, (list, tuple)):
+        return cast("list[Any]", value)
+    if isinstance(value, str):
+        return [value]
+    return []
 
 
 def _is(value: Any, name: Any) -> bool:

@@ -152,7 +152,10 @@ class ParallelToolExecutor(ToolExecutor):
             lambda index: (call := calls[index]).name in tools and tools[call.name].sequential,
         ):
             indexes = list(group)
-            together = self._in_turn if alone or len(indexes) == 1 else self._side_by_side
+            if alone or len(indexes) == 1:
+                together = self._in_turn
+            else:
+                together = self._side_by_side
             results += await together(indexes, calls, tools, report)
         return results
 
@@ -291,5 +294,8 @@ async def watch_call(
     finally:
         work.close()
         error = raised if result is None else result.exception
-        part = None if result is None or isinstance(error, AskUser) else result.part
+        if result is None or isinstance(error, AskUser):
+            part = None
+        else:
+            part = result.part
         await fire(hooks, "tool_end", ToolEnd(start, monotonic() - began_at, part, error))

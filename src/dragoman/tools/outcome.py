@@ -36,12 +36,16 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
     def result(self) -> str:
         """The answer as text: a string as it is, anything else as JSON."""
         value = self.part.result
-        return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        if isinstance(value, str):
+            return value
+        return msgspec.json.encode(value).decode()
 
     @property
     def error(self) -> str | None:
         """What the model is told of the failure; `None` on success."""
-        return None if self.exception is None else _encodable(self.exception)
+        if self.exception is None:
+            return None
+        return _encodable(self.exception)
 
 
 def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
@@ -58,8 +62,14 @@ def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
 def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
     """The answer that tells the model of an error: `{"error": "…"}`, or the content of a
     `ToolError`."""
-    content = error.content if isinstance(error, ToolError) else None
-    result = {"error": _encodable(error)} if content is None else _content(content)
+    if isinstance(error, ToolError):
+        content = error.content
+    else:
+        content = None
+    if content is None:
+        result = {"error": _encodable(error)}
+    else:
+        result = _content(content)
     return ToolExecutionResult(
         call, ToolResultPart(call.id, call.name, result, is_error=True), error
     )
@@ -94,7 +104,10 @@ def as_json(value: Any) -> Any:
 
 
 def _content(value: Any) -> Any:
-    items = tuple(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else (value,)
+    if isinstance(value, (list, tuple)):
+        items = tuple(cast("list[Any]", value))
+    else:
+        items = (value,)
     if any(isinstance(item, _PARTS) for item in items):
         return _parts(items)
     return as_json(value)

@@ -37,7 +37,9 @@ class SharedState:
 
     def snapshot(self) -> tuple[StateSnapshot, ...]:
         """The event that tells the whole of it; none where there is no state."""
-        return () if self._state.value is None else (StateSnapshot(self.value),)
+        if self._state.value is None:
+            return ()
+        return (StateSnapshot(self.value),)
 
     def patch(self, operations: Iterable[JsonMap]) -> Emission:
         """Changes it by operations of JSON Patch (RFC 6902), all of them or none, and tells so.

@@ -78,7 +78,9 @@ class Toolset:
         expect_callable("filter()", keep, "a function of a tool and a context")
 
         async def keep_tool(tool: Tool, context: ToolContext[Any]) -> Tool | None:
-            return tool if await _await_if_needed(keep(tool, context)) else None
+            if await _await_if_needed(keep(tool, context)):
+                return tool
+            return None
 
         return _Prepared(self, keep_tool)
 
@@ -342,7 +344,9 @@ async def _list_one(member: Toolset, context: ToolContext[Any]) -> Sequence[Tool
 
 
 async def _await_if_needed(value: T | Awaitable[T]) -> T:
-    return await cast("Awaitable[T]", value) if inspect.isawaitable(value) else cast("T", value)
+    if inspect.isawaitable(value):
+        return await cast("Awaitable[T]", value)
+    return cast("T", value)
 
 
 def _with_name(tool: Tool, name: str) -> Tool:
@@ -362,4 +366,6 @@ def _label(member: Toolset) -> str:
 
 
 def _from(source: Toolset | None) -> str:
-    return "given by itself" if source is None else f"of {_label(source)}"
+    if source is None:
+        return "given by itself"
+    return f"of {_label(source)}"

@@ -24,7 +24,9 @@ def votes(message: Any) -> int:
     """Returns how surely an object is a message of pydantic-ai: 0 = cannot be, 3 = hardly anything
     else."""
     fields = if_object(message)
-    return 0 if _fault(fields) else 3
+    if _fault(fields):
+        return 0
+    return 3
 
 
 def load_messages(
