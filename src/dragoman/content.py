@@ -31,9 +31,9 @@ __all__ = [
     "ThinkingPart",
     "ToolCallPart",
     "ToolResultPart",
-    "file_type",
-    "newest",
-    "unknown",
+    "guess_mime_type",
+    "upgrade_stored",
+    "read_unknown_piece",
 ]
 
 Native = Mapping[str, Any] | None
@@ -80,7 +80,7 @@ class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
         """
         path = Path(path)
         data = path.read_bytes()
-        return cls(data, mime_type or file_type(path.name, data), path.name)
+        return cls(data, mime_type or guess_mime_type(path.name, data), path.name)
 
 
 class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
@@ -225,7 +225,7 @@ _MAGIC = (
 )
 
 
-def file_type(name: str, data: bytes) -> str:
+def guess_mime_type(name: str, data: bytes) -> str:
     """The media type of a file, by its name, else by its first bytes; `application/octet-stream`:
     neither tells."""
     if named := mimetypes.guess_type(name)[0]:
@@ -239,7 +239,7 @@ def file_type(name: str, data: bytes) -> str:
     )
 
 
-# The stored form of a message through its versions, brought up to the newest by `newest`:
+# The stored form of a message through its versions, brought up to the newest by `upgrade_stored`:
 #   2  a wire's notes have a key of their own in `native`, the wire's name and `NOTES`
 #   1  they were among the wire's fields, under reserved names
 _RESERVED = frozenset(["spelling", "response", "item", "digest"])
@@ -247,7 +247,7 @@ _RESERVED = frozenset(["spelling", "response", "item", "digest"])
 fields of these names."""
 
 
-def unknown(kind: str, native: Native) -> dict[str, Any] | None:
+def read_unknown_piece(kind: str, native: Native) -> dict[str, Any] | None:
     """Returns the stored piece for which a provider part stands in: one of a kind that this release
     does not know.
 
@@ -263,7 +263,7 @@ def unknown(kind: str, native: Native) -> dict[str, Any] | None:
     return None
 
 
-def newest(stored: Any) -> Any:
+def upgrade_stored(stored: Any) -> Any:
     """Returns the JSON of a stored message as this release writes it: an older version is
     converted, and a piece of an unknown kind becomes a provider part that holds it."""
     fields = _fields(stored)

@@ -45,7 +45,7 @@ __all__ = [
     "fold",
     "parse_call",
     "unfold",
-    "whole_part",
+    "part_events",
 ]
 
 
@@ -214,12 +214,12 @@ def unfold(messages: Iterable[Message]) -> list[Event]:
             )
         )
         for index, part in enumerate(message.content):
-            events += whole_part(message_id, index, part)
+            events += part_events(message_id, index, part)
         events.append(MessageFinished(message_id, message.finish_reason, message.usage))
     return events
 
 
-def whole_part(message_id: str, index: int, part: Content) -> list[Event]:
+def part_events(message_id: str, index: int, part: Content) -> list[Event]:
     """The events of a part that is known whole: how it began, one delta, its end."""
     opened, delta = _open_part(part)
     if delta:

@@ -23,8 +23,8 @@ __all__ = [
     "JsonEnd",
     "JsonMap",
     "MOST_DEPTH",
-    "bound",
-    "bound_value",
+    "check_depth",
+    "check_value_depth",
     "decode",
     "encode",
     "replace_escaped_halves",
@@ -154,12 +154,12 @@ _ALIKE = bytes.maketrans(b"{}", b"[]")
 
 def decode(data: bytes | str) -> Any:
     """JSON → its value. Halves of characters, which JSON can escape and no text can hold, are
-    replaced (`halves`).
+    replaced (`replace_escaped_halves`).
 
     Raises:
         ValueError: it is no JSON (`msgspec.DecodeError`, `UnicodeDecodeError`), or nests too deep.
     """
-    bound(data)
+    check_depth(data)
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -180,7 +180,7 @@ def encode(value: Any) -> bytes:
         return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
 
 
-def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
+def check_depth(data: bytes | str, most: int = MOST_DEPTH) -> None:
     """Refuses JSON that nests deeper than `most`, before it is decoded. Linear in its size.
 
     Raises:
@@ -209,7 +209,7 @@ def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
         raise ValueError(_TOO_DEEP.format(most))
 
 
-def bound_value(value: Any, most: int = MOST_DEPTH) -> None:
+def check_value_depth(value: Any, most: int = MOST_DEPTH) -> None:
     """Refuses a value of JSON that nests deeper than `most`.
 
     Raises:
@@ -246,7 +246,7 @@ class JsonEnd:
         self._in_string = False
         self._escaped = False
 
-    def among(self, pieces: Sequence[str | bytes]) -> bool:
+    def is_among(self, pieces: Sequence[str | bytes]) -> bool:
         """Whether the end is among these pieces: all so far, those of earlier calls among them."""
         for index in range(self._read, len(pieces)):
             self._feed(str(pieces[index]))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from dragoman.json_bytes import MOST_DEPTH, bound_value
+from dragoman.json_bytes import MOST_DEPTH, check_value_depth
 
 __all__ = [
     "MOST_COPIED",
@@ -249,7 +249,7 @@ def _weigh_moved(value: Any, path: list[str]) -> int:
 
 def _check_depth(value: Any, path: list[str]) -> None:
     try:
-        bound_value(value, MOST_DEPTH - len(path))
+        check_value_depth(value, MOST_DEPTH - len(path))
     except ValueError as error:
         raise PatchTooLargeError(f"a state nests {MOST_DEPTH} levels at most") from error
 

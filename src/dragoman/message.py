@@ -32,8 +32,8 @@ from dragoman.content import (
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
-    newest,
-    unknown,
+    read_unknown_piece,
+    upgrade_stored,
 )
 from dragoman.errors import HistoryError
 
@@ -283,11 +283,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         """
         try:
             # Each piece may nest as deep as any JSON, within the message's own levels.
-            json_bytes.bound(data, 2 * json_bytes.MOST_DEPTH)
+            json_bytes.check_depth(data, 2 * json_bytes.MOST_DEPTH)
             try:
                 return msgspec.json.decode(data, type=cls)
             except msgspec.ValidationError:
-                return msgspec.convert(newest(msgspec.json.decode(data)), cls)
+                return msgspec.convert(upgrade_stored(msgspec.json.decode(data)), cls)
         except (TypeError, ValueError) as error:
             raise HistoryError(
                 f"not a stored message: {error}. Write it with Message.to_json()."
@@ -329,7 +329,7 @@ def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
 def _as_stored(piece: Content) -> Any:
     """A piece of a kind that this release does not know is stored as it was."""
     if isinstance(piece, ProviderPart):
-        stored = unknown(piece.kind, piece.native)
+        stored = read_unknown_piece(piece.kind, piece.native)
     else:
         stored = None
     return stored or piece
@@ -352,7 +352,7 @@ def load_messages(data: bytes | str) -> list[Message]:
         HistoryError: the data is no list, or a message cannot be read; the error names its position.
     """
     try:
-        json_bytes.bound(data, 1 + 2 * json_bytes.MOST_DEPTH)
+        json_bytes.check_depth(data, 1 + 2 * json_bytes.MOST_DEPTH)
         stored = msgspec.json.decode(data, type=list[msgspec.Raw])
     except ValueError as error:
         raise HistoryError(

@@ -23,12 +23,12 @@ __all__ = [
     "INTERRUPTED",
     "OpenCall",
     "Source",
-    "missing",
-    "open_calls",
+    "find_missing_results",
+    "find_open_calls",
     "repair",
     "repair_with_losses",
-    "stand_in",
-    "to_call",
+    "make_interrupted_result",
+    "bind_to_call",
     "trace_repair",
 ]
 
@@ -92,20 +92,20 @@ def trace_repair(
     return [message for message, _ in mended], losses, [source for _, source in mended]
 
 
-def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
+def find_missing_results(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
     """What `repair` makes up in the last round, the only one that later messages could still
     answer.
 
     Once it was sent it is to be stored behind that round: a real result that comes late is then a
     second one for its call, and leaves what was sent as it was.
     """
-    calls = open_calls(messages)
-    return [stand_in(open_call.call) for open_call in calls], [
+    calls = find_open_calls(messages)
+    return [make_interrupted_result(open_call.call) for open_call in calls], [
         _never_came(open_call.position, open_call.place) for open_call in calls
     ]
 
 
-def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
+def find_open_calls(messages: Sequence[Message]) -> list[OpenCall]:
     """The calls of the last round that have no result, in order."""
     round_ = _last_round(messages)
     if round_ is None or _is_paired(messages[round_[0] : round_[1] + 2]):
@@ -125,13 +125,13 @@ def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
     return unanswered
 
 
-def to_call(result: ToolResultPart, turn: int) -> ToolResultPart:
+def bind_to_call(result: ToolResultPart, turn: int) -> ToolResultPart:
     """A result that comes before those of earlier calls with the same id: it says to which call it
     belongs."""
     return msgspec.structs.replace(result, native={**(result.native or {}), OURS: {_TURN: turn}})
 
 
-def stand_in(call: ToolCallPart) -> ToolResultPart:
+def make_interrupted_result(call: ToolCallPart) -> ToolResultPart:
     """The result of a call that nobody answered."""
     return ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
 
@@ -246,7 +246,7 @@ def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
     ]
 
 
-class _Kept(NamedTuple):
+class _MendedMessage(NamedTuple):
     """A message of a round, as it is kept."""
 
     message: Message
@@ -254,7 +254,7 @@ class _Kept(NamedTuple):
     pieces: tuple[tuple[Content, tuple[int, int] | None], ...]
     """Of its content, each with where it stood."""
 
-    def made(self) -> tuple[Message, Source]:
+    def build(self) -> tuple[Message, Source]:
         message, content = self.message, tuple([piece for piece, _ in self.pieces])
         if content != message.content:
             message = message.replace(content=content)
@@ -277,7 +277,7 @@ def _mend_round(
     answers: dict[int, tuple[ToolResultPart, tuple[int, int] | None]] = {}
     # Place in `kept` of the first user message that brings results.
     carrier: int | None = None
-    kept: list[_Kept] = []
+    kept: list[_MendedMessage] = []
     # Place in `kept` behind each message of the round.
     where: list[int] = []
     for position, message in round_:
@@ -299,17 +299,17 @@ def _mend_round(
                     why = "no call of its round has its id"
                 losses.append(Loss(position, place, Lost.tool_result, why))
         if content or not message.content or carrier == len(kept):
-            kept.append(_Kept(message, position, tuple(content)))
+            kept.append(_MendedMessage(message, position, tuple(content)))
         where.append(len(kept))
     for number, (n, place, call) in enumerate(calls):
         if number not in answers:
-            answers[number] = stand_in(call), None
+            answers[number] = make_interrupted_result(call), None
             losses.append(_never_came(round_[n][0], place))
     for n in sorted({n for n, _, _ in calls}, reverse=True):
-        behind = _Kept(Message(Role.USER), None, ())
+        behind = _MendedMessage(Message(Role.USER), None, ())
         if carrier is not None and (carrier == where[n] or not kept[carrier].pieces):
             behind = kept.pop(carrier)
         carrier = None
         answered = [answers[number] for number, (caller, _, _) in enumerate(calls) if caller == n]
         kept.insert(where[n], behind._replace(pieces=(*answered, *behind.pieces)))
-    return [each.made() for each in kept]
+    return [each.build() for each in kept]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-__all__ = ["duration", "limit_reset", "retry_after", "waiting_words"]
+__all__ = ["parse_duration", "parse_limit_reset", "parse_retry_after", "parse_waiting_text"]
 
 _UNITS = {"ms": 0.001, "mi": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "s": 1.0}
 # What others send is read by these: each begins where a number does and never goes back, so that
@@ -26,7 +26,7 @@ _RESET = re.compile(r"ratelimit-?(.*?)-?reset-?(.*)")
 _READ = 100
 
 
-def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds, from `retry-after-ms` or from `retry-after` in seconds or as a date; `None`: it asks
     for nothing that can be understood.
 
@@ -51,7 +51,7 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
     return None
 
 
-def limit_reset(headers: Mapping[str, str]) -> float | None:
+def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
     """Seconds until all limits that are used up are there again, as `x-ratelimit-reset…` and its
     like tell: as a duration (`1m2.5s`, `12`), a date, or a time since 1970; `None`: none is told to
     be used up.
@@ -72,16 +72,16 @@ def limit_reset(headers: Mapping[str, str]) -> float | None:
     return max(waits, default=None)
 
 
-def waiting_words(text: str) -> float | None:
+def parse_waiting_text(text: str) -> float | None:
     """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or no
     end."""
     match = _AGAIN.search(text)
     if match:
-        return duration(match[1])
+        return parse_duration(match[1])
     return None
 
 
-def duration(text: str) -> float | None:
+def parse_duration(text: str) -> float | None:
     """Seconds, from `34.4s`, `1m2.5s`, `20 seconds`; `None`: it is no duration."""
     pieces = _PIECES.findall(text)
     seconds = sum(float(number) * _UNITS[_unit(unit.lower())] for number, unit in pieces)
@@ -105,7 +105,7 @@ def _until(value: str, headers: Mapping[str, str]) -> float | None:
         return None
     if number is not None:
         then: float | None = number / 1000 if number > 1e11 else number
-    elif (wait := duration(value)) is not None and not re.search(r"\d[-:T]\d", value):
+    elif (wait := parse_duration(value)) is not None and not re.search(r"\d[-:T]\d", value):
         return wait
     else:
         then = _moment(value)

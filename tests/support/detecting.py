@@ -16,7 +16,7 @@ from dragoman.codec.digest import neutral_chain
 from dragoman.codec.json_values import if_list
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
-from dragoman.formats.detection import Detected, detected, payload_of
+from dragoman.formats.detection import Detected, detect_list, payload_of
 from dragoman.testing.mutation import Sample, mutate
 from support.histories import NATIVE, NEUTRAL
 from support.switching import FOLDERS
@@ -97,7 +97,7 @@ def case_of(index: int, names: Sequence[str], recordings: int = 40) -> Case:
 def judged(case: Case) -> Verdict:
     """What detection makes of a case."""
     try:
-        found = detected(case.value)
+        found = detect_list(case.value)
     except HistoryError:
         return Verdict("refused")
     names = tuple(each.format for each in found)

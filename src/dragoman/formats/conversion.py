@@ -19,7 +19,7 @@ from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.native import Own
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
-from dragoman.formats.detection import Detected, detected_in, open_conversation
+from dragoman.formats.detection import Detected, detect_conversation, open_conversation
 from dragoman.formats.registry import get, layout
 from dragoman.json_bytes import Json, JsonMap, replace_halves
 from dragoman.loss import Loss, Lost
@@ -82,7 +82,7 @@ def read(
                     )
                 ]
             if whole is None:
-                runs = detected_in(conversation)
+                runs = detect_conversation(conversation)
             else:
                 runs = whole
             detected += runs

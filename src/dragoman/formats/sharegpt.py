@@ -179,14 +179,14 @@ class _Reader:
             calls = load_function_call(value)
         else:
             calls = None
-        pieces = list(self._named(load_answer(value) if calls is None else calls))
+        pieces = list(self._name_results(load_answer(value) if calls is None else calls))
         if calls is None:
             return pieces, {}
         own_ids = {id(call): call.id for call in calls}
         usual = dump_function_call(calls, None, lambda call: own_ids[id(call)] or None)
         return pieces, {"calls": True if value == usual else value}
 
-    def _named(self, pieces: Iterable[Any]) -> Iterator[Content]:
+    def _name_results(self, pieces: Iterable[Any]) -> Iterator[Content]:
         """Pieces, in which each call has an id."""
         for piece in pieces:
             if not isinstance(piece, ToolCallPart):
@@ -200,7 +200,7 @@ class _Reader:
             yield call
 
     def _read_results(self, speaker: str, value: str, fields: Json, form: Json) -> None:
-        parts: list[Content] = [self._paired(part) for part in load_results(value)]
+        parts: list[Content] = [self._pair_call(part) for part in load_results(value)]
         usual = speaker == "tool" and not fields and not form and not self._after_results
         if not usual:
             first = cast("ToolResultPart", parts[0])
@@ -213,7 +213,7 @@ class _Reader:
         self.messages.append(Message(Role.USER, (*before, *parts)))
         self._after_results = True
 
-    def _paired(self, part: ToolResultPart) -> ToolResultPart:
+    def _pair_call(self, part: ToolResultPart) -> ToolResultPart:
         """Returns a result with the id and the name of its call."""
         called = self._pairing.find(part.id, part.name)
         if called is None:

@@ -287,7 +287,7 @@ def _writable_parts(
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for part_index, piece in pieces:
         if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
-            _unsigned(out, position, part_index, piece)
+            _drop_signature(out, position, part_index, piece)
             if piece.state == "cut":
                 out.lose(
                     position,
@@ -309,7 +309,7 @@ def _writable_parts(
                 _which(piece),
             )
         else:
-            _unsigned(out, position, part_index, piece)
+            _drop_signature(out, position, part_index, piece)
             text = _as_text(out, position, part_index, piece)
             before = writable[-1][1] if writable else None
             if isinstance(before, TextPart):
@@ -340,7 +340,7 @@ def _holds_thinking(out: Outgoing[Any], position: int, part_index: int, part: Th
     return True
 
 
-def _unsigned(out: Outgoing[Any], position: int, part_index: int, piece: Content) -> None:
+def _drop_signature(out: Outgoing[Any], position: int, part_index: int, piece: Content) -> None:
     if piece.native and signatures(piece.native):
         out.lose(position, part_index, Lost.signature, _UNSIGNED)
 

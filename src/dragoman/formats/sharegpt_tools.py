@@ -59,7 +59,7 @@ def _python(text: str) -> Any:
     if _NOTATION.fullmatch(text) is None:
         return None
     try:
-        json_bytes.bound(text.replace("'", '"'))
+        json_bytes.check_depth(text.replace("'", '"'))
         value = bounded(ast.literal_eval(text))
         if isinstance(value, (dict, list)) and json_bytes.decode(json_bytes.encode(value)) == value:
             return cast("Any", value)

@@ -313,7 +313,7 @@ def _load(value: str, tags: Sequence[_Tag]) -> list[Any]:
     ]
 
 
-def _dump(pieces: Sequence[Any], tagged: Callable[[Any], str]) -> str:
+def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
     out: list[str] = []
     before: Any = None
     for piece in pieces:
@@ -328,7 +328,7 @@ def _dump(pieces: Sequence[Any], tagged: Callable[[Any], str]) -> str:
         else:
             usual = "" if before is None else "\n"
             lined = isinstance(before, TextPart) and before.text.endswith("\n")
-            out += [usual if lined else form.get("before", usual), tagged(piece)]
+            out += [usual if lined else form.get("before", usual), dump_tag(piece)]
         before = piece
     if before is not None and not isinstance(before, TextPart):
         out.append(OWN.form(before.native).get("after", ""))

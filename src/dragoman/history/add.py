@@ -19,14 +19,14 @@ from dragoman.codec.marks import kinds
 from dragoman.codec.turns import only_answers, turns
 from dragoman.history.format_fields import is_done
 from dragoman.history.fresh import Digests, add_new, find_resent
-from dragoman.history.rows import NOWHERE, Row, Rows, in_order
+from dragoman.history.rows import NOWHERE, Row, Rows, order_rows
 from dragoman.history.sources import RESPONSE, Mint, Source, microseconds, stamp
 from dragoman.history.turn_merge import decide_outcome, fill_arguments, is_model
 from dragoman.history.updates import without_step
 from dragoman.logs import logger
 from dragoman.message import MarkPart, Message, Role, ToolCallPart
 
-__all__ = ["Adding", "ReplacedBranch"]
+__all__ = ["Addition", "ReplacedBranch"]
 
 _log = logger("history")
 _INPUT = frozenset(["input"])
@@ -42,7 +42,7 @@ class ReplacedBranch(NamedTuple):
     """What stood there."""
 
 
-class Adding:
+class Addition:
     """One addition to rows: from where it comes, and what it found."""
 
     def __init__(
@@ -217,7 +217,7 @@ class Adding:
             origins = (NOWHERE if row is None else row.origins) | live
             order = before.order if row is None else row.order
             new_rows.append(Row(message, order, live, origins))
-        return in_order(new_rows)
+        return order_rows(new_rows)
 
     def _kept_row(self, row: Row, *, is_copied: bool, is_stored: bool) -> Row:
         """Returns a row whose message stays as it is. `is_copied`: it is in the copy."""

@@ -22,10 +22,10 @@ from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layout
 from dragoman.history.add import ReplacedBranch
 from dragoman.history.copy_merge import CopyMerge, CopyPolicy, MergedMessage, with_stored_ids
-from dragoman.history.foreign import foreign
+from dragoman.history.foreign import import_message
 from dragoman.history.format_fields import approval_of
 from dragoman.history.matching import Match, match_copy
-from dragoman.history.pieces import said_key
+from dragoman.history.pieces import shared_key
 from dragoman.history.projection import merges_answers
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import Mint, microseconds, stamp
@@ -33,7 +33,7 @@ from dragoman.history.systems import Systems
 from dragoman.interrupt import Resume
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Role, ToolCallPart
-from dragoman.repair import open_calls
+from dragoman.repair import find_open_calls
 
 __all__ = ["Changes", "SentCopy", "place_copy", "place_system", "put", "read_copy"]
 
@@ -235,7 +235,7 @@ def _with_new(
     merged = _keep_all(stored)
     for message in messages:
         if message.parts:
-            new = foreign(message, taken, signatures=allowed.signatures)
+            new = import_message(message, taken, signatures=allowed.signatures)
             taken.add(new.id)
             merged.append((new, None))
     return merged
@@ -285,11 +285,12 @@ def _find_question(stored: Sequence[Message], message_id: str) -> int:
             )
         end = positions[0] + 1
     return max(
-        [position for position, message in enumerate(stored[:end]) if _asks(message)], default=-1
+        [position for position, message in enumerate(stored[:end]) if _is_question(message)],
+        default=-1,
     )
 
 
-def _asks(message: Message) -> bool:
+def _is_question(message: Message) -> bool:
     return message.role is Role.USER and not only_answers(message)
 
 
@@ -327,10 +328,10 @@ def _find_start(
     answers = [position for position, message in enumerate(stored) if _is_answer(message)]
     if not answers:
         return _Start()
-    questions = [said_key(message) for message in stored if _asks(message)]
+    questions = [shared_key(message) for message in stored if _is_question(message)]
     count = len(questions)
     are_all = len(spoken) > 1 and 0 < count <= len(spoken)
-    if are_all and [said_key(message) for message in spoken[:count]] == questions:
+    if are_all and [shared_key(message) for message in spoken[:count]] == questions:
         return _Start(new=spoken[count:])
     return _Start(answers[-1] + 1)
 
@@ -398,7 +399,7 @@ def _find_resumes(
     return tuple(
         [
             Resume(ids_of(merged, waiting)[0], payload=answers[waiting.call.id])
-            for waiting in open_calls(merged)
+            for waiting in find_open_calls(merged)
             if waiting.call.id in answers and waiting.call.id in stored_ids
         ]
     )

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from dragoman.codec.turns import only_answers
-from dragoman.history.foreign import foreign, foreign_content
+from dragoman.history.foreign import import_content, import_message
 from dragoman.history.matching import Match
 from dragoman.history.pieces import Place, is_shared
 from dragoman.json_bytes import Json
@@ -117,7 +117,7 @@ class CopyMerge:
         """Returns the merged conversation. `merges`: in the copy's format, two answers that stand
         beside each other are one."""
         self._merges = merges
-        self._units = _units(self._stored, self._floor)
+        self._units = _number_units(self._stored, self._floor)
         self._needed = self._find_needed()
         self._find_replaced()
         changed, added = self._find_changes()
@@ -127,7 +127,7 @@ class CopyMerge:
         ]
         taken: set[str | None] = {message.id for message in self._stored}
         for order, message in added:
-            new = foreign(message, taken, signatures=self._allowed.signatures)
+            new = import_message(message, taken, signatures=self._allowed.signatures)
             taken.add(new.id)
             placed.append((order, new, None))
         return [(message, position) for _, message, position in sorted(placed, key=_order_of)]
@@ -137,7 +137,7 @@ class CopyMerge:
     def _link(self, index: int) -> None:
         match = self._match
         if index in match.whole:
-            self._own(index, [match.whole[index]])
+            self._link_owners(index, [match.whole[index]])
             return
         shared = [
             part_index
@@ -152,9 +152,9 @@ class CopyMerge:
             part_index for part_index in shared if (index, part_index) not in match.pieces
         ]
         if sources:
-            self._own(index, sorted({position for position, _ in sources}))
+            self._link_owners(index, sorted({position for position, _ in sources}))
 
-    def _own(self, index: int, positions: list[int]) -> None:
+    def _link_owners(self, index: int, positions: list[int]) -> None:
         self._owners[index] = positions
         for position in positions:
             self._first.setdefault(position, index)
@@ -186,7 +186,7 @@ class CopyMerge:
         for position in range(self._floor, len(self._stored)):
             content = self._stored[position].content
             if position in whole:
-                shown_kinds.update([_kind(piece) for piece in content])
+                shown_kinds.update([_piece_group(piece) for piece in content])
                 continue
             needed[position] = [
                 part_index
@@ -195,15 +195,15 @@ class CopyMerge:
             ]
             for part_index in needed[position]:
                 if (position, part_index) in self._present:
-                    shown_kinds.add(_kind(content[part_index]))
+                    shown_kinds.add(_piece_group(content[part_index]))
                 elif self._units[position] in alive:
-                    missing_kinds.add(_kind(content[part_index]))
+                    missing_kinds.add(_piece_group(content[part_index]))
         lacking = missing_kinds - shown_kinds - {""}
         return {
             position: [
                 part_index
                 for part_index in part_indexes
-                if _kind(self._stored[position].content[part_index]) not in lacking
+                if _piece_group(self._stored[position].content[part_index]) not in lacking
             ]
             for position, part_indexes in needed.items()
         }
@@ -234,7 +234,7 @@ class CopyMerge:
                 position = self._next_needed(beside + step, step)
             beside = None
             if position is not None and self._replaces(index, position):
-                self._own(index, [position])
+                self._link_owners(index, [position])
                 beside = position
 
     def _next_needed(self, position: int, step: int) -> int:
@@ -286,7 +286,7 @@ class CopyMerge:
             position for position in self._first if self._stored[position].role is not Role.SYSTEM
         ]
         first, last = min(matched, default=len(self._stored)), max(matched, default=-1)
-        cuts = self._cuts(first, last)
+        cuts = self._is_cut_behind(first, last)
         remaining = set(range(self._floor))
         hidden: dict[int, list[int]] = {}
         gone: set[int] = set()
@@ -314,7 +314,7 @@ class CopyMerge:
                 remaining.update(hidden.get(unit, ()))
         return remaining
 
-    def _cuts(self, first: int, last: int) -> bool:
+    def _is_cut_behind(self, first: int, last: int) -> bool:
         """Returns whether what stands behind the last message that the copy has is no more part of
         the conversation."""
         if (
@@ -363,7 +363,7 @@ class CopyMerge:
                         part = self._believe((index, part_index), (position, source))
                         contents[position].append((source, part))
                 if part_index in owned_parts:
-                    pieces = foreign_content(message, (piece,), signatures=self._allowed.signatures)
+                    pieces = import_content(message, (piece,), signatures=self._allowed.signatures)
                     contents[owners[-1]] += [(None, part) for part in pieces]
         changed: dict[int, Message] = {}
         for position, pieces in contents.items():
@@ -461,11 +461,11 @@ def _order_of(placed: tuple[_Order, Message, int | None]) -> _Order:
     return placed[0]
 
 
-def _kind(piece: Content) -> str:
+def _piece_group(piece: Content) -> str:
     return _KINDS.get(type(piece), "")
 
 
-def _units(stored: Sequence[Message], floor: int) -> dict[int, int]:
+def _number_units(stored: Sequence[Message], floor: int) -> dict[int, int]:
     """Returns position of a message → the number of the question, or of the answer with its calls
     and results, that it belongs to."""
     units: dict[int, int] = {}

@@ -29,7 +29,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["Known", "lost_fields"]
+__all__ = ["Known", "find_lost_fields"]
 
 Known = Collection[tuple[int | None, int | None, Lost]]
 """Position of a message, place of a piece, and what of it is lost."""
@@ -84,7 +84,7 @@ class _Kind(NamedTuple):
     all of it."""
 
 
-def lost_fields(messages: Sequence[Message], target: Target, known: Known) -> list[Loss]:
+def find_lost_fields(messages: Sequence[Message], target: Target, known: Known) -> list[Loss]:
     """Returns the fields and signatures of what is sent that the target does not hold. `known`:
     what is lost besides."""
     losses: list[Loss] = []

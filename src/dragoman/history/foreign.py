@@ -22,10 +22,10 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["foreign", "foreign_content"]
+__all__ = ["import_message", "import_content"]
 
 
-def foreign(message: Message, taken: Collection[str | None], *, signatures: bool) -> Message:
+def import_message(message: Message, taken: Collection[str | None], *, signatures: bool) -> Message:
     """Returns a client's message as it may be stored. `taken`: ids that it may not have;
     `signatures`: what it says of a provider is believed."""
     if message.id not in taken:
@@ -43,11 +43,11 @@ def foreign(message: Message, taken: Collection[str | None], *, signatures: bool
         **ids,
     }
     return message.replace(
-        content=foreign_content(message, message.content, signatures=False), **fields
+        content=import_content(message, message.content, signatures=False), **fields
     )
 
 
-def foreign_content(
+def import_content(
     message: Message, content: Collection[Content], *, signatures: bool
 ) -> tuple[Content, ...]:
     """Pieces of a client's message as they may be stored."""

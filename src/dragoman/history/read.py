@@ -16,7 +16,7 @@ from dragoman.history.format_fields import thread_names
 from dragoman.json_bytes import Json, JsonMap, replace_halves
 from dragoman.message import Message
 
-__all__ = ["Given", "read", "unreadable_error"]
+__all__ = ["LoadedMessages", "read", "unreadable_error"]
 
 _SPEAKING = ("user", "system", "developer")
 """Roles of messages that always say something."""
@@ -27,7 +27,7 @@ _BARE = frozenset(
 _EXPECTED = "a message is a string, a Message, or an object as a format has it"
 
 
-class Given(NamedTuple):
+class LoadedMessages(NamedTuple):
     """What was given, read."""
 
     messages: list[Message]
@@ -46,13 +46,13 @@ def read(
     format: str | None = None,  # noqa: A002 what it is called everywhere
     near: str | None = None,
     speak: Callable[..., Message] = Message.user,
-) -> Given:
+) -> LoadedMessages:
     """Whatever stands for messages → messages. What is empty is left out. `format`: in which JSON
     is, else it is found out; `near`: the format of what stands beside it, for a message that says
     too little; `speak`: a string → a message."""
     value = replace_halves(value, "the messages")
     if (own_messages := _all_ours(value)) is not None:
-        return Given(own_messages, [], format or near, is_lone=False)
+        return LoadedMessages(own_messages, [], format or near, is_lone=False)
     problems: list[Problem] = []
     messages: list[Message] = []
     position, last = 0, format or near
@@ -70,7 +70,7 @@ def read(
                 Problem(index, *_fault(element)) for index, element in enumerate(elements, position)
             ]
         position += len(elements)
-    return Given(messages, problems, last, _is_lone(value))
+    return LoadedMessages(messages, problems, last, _is_lone(value))
 
 
 def _all_ours(value: object) -> list[Message] | None:
@@ -192,7 +192,7 @@ def _run(
         if name is not None:
             return _load(name, payload_of(value, name), start, problems), name
         try:
-            runs = formats.detected(value, near=near)
+            runs = formats.detect_list(value, near=near)
         except HistoryError:
             if not isinstance(value, list):
                 raise
@@ -214,7 +214,7 @@ def _one_by_one(
     errors: dict[int, str] = {}
     for index, element in enumerate(elements):
         try:
-            near = formats.detected([element], near=near)[0].format
+            near = formats.detect_list([element], near=near)[0].format
             names.append(near)
         except HistoryError as error:
             names.append(None)

@@ -21,7 +21,7 @@ from dragoman.codec.turns import goes_on
 from dragoman.history.format_fields import is_sealed
 from dragoman.message import Message, ToolCallPart
 
-__all__ = ["NOWHERE", "Index", "Row", "Rows", "in_order"]
+__all__ = ["NOWHERE", "Index", "Row", "Rows", "order_rows"]
 
 
 class _Layer(NamedTuple):
@@ -332,7 +332,7 @@ class Rows:
                 units.append([])
             units[-1].append(row)
         units = sorted([*units, *early], key=lambda unit: unit[0].order)
-        self.splice(start, len(self), in_order(chain.from_iterable(units)))
+        self.splice(start, len(self), order_rows(chain.from_iterable(units)))
 
     def put(self, position: int, row: Row) -> None:
         """Puts a row with the same message in the place of another."""
@@ -426,7 +426,7 @@ class Rows:
         self.last_start = max(start - 1, 0)
 
 
-def in_order(rows: Iterable[Row]) -> list[Row]:
+def order_rows(rows: Iterable[Row]) -> list[Row]:
     """Rows as they come, of which none has a lower order than one before it."""
     ordered: list[Row] = []
     for row in rows:

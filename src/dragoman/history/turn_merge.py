@@ -23,9 +23,9 @@ from dragoman.history.pieces import (
     Flat,
     Piece,
     is_step,
+    join_pieces,
     key_of,
     lay_flat,
-    messages_of,
     rank,
     result_of,
 )
@@ -75,7 +75,7 @@ def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messa
     woven = [(piece, True) for piece in behind[-1]]
     for index, piece in enumerate(pieces):
         woven += [(piece, False), *((new, True) for new in behind[index])]
-    return messages_of(cut_at_steps(woven, homes))
+    return join_pieces(cut_at_steps(woven, homes))
 
 
 def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
@@ -129,7 +129,7 @@ def _new_pieces(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messag
         elif piece.answer is not None and first.pieces[pairs[index]].answer is None:
             new.append(piece.answer)
     bare = tuple([message.replace(id=None, turn=None) for message in second.homes])
-    return [message for message in messages_of(Flat(tuple(new), bare)) if message.content]
+    return [message for message in join_pieces(Flat(tuple(new), bare)) if message.content]
 
 
 def _merge_piece(piece: Piece, copy: Piece) -> Piece:
@@ -302,7 +302,7 @@ def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[M
                 message_id = None if message.id in ids else message.id
                 homes.append(Message(Role.USER, id=message_id, created_at=message.created_at))
             pieces[index] = piece._replace(answer=answer._replace(home=moved[answer.home]))
-    return messages_of(Flat(tuple(pieces), tuple(homes)))
+    return join_pieces(Flat(tuple(pieces), tuple(homes)))
 
 
 def _with_metadata(stored: Message, copy: Message) -> Message:

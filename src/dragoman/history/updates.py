@@ -8,8 +8,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from dragoman.history.format_fields import step_mark, with_step_model
-from dragoman.history.pieces import Flat, Piece, is_step, lay_flat, messages_of, result_of
-from dragoman.history.rows import Row, Rows, in_order
+from dragoman.history.pieces import Flat, Piece, is_step, join_pieces, lay_flat, result_of
+from dragoman.history.rows import Row, Rows, order_rows
 from dragoman.history.sources import RESPONSE, Mint, stamp
 from dragoman.history.turn_merge import cut_at_steps, merge_native
 from dragoman.json_bytes import JsonMap
@@ -53,7 +53,7 @@ def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint)
         put = _put_behind
     else:
         put = _put_answer
-    _replace_unit(rows, start, stop, messages_of(put(flat, index, result)), mint)
+    _replace_unit(rows, start, stop, join_pieces(put(flat, index, result)), mint)
     return True
 
 
@@ -90,7 +90,7 @@ def _replace_unit(rows: Rows, start: int, stop: int, messages: list[Message], mi
                 (before.origins if before else RESPONSE) | RESPONSE,
             )
         new_rows.append(row)
-    rows.splice(start, stop, in_order(new_rows))
+    rows.splice(start, stop, order_rows(new_rows))
 
 
 def _put_answer(flat: Flat, index: int, result: ToolResultPart) -> Flat:

@@ -24,7 +24,7 @@ import msgspec
 from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.loss import Loss, Lost, refusal
+from dragoman.loss import Loss, Lost, refusal_error
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.model.middleware import Next
 from dragoman.model.tool_prompt import (
@@ -94,7 +94,7 @@ async def constrained_tools(
             for name in unknown
         ]
     )
-    if request.on_loss == "error" and (refused := refusal(steps.losses)) is not None:
+    if request.on_loss == "error" and (refused := refusal_error(steps.losses)) is not None:
         yield RunError(refused)
         return
     name, failure = await _choose(request, following, exchange, tools, steps)

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
-from dragoman.arguments import expect, expect_callable, wrong
+from dragoman.arguments import expect, expect_callable, wrong_type_error
 from dragoman.errors import ToolError
 from dragoman.interrupt import Resume
 from dragoman.json_bytes import Json, JsonMap
@@ -19,7 +19,7 @@ from dragoman.limits import Limits
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Role, TextPart
 from dragoman.tools.context import Sender, ToolContext
 from dragoman.tools.definition import Approval, SignatureSchema, Tool
-from dragoman.tools.outcome import as_json
+from dragoman.tools.outcome import to_json_value
 from dragoman.tools.record import InnerRun
 from dragoman.tools.signature import context_name, describe
 
@@ -172,7 +172,7 @@ def _answer(output: Any, messages: tuple[Message, ...]) -> Any:
     if isinstance(output, str):
         text = output
     else:
-        text = msgspec.json.encode(as_json(output)).decode()
+        text = msgspec.json.encode(to_json_value(output)).decode()
     return [*([TextPart(text)] if text else []), *files]
 
 
@@ -257,7 +257,7 @@ def handoff(
         TypeError: an argument is of another type.
     """
     if not hasattr(agent, "run") and (agent is None or not callable(agent)):
-        raise wrong("agent", agent, "an agent, or a function that gives one")
+        raise wrong_type_error("agent", agent, "an agent, or a function that gives one")
     expect("name", name, str, type(None))
     expect("limits", options.get("limits"), Limits, type(None))
     display_name: str = getattr(agent, "display_name", "")

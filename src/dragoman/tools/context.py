@@ -19,7 +19,7 @@ from dragoman.request import RunInfo
 from dragoman.result import ChatResult
 from dragoman.tools.inner import Account, Relay
 from dragoman.tools.outbox import Emission, Outbox
-from dragoman.tools.outcome import as_json
+from dragoman.tools.outcome import to_json_value
 from dragoman.tools.record import AgentWaits, AskUser, CallRecord, CallRecords, InnerRun
 from dragoman.tools.shared_state import SharedState
 
@@ -101,9 +101,11 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             ToolError: the value is not JSON, or the event is one of those that only a run makes.
         """
         if isinstance(event, str):
-            return self.outbox.emit(Custom(event, as_json(value)))
+            return self.outbox.emit(Custom(event, to_json_value(value)))
         if isinstance(event, Custom):
-            return self.outbox.emit(msgspec.structs.replace(event, value=as_json(event.value)))
+            return self.outbox.emit(
+                msgspec.structs.replace(event, value=to_json_value(event.value))
+            )
         if isinstance(event, StateSnapshot):
             return self.state.replace(event.state)
         if isinstance(event, StateDelta):
@@ -181,7 +183,7 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         if isinstance(result.output, str):
             output = result.output
         else:
-            output = as_json(result.output)
+            output = to_json_value(result.output)
         record.runs += [InnerRun()] * (number + 1 - len(record.runs))
         record.runs[number] = InnerRun(messages, output, not result.pending)
         if result.pending:

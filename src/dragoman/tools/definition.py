@@ -115,7 +115,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         verdict = self.requires_approval(call, msgspec.structs.replace(context, call=call))
         return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
-    def checked(self, arguments: JsonMap) -> Any:
+    def convert_arguments(self, arguments: JsonMap) -> Any:
         """Arguments, checked and converted, as the handler takes them.
 
         Raises:
@@ -147,7 +147,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         """
         if self.handler is None:
             raise ToolError(f"{self.name} is run by the client, not here")
-        checked_arguments = self.checked(call.arguments or {})
+        checked_arguments = self.convert_arguments(call.arguments or {})
         if self._context_name:
             checked_arguments[self._context_name] = msgspec.structs.replace(context, call=call)
         if self._is_generator:

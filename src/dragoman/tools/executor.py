@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from dragoman.errors import SettingsError, ToolError
-from dragoman.hooks import Hooks, ToolEnd, ToolStart, active, fire
+from dragoman.hooks import Hooks, ToolEnd, ToolStart, call_hooks, find_active_hooks
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
 from dragoman.tools.context import ToolContext
@@ -86,7 +86,7 @@ class ToolExecutor:
             BaseException: cancellation of the caller, and what else is no `Exception`.
         """
         context = context or self.context
-        if hooks := context.run.hooks if context.run is not None else active():
+        if hooks := context.run.hooks if context.run is not None else find_active_hooks():
             tool = tools.get(call.name)
             start = ToolStart(context.run, call, "" if tool is None else tool.description)
             return await watch_call(hooks, start, self._run(call, tools, context))
@@ -285,7 +285,7 @@ async def watch_call(
     raised: BaseException | None = None
     began_at = monotonic()
     try:
-        await fire(hooks, "tool_start", start)
+        await call_hooks(hooks, "tool_start", start)
         result = await work
         return result  # noqa: TRY300 - the end is told first
     except BaseException as error:
@@ -298,4 +298,4 @@ async def watch_call(
             part = None
         else:
             part = result.part
-        await fire(hooks, "tool_end", ToolEnd(start, monotonic() - began_at, part, error))
+        await call_hooks(hooks, "tool_end", ToolEnd(start, monotonic() - began_at, part, error))

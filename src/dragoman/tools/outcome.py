@@ -12,7 +12,13 @@ from dragoman.errors import ToolError
 from dragoman.json_bytes import replace_halves
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["ToolExecutionResult", "as_json", "error_result", "success_result", "error_words"]
+__all__ = [
+    "ToolExecutionResult",
+    "to_json_value",
+    "error_result",
+    "success_result",
+    "describe_error",
+]
 
 _PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
@@ -75,7 +81,7 @@ def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
     )
 
 
-def error_words(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What an exception says; its type's name where it says nothing, or fails at that."""
     try:
         return str(error) or type(error).__name__
@@ -84,10 +90,10 @@ def error_words(error: Exception) -> str:
 
 
 def _encodable(error: Exception) -> str:
-    return error_words(error).encode(errors="backslashreplace").decode()
+    return describe_error(error).encode(errors="backslashreplace").decode()
 
 
-def as_json(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A value as JSON has it, and a copy of it.
 
     Raises:
@@ -110,7 +116,7 @@ def _content(value: Any) -> Any:
         items = (value,)
     if any(isinstance(item, _PARTS) for item in items):
         return _parts(items)
-    return as_json(value)
+    return to_json_value(value)
 
 
 def _is_finite(value: Any) -> bool:

@@ -96,7 +96,7 @@ def load_binary(fields: JsonMap) -> DataPart | None:
         or not isinstance(mime_type, str)
     ):
         return None
-    data, form = _decoded(text)
+    data, form = _read_data_url(text)
     if data is None:
         return None
     return _read(DataPart(data, mime_type, native=OWN.note(form=form)), fields)
@@ -156,7 +156,7 @@ def _read(piece: Any, fields: JsonMap) -> Any:
     return note_as_read(piece, fields, if_object(dump_item(piece)))
 
 
-def _decoded(text: str) -> tuple[bytes | None, dict[str, str]]:
+def _read_data_url(text: str) -> tuple[bytes | None, dict[str, str]]:
     """Base64 → bytes (`None`: it is none that could be given back) and the form that it was in."""
     for decode, encode, form in (
         (urlsafe_b64decode, urlsafe_b64encode, {}),

@@ -29,7 +29,7 @@ __all__ = [
     "usual_result",
     "usual_text",
     "whole",
-    "written_time",
+    "format_time",
 ]
 
 NAME = "pydantic_ai"
@@ -121,7 +121,7 @@ def _time(text: str) -> datetime | None:  # the parts of a message have the same
 
 
 @lru_cache(maxsize=16)
-def written_time(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     """The inverse, as the library writes it."""
     return in_utc(time).isoformat().replace("+00:00", "Z")
 

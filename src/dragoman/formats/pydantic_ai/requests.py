@@ -15,13 +15,13 @@ from dragoman.formats.pydantic_ai.media import Sent, keep_whole, load_item
 from dragoman.formats.pydantic_ai.own import (
     OWN,
     apply_notes,
+    format_time,
     note_as_read,
     note_difference,
     read_time,
     usual_result,
     whole,
     with_form,
-    written_time,
 )
 from dragoman.formats.pydantic_ai.tools import RETURNS, apply_result_notes, dump_result, load_result
 from dragoman.json_bytes import Json, JsonMap
@@ -160,7 +160,7 @@ def _request_fields(created: datetime | None, metadata: Json, instructions: str 
     """Returns what is written for a request beside its parts."""
     fields: Json = {INSTRUCTIONS: instructions} if instructions else {}
     if created is not None:
-        fields["timestamp"] = written_time(created)
+        fields["timestamp"] = format_time(created)
     if metadata:
         fields["metadata"] = metadata
     return {**fields, "kind": "request"}
@@ -238,7 +238,7 @@ def _load_prompt(part: JsonMap, created: Any) -> list[Content] | None:
 def _time(created: Any) -> Json:
     if created is None:
         return {}
-    return {"timestamp": written_time(created)}
+    return {"timestamp": format_time(created)}
 
 
 def _text_part(text: str, part_kind: str, created: Any) -> Json:

@@ -25,13 +25,13 @@ from dragoman.formats.pydantic_ai.own import (
     NAME,
     OWN,
     apply_notes,
+    format_time,
     note_as_read,
     note_difference,
     read_time,
     usual_part,
     usual_text,
     whole,
-    written_time,
 )
 from dragoman.formats.pydantic_ai.signatures import (
     UNTOLD,
@@ -142,7 +142,7 @@ def _response_fields(message: Message) -> Json:
             fields["state"] = "interrupted"
     fields |= dump_origin(message.origin) | dump_finish(message)
     if message.created_at is not None:
-        fields["timestamp"] = written_time(message.created_at)
+        fields["timestamp"] = format_time(message.created_at)
     if message.own_metadata:
         fields["metadata"] = message.own_metadata
     return {**fields, "kind": "response"}

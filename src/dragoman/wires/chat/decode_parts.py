@@ -151,7 +151,7 @@ class StreamedCalls:
 
     def _is_complete(self, part: OpenPart) -> bool:
         """Whether the arguments of a call have all come."""
-        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(
+        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).is_among(
             part.deltas
         )
 
