@@ -54,7 +54,7 @@ from dragoman.repair import trace_repair
 from dragoman.request import HttpRequest, ModelRequest, RunInfo
 from dragoman.transport.base import Response
 from dragoman.transport.redaction import public_url
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
 
 __all__ = ["ModelCaller", "without_link"]
@@ -199,12 +199,12 @@ class ModelCaller:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left
         out."""
         dump, wire = self.wire.dump_http, self.wire.name
-        if request.verbatim is not None and (forward := serving(self.wire).forward) is not None:
+        if request.verbatim is not None and (forward := get_serving(self.wire).forward) is not None:
             # what follows from the prefix is asked of stored responses alone, which only this API
             # has
             before = (
                 prefix(request.messages, wire)
-                if serving(self.wire).request_fields.unstored
+                if get_serving(self.wire).request_fields.unstored
                 else free_prefix(wire)
             )
             return forward(request, request.verbatim, quirks), before, []
