@@ -13,7 +13,7 @@ from dragoman.request import ModelRequest, Settings
 from dragoman.testing.check import attempt, require, require_equal
 from dragoman.testing.samples import ANSWER, CONVERSATION, SCHEMA, TOOLS, simplify_messages
 from dragoman.testing.wire.bench import WireBench, make_stream_events, round_trip_json, wire_check
-from dragoman.wires.serving import NEEDED
+from dragoman.wires.serving import REQUIRED_FUNCTIONS
 
 __all__ = [
     "envelopes_suit_their_encoders",
@@ -75,7 +75,7 @@ def routes_are_complete(bench: WireBench) -> None:
         require(
             route.purpose in PURPOSES, f"the purpose of {route} is none of {', '.join(PURPOSES)}"
         )
-        for function in NEEDED.get(route.purpose, ()):
+        for function in REQUIRED_FUNCTIONS.get(route.purpose, ()):
             require(
                 callable(getattr(bench.wire, function, None)),
                 f"{route} needs {function}, which is not there",
