@@ -43,7 +43,7 @@ from dragoman.testing import scripted_answer
 from dragoman.testing.provider import faults as kit_faults
 from dragoman.testing.provider import record as kit_record
 from dragoman.transport import Recorder
-from dragoman.wires.chat.messages import dump_conversation, outgoing
+from dragoman.wires.chat.messages import dump_conversation, prepare_conversation
 from dragoman.wires.openai_chat import embeddings as EMBEDDINGS
 from dragoman.wires.openai_chat.dialect import WIRE as DIALECT
 
@@ -268,7 +268,7 @@ def numbered(
     """Each message has a number, which a segment of a conversation does not know of."""
     losses = [] if losses is None else losses
     way = DumpRules[Any](
-        lambda messages, losses, tools: outgoing(DIALECT, messages, target, quirks, losses, tools),
+        lambda messages, losses, tools: prepare_conversation(DIALECT, messages, target, quirks, losses, tools),
         lambda out: [{**one, "number": n} for n, one in enumerate(dump_conversation(out))],
     )
     return HttpRequest(
