@@ -145,9 +145,9 @@ def test_a_fault_without_words_says_what_there_is() -> None:
         build_error(ErrorInfo(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
     )
     reason = {"error": {"message": "Param bad.", "param": "a b"}}
-    assert read_error_info(reason).words == "Param bad.: a b"
-    assert read_error_info({"error": {"message": "is a b", "param": "a b"}}).words == "is a b"
-    assert read_error_info({"error": {"message": "bad", "param": "a"}}).words == "bad"
+    assert read_error_info(reason).text == "Param bad.: a b"
+    assert read_error_info({"error": {"message": "is a b", "param": "a b"}}).text == "is a b"
+    assert read_error_info({"error": {"message": "bad", "param": "a"}}).text == "bad"
 
 
 def test_a_fault_is_the_providers_only_from_500_on() -> None:

@@ -268,7 +268,9 @@ def numbered(
     """Each message has a number, which a segment of a conversation does not know of."""
     losses = [] if losses is None else losses
     way = DumpRules[Any](
-        lambda messages, losses, tools: prepare_conversation(DIALECT, messages, target, quirks, losses, tools),
+        lambda messages, losses, tools: prepare_conversation(
+            DIALECT, messages, target, quirks, losses, tools
+        ),
         lambda out: [{**one, "number": n} for n, one in enumerate(dump_conversation(out))],
     )
     return HttpRequest(

@@ -63,7 +63,7 @@ class AgentAnswer:
 
     def __init__(
         self,
-        own: WireNative,
+        wire_native: WireNative,
         *,
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
@@ -74,7 +74,7 @@ class AgentAnswer:
         names of those that the agent was sent: calls of others are its own. `task`: gives the id of
         what goes on there, where that is not the run's."""
         self._task = task
-        self._own, self._origin, self._new_id, self._tools = own, origin, new_id, tools
+        self._own, self._origin, self._new_id, self._tools = wire_native, origin, new_id, tools
         self._out = Emitter(new_id, origin=origin)
         self._inner = InnerRuns()
         self._parts: dict[Key, OpenPart] = {}
@@ -160,28 +160,30 @@ class AgentAnswer:
         opened = self._parts.pop(key, None)
         if opened is None:
             return
-        shown = self._whose(part)
-        self._closed[opened.index] = event.message_id, shown, opened
-        if isinstance(shown, ToolCallPart) and shown.run_by == "provider":
-            self._calls[shown.id] = (
+        message_part = self._whose(part)
+        self._closed[opened.index] = event.message_id, message_part, opened
+        if isinstance(message_part, ToolCallPart) and message_part.run_by == "provider":
+            self._calls[message_part.id] = (
                 opened.index
             )  # until its result, or the end of the run, says what becomes of it
         else:
-            self._out.end(opened, shown)
+            self._out.end(opened, message_part)
 
     def _answered(self, message_id: str, result: ToolResultPart) -> None:
         """What came of a call of the agent's own."""
         if (index := self._calls.pop(result.id, None)) is not None:
             self._settle(index)
-        shown = msgspec.structs.replace(result, run_by="provider")
-        opened = self._out.ensure_part((message_id, "result", result.id, len(self._closed)), shown)
-        self._closed[opened.index] = message_id, shown, opened
-        self._out.end(opened, shown)
+        message_part = msgspec.structs.replace(result, run_by="provider")
+        opened = self._out.ensure_part(
+            (message_id, "result", result.id, len(self._closed)), message_part
+        )
+        self._closed[opened.index] = message_id, message_part, opened
+        self._out.end(opened, message_part)
 
-    def _settle(self, index: int, shown: ToolCallPart | None = None) -> None:
+    def _settle(self, index: int, message_part: ToolCallPart | None = None) -> None:
         message_id, part, opened = self._closed[index]
-        self._closed[index] = message_id, shown or part, opened
-        self._out.end(opened, shown or part)
+        self._closed[index] = message_id, message_part or part, opened
+        self._out.end(opened, message_part or part)
 
     def _drop(self, event: MessageDropped) -> None:
         """A message is void: what was told is, too, and what stands of it is told again."""
@@ -208,8 +210,8 @@ class AgentAnswer:
         waits = [each for each in event.pending if each.call is None or not self._is_named(each)]
         for index in list(self._calls.values()):
             self._settle(index)
-        for each in waits:
-            self._ask(each)
+        for interrupt in waits:
+            self._ask(interrupt)
         asks = any(
             isinstance(part, ToolCallPart) and part.run_by != "provider"
             for _, part, _ in self._closed.values()
@@ -237,9 +239,12 @@ class AgentAnswer:
             return call is not None
         if (index := self._calls.pop(call.id, None)) is None:
             return False
-        shown = self._closed[index][1]
+        closed_part = self._closed[index][1]
         self._settle(
-            index, attach_interrupt(shown if isinstance(shown, ToolCallPart) else call, interrupt)
+            index,
+            attach_interrupt(
+                closed_part if isinstance(closed_part, ToolCallPart) else call, interrupt
+            ),
         )
         return True
 
@@ -251,10 +256,10 @@ class AgentAnswer:
             if (value := getattr(interrupt, name)) is not None
         }
         call = interrupt.call or ToolCallPart(interrupt.id, _QUESTIONS[interrupt.reason], arguments)
-        shown = attach_interrupt(call, interrupt)
-        opened = self._out.ensure_part(("waits", interrupt.id), shown)
-        self._closed[opened.index] = "", shown, opened
-        self._out.end(opened, shown)
+        message_part = attach_interrupt(call, interrupt)
+        opened = self._out.ensure_part(("waits", interrupt.id), message_part)
+        self._closed[opened.index] = "", message_part, opened
+        self._out.end(opened, message_part)
 
     def _fail(self, error: DragomanError) -> None:
         self.is_over = True

@@ -88,7 +88,7 @@ class AllowList:
         self._merged = cache(self._merge)
 
     def filter_body(
-        self, body: JsonMap, root: str = "request", known: Container[str] = ()
+        self, body: JsonMap, root: str = "request", extra_fields: Container[str] = ()
     ) -> tuple[JsonMap, list[str]]:
         """A body without what may not pass, and the paths of that, each once. The body itself where
         all of it may.
@@ -102,7 +102,7 @@ class AllowList:
         out: Json = {}
         for key, value in body.items():
             try:
-                is_known = key in known and not self._is_listed(fields, key)
+                is_known = key in extra_fields and not self._is_listed(fields, key)
                 out[key] = value if is_known else self._field(fields, key, value, key, left_out)
             except _Refused as refused:
                 left_out.append(refused.path)
@@ -118,12 +118,12 @@ class AllowList:
         Raises:
             _Refused: it may not.
         """
-        known = fields.get(key if self._spell is None or key in fields else self._spell(key))
-        if known is None:
+        entry = fields.get(key if self._spell is None or key in fields else self._spell(key))
+        if entry is None:
             if value in _EMPTY:
                 return value
             raise _Refused(path)
-        mark, kinds = known
+        mark, kinds = entry
         if mark == "!" and value not in _EMPTY:
             raise _Refused(path)
         if mark == "*" and isinstance(value, str):
@@ -158,8 +158,8 @@ class AllowList:
     def _object(self, kinds: tuple[str, ...], value: Json, path: str, left_out: list[str]) -> Json:
         fields = self._fields(kinds, value)
         if fields is None:
-            kind = value.get(self._tags(kinds)[0])
-            raise _Refused(f"{path}.{kind}" if isinstance(kind, str) else path)
+            tag_value = value.get(self._tags(kinds)[0])
+            raise _Refused(f"{path}.{tag_value}" if isinstance(tag_value, str) else path)
         out: Json = {}
         is_whole = True
         for key, inner in value.items():
@@ -188,31 +188,35 @@ class AllowList:
         tag, untagged = self._tags(kinds)
         if not tag:
             return self._merged(untagged)
-        given = value.get(tag)
+        tag_value = value.get(tag)
         return self._merged(
-            self._chosen(kinds, given if isinstance(given, str) else None) or untagged
+            self._chosen(kinds, tag_value if isinstance(tag_value, str) else None) or untagged
         )
 
     @cache  # noqa: B019 tables live as long as the process
     def _tags(self, kinds: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """The field that tells these kinds apart, and those of them that have none."""
-        known = self._kinds
-        tag = next((known[kind].tag for kind in kinds if known[kind].tag), "")
-        return tag, tuple([kind for kind in kinds if not known[kind].tag])
+        kind_table = self._kinds
+        tag = next(
+            (kind_table[kind_name].tag for kind_name in kinds if kind_table[kind_name].tag), ""
+        )
+        return tag, tuple([kind for kind in kinds if not kind_table[kind].tag])
 
     @lru_cache(8192)  # noqa: B019 the same; clients choose the values
     def _chosen(self, kinds: tuple[str, ...], value: str | None) -> tuple[str, ...]:
-        known = self._kinds
+        kind_table = self._kinds
         if value is None:
-            return tuple([kind for kind in kinds if known[kind].tag and known[kind].optional])
-        return tuple([kind for kind in kinds if value in known[kind].values])
+            return tuple(
+                [kind for kind in kinds if kind_table[kind].tag and kind_table[kind].optional]
+            )
+        return tuple([kind_name for kind_name in kinds if value in kind_table[kind_name].values])
 
     def _merge(self, kinds: tuple[str, ...]) -> Mapping[str, tuple[str, tuple[str, ...]]] | None:
         if not kinds:
             return None
         fields: dict[str, tuple[str, tuple[str, ...]]] = {}
-        for kind in kinds:
-            for name, (mark, inner) in self._kinds[kind].fields.items():
+        for kind_name in kinds:
+            for name, (mark, inner) in self._kinds[kind_name].fields.items():
                 before = fields.get(name)
                 fields[name] = (
                     (mark, inner)

@@ -138,9 +138,9 @@ class ResponseDecoder(ABC):
         except DragomanError as error:
             self.fail(error.at(body=payload))
         except ValueError as error:
-            shown = payload[:_SHOWN].decode(errors="replace")
+            excerpt = payload[:_SHOWN].decode(errors="replace")
             self.fail(
-                DecodeError(f"a piece of the answer is not JSON ({error}): {shown}", body=payload)
+                DecodeError(f"a piece of the answer is not JSON ({error}): {excerpt}", body=payload)
             )
 
     def _taken(self) -> list[Event]:

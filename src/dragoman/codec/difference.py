@@ -45,7 +45,7 @@ def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
     }
 
 
-def apply_difference(read: S, fields: Any, kind: Any) -> S:
+def apply_difference(read: S, fields: Any, target_type: Any) -> S:
     """What was `read`, with the fields that were carried; as it is where they are no fields of a
     `kind`."""
     if not isinstance(fields, dict) or not fields:
@@ -53,20 +53,22 @@ def apply_difference(read: S, fields: Any, kind: Any) -> S:
     try:
         carried = if_object(fields)
         whole = carried if "type" in carried else {**msgspec.to_builtins(read), **carried}
-        return msgspec.convert(whole, kind)
+        return msgspec.convert(whole, target_type)
     except (ValueError, TypeError, RecursionError):
         return read
 
 
-def restore_fields(request: RunRequest, held: JsonMap, names: Collection[str]) -> RunRequest:
+def restore_fields(
+    request: RunRequest, stored_fields: JsonMap, names: Collection[str]
+) -> RunRequest:
     """A request with those of its fields that were carried. `names`: fields that may be; fields
     that are none of a request's kind change nothing."""
-    fields = {name: value for name, value in held.items() if name in names}
+    fields = {name: value for name, value in stored_fields.items() if name in names}
     try:
-        given = msgspec.convert(fields, RunRequest)
+        stored_request = msgspec.convert(fields, RunRequest)
     except (ValueError, TypeError, RecursionError):
         return request
-    return request.replace(**{name: getattr(given, name) for name in fields})
+    return request.replace(**{name: getattr(stored_request, name) for name in fields})
 
 
 def _stored(value: Any) -> bytes:

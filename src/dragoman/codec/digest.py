@@ -82,8 +82,8 @@ def chain_digest_bytes(
 
     chain = [after or b""] * (head + 1)
     for message in messages[head:]:
-        own = None if holds_only_waits(message) else hash_message(message, wire, make)
-        chain.append(chain[-1] if own is None else _next(chain[-1], own))
+        message_digest = None if holds_only_waits(message) else hash_message(message, wire, make)
+        chain.append(chain[-1] if message_digest is None else _next(chain[-1], message_digest))
     return chain
 
 
@@ -100,8 +100,8 @@ def compute_prefix(messages: Iterable[Message], wire: str) -> str:
 def parse_prefix_wire(prefix: str) -> str:
     """The wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier release, a
     digest alone."""
-    version, _, rest = prefix.partition(":")
-    return rest.rpartition(":")[0] if version == _VERSION else ""
+    version, _, wire_and_digest = prefix.partition(":")
+    return wire_and_digest.rpartition(":")[0] if version == _VERSION else ""
 
 
 def prefix_without_digest(wire: str) -> str:
@@ -128,16 +128,16 @@ def neutral_digest(message: Message) -> str:
     return hash_message(message, "", _neutral).hex()
 
 
-def _next(parent: bytes, own: bytes) -> bytes:
-    return blake2b(parent + own, digest_size=DIGEST_SIZE).digest()
+def _next(parent: bytes, message_digest: bytes) -> bytes:
+    return blake2b(parent + message_digest, digest_size=DIGEST_SIZE).digest()
 
 
 def _signed(message: Message, wire: str) -> Any:
     content = strip_marks(message).content
     if any(piece.native or isinstance(piece, ToolCallPart | ToolResultPart) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
-    own = (message.native or {}).get(wire)
-    return message.role, content, own
+    wire_fields = (message.native or {}).get(wire)
+    return message.role, content, wire_fields
 
 
 def _of_wire(piece: Content, wire: str) -> Content:
@@ -151,10 +151,12 @@ def _of_wire(piece: Content, wire: str) -> Content:
         )
     if isinstance(piece, ToolResultPart) and piece.denied:
         piece = msgspec.structs.replace(piece, denied=False)
-    own = (piece.native or {}).get(wire)
-    if piece.native is None or (len(piece.native) == 1 and own is not None):
+    wire_fields = (piece.native or {}).get(wire)
+    if piece.native is None or (len(piece.native) == 1 and wire_fields is not None):
         return piece
-    return msgspec.structs.replace(piece, native=None if own is None else {wire: own})
+    return msgspec.structs.replace(
+        piece, native=None if wire_fields is None else {wire: wire_fields}
+    )
 
 
 def _neutral(message: Message) -> Any:
@@ -219,9 +221,11 @@ def _joined(native: Native) -> Native:
     if not native or not any(key.endswith(NOTES) for key in native):
         return native
     joined: Json = {}
-    for key, own in native.items():
+    for key, fields in native.items():
         wire = key.removesuffix(NOTES)
-        joined[wire] = {**joined[wire], **own} if wire in joined and isinstance(own, dict) else own
+        joined[wire] = (
+            {**joined[wire], **fields} if wire in joined and isinstance(fields, dict) else fields
+        )
     return joined
 
 
@@ -240,7 +244,7 @@ DIGEST_SIZE = 16
 """Bytes of a digest."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_known: dict[int, tuple[ref[Message], dict[str | None, tuple[bytes, bytes]]]] = {}
+_large_messages: dict[int, tuple[ref[Message], dict[str | None, tuple[bytes, bytes]]]] = {}
 """Identity of a large message that is alive → itself, and by name what stood before it last, and
 its digest then."""
 
@@ -251,9 +255,9 @@ def hash_message(
     """The digest of a message behind `after`. `counted`: the message → what of it counts; `name`:
     which digest that is, a wire's, the neutral one (empty), or that of earlier releases
     (`None`)."""
-    known = _known.get(id(message)) if _known else None
-    if known is not None and known[0]() is message:
-        before, digest = known[1].get(name, (None, b""))
+    entry = _large_messages.get(id(message)) if _large_messages else None
+    if entry is not None and entry[0]() is message:
+        before, digest = entry[1].get(name, (None, b""))
         if before == after:
             return digest
     data = _bytes(counted(message))
@@ -267,10 +271,13 @@ def hash_message(
 
 def _keep(message: Message, name: str | None, after: bytes, digest: bytes) -> None:
     key = id(message)
-    known = _known.get(key)
-    if known is None or known[0]() is not message:
-        known = _known[key] = (ref(message, lambda _, known=_known: known.pop(key, None)), {})
-    known[1][name] = after, digest
+    entry = _large_messages.get(key)
+    if entry is None or entry[0]() is not message:
+        entry = _large_messages[key] = (
+            ref(message, lambda _, known=_large_messages: known.pop(key, None)),
+            {},
+        )
+    entry[1][name] = after, digest
 
 
 def _bytes(value: Any) -> bytes:

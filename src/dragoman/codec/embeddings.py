@@ -52,7 +52,7 @@ is beyond."""
 
 def load_texts(
     body: JsonMap,
-    own: WireNative,
+    wire_native: WireNative,
     *,
     texts: str = "input",
     dimensions: str,
@@ -68,52 +68,59 @@ def load_texts(
     Raises:
         InvalidRequestError: there is no text.
     """
-    left = dict(if_object(body))
+    options = dict(if_object(body))
     try:
-        json_bytes.check_value_depth(left)
+        json_bytes.check_value_depth(options)
     except ValueError as error:
         raise InvalidRequestError(f"the embeddings request cannot be read: {error}") from error
-    given = left.pop(texts, None)
-    numbers = tokens and _are_tokens(given)
+    input_value = options.pop(texts, None)
+    numbers = tokens and _are_tokens(input_value)
     try:
         loaded = (
             ()
             if numbers
-            else msgspec.convert([given] if isinstance(given, str) else given, tuple[str, ...])
+            else msgspec.convert(
+                [input_value] if isinstance(input_value, str) else input_value, tuple[str, ...]
+            )
         )
     except msgspec.ValidationError as error:
         raise InvalidRequestError(
             f"an embeddings request needs the field {texts}, a text or a list of texts"
         ).at(field=texts) from error
-    model = left.pop("model") if if_text(left.get("model")) else ""
-    size = left.pop(dimensions) if type(left.get(dimensions)) is int else None
-    alone = {texts: "text"} if isinstance(given, str) else {}
-    native = own.note({texts: given} if numbers else None, form=alone)
-    return EmbeddingsRequest(model, loaded, None, size, left, native)
+    model = options.pop("model") if if_text(options.get("model")) else ""
+    size = options.pop(dimensions) if type(options.get(dimensions)) is int else None
+    alone = {texts: "text"} if isinstance(input_value, str) else {}
+    native = wire_native.note({texts: input_value} if numbers else None, form=alone)
+    return EmbeddingsRequest(model, loaded, None, size, options, native)
 
 
-def _are_tokens(given: Any) -> bool:
+def _are_tokens(input_value: Any) -> bool:
     """Whether it is a text by the numbers of its tokens, or a list of such."""
-    lists = if_list(given) if any(isinstance(one, list) for one in if_list(given)) else [given]
+    lists = (
+        if_list(input_value)
+        if any(isinstance(one, list) for one in if_list(input_value))
+        else [input_value]
+    )
     return all(
-        if_list(one) and all(type(number) is int for number in if_list(one)) for one in lists
+        if_list(numbers) and all(type(number) is int for number in if_list(numbers))
+        for numbers in lists
     )
 
 
 def dump_texts(
     request: EmbeddingsRequest,
-    own: WireNative,
+    wire_native: WireNative,
     *,
     texts: str = "input",
     dimensions: str,
     **fields: Any,
 ) -> Json:
     """The inverse of `load_texts`, with more `fields`. `options` have the last word."""
-    alone = own.form(request.native).get(texts) == "text" and len(request.texts) == 1
+    alone = wire_native.form(request.native).get(texts) == "text" and len(request.texts) == 1
     body: Json = {"model": request.model} if request.model else {}
     body[texts] = request.texts[0] if alone else list(request.texts)
     if not request.texts:
-        body |= own.fields(request.native)
+        body |= wire_native.fields(request.native)
     if request.dimensions is not None:
         body[dimensions] = request.dimensions
     return body | fields | dict(request.options)
@@ -178,10 +185,12 @@ def load_vector_entries(value: Any) -> list[Vector]:
         DecodeError: it is no such list, or an index is told twice.
     """
     entries = [as_object(entry, "vector") for entry in as_list(value, "vectors")]
-    places = [entry.get("index") for entry in entries]
-    if len({str(place) for place in places}) > 1:
-        if sorted(place for place in places if isinstance(place, int)) != list(range(len(entries))):
-            raise shape_error(places, "vectors whose indexes do not count them")
+    indexes = [entry.get("index") for entry in entries]
+    if len({str(index) for index in indexes}) > 1:
+        if sorted(place for place in indexes if isinstance(place, int)) != list(
+            range(len(entries))
+        ):
+            raise shape_error(indexes, "vectors whose indexes do not count them")
         entries.sort(key=lambda entry: entry["index"])
     return [load_vector(entry.get("embedding")) for entry in entries]
 

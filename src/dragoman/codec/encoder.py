@@ -66,10 +66,10 @@ class ResponseEncoder(ABC):
     EMPTY: ClassVar[bool] = False
     """Whether there is a stream of no message too."""
 
-    def __init__(self, own: WireNative, envelope: JsonMap) -> None:
+    def __init__(self, wire_native: WireNative, envelope: JsonMap) -> None:
         """`own`: the wire's; `envelope`: what no event holds, such as the response's id."""
         self._envelope = envelope
-        self._state = ResponseState(own.response)
+        self._state = ResponseState(wire_native.response)
         self._over = False
         self.skip = 0
         """So many of the next objects get no bytes: a client that comes back has them."""
@@ -158,7 +158,7 @@ class ResponseEncoder(ABC):
 
     def _framed(self, objects: Objects) -> bytes:
         if self.skip:
-            left = objects[self.skip :]
-            self.skip -= len(objects) - len(left)
-            objects = left
-        return b"".join([self.frame(each) for each in objects])
+            remaining = objects[self.skip :]
+            self.skip -= len(objects) - len(remaining)
+            objects = remaining
+        return b"".join([self.frame(data) for data in objects])

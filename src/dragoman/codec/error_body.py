@@ -45,8 +45,8 @@ def parse_body(body: bytes) -> Any:
     """A body → the JSON in it, else the text that a reader would see, in short."""
     text = body.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     for candidate in (text, *_DATA.findall(text)):
-        if (found := _decoded(candidate)) is not None:
-            return found
+        if (value := _decoded(candidate)) is not None:
+            return value
     if text.strip() == "null":
         return None
     title = _TITLE.search(text[:_HEAD])
@@ -65,12 +65,12 @@ def collect_words(value: Any, depth: int = _DEPTH) -> str:
         before, inner = _opened(value)
         text = collect_words(inner, depth - 1) if inner else ""
         return f"{before}{text}" if text else value
-    if places := [entry for entry in if_objects(value) if "msg" in entry]:
+    if field_errors := [entry for entry in if_objects(value) if "msg" in entry]:
         return "; ".join(
-            f"{'.'.join(map(as_text, if_list(one.get('loc'))))}: {as_text(one['msg'])}".removeprefix(
+            f"{'.'.join(map(as_text, if_list(field_error.get('loc'))))}: {as_text(field_error['msg'])}".removeprefix(
                 ": "
             )
-            for one in places
+            for field_error in field_errors
         )
     if entries := if_list(value):
         return "; ".join(filter(None, (collect_words(entry, depth - 1) for entry in entries)))
@@ -79,8 +79,8 @@ def collect_words(value: Any, depth: int = _DEPTH) -> str:
     order = (
         ("error", *(key for key in _WORDS if key != "error")) if isinstance(error, dict) else _WORDS
     )
-    found = (collect_words(fields.get(key), depth - 1) for key in order)
-    return next(filter(None, found), "")
+    texts = (collect_words(fields.get(key), depth - 1) for key in order)
+    return next(filter(None, texts), "")
 
 
 def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
@@ -92,9 +92,9 @@ def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
     for key, inner in if_object(value).items():
         if key in _CODES:
             yield from (
-                str(each)
-                for each in (if_list(inner) or [inner])
-                if isinstance(each, (str, int)) and each
+                str(code)
+                for code in (if_list(inner) or [inner])
+                if isinstance(code, (str, int)) and code
             )
         elif isinstance(inner, str):
             yield from collect_codes(_opened(inner)[1], depth - 1)
@@ -111,17 +111,17 @@ def strip_quoted_names(text: str) -> str:
 def _opened(text: str) -> tuple[str, Any]:
     """A text that ends in a JSON object, or a list of them → what stands before it, and that;
     `None`: it ends in none."""
-    found = _JSON.search(text)
-    inner = _decoded(text[found.start() :]) if found else None
-    return (text[: found.start()], inner) if found else (text, None)
+    match = _JSON.search(text)
+    inner = _decoded(text[match.start() :]) if match else None
+    return (text[: match.start()], inner) if match else (text, None)
 
 
 def _decoded(text: str) -> Any:
     """A JSON object or list, also one that was written twice; `None`: it is none."""
     try:
-        found: Any = msgspec.json.decode(text)
-        if isinstance(found, str):
-            return _decoded(found)
-        return cast("Any", found) if isinstance(found, (dict, list)) else None
+        value: Any = msgspec.json.decode(text)
+        if isinstance(value, str):
+            return _decoded(value)
+        return cast("Any", value) if isinstance(value, (dict, list)) else None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None

@@ -54,7 +54,7 @@ compiles."""
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What was read in an error."""
 
-    words: str = ""
+    text: str = ""
     """The provider's own, for people."""
     codes: str = ""
     """What else says of its kind: code, type, reason."""
@@ -73,13 +73,13 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 def compile_patterns(*lines: tuple[_Kind, str]) -> Patterns:
     """Kinds and patterns, whatever the case of their letters."""
-    return tuple((kind, f"(?i){words}") for kind, words in lines)
+    return tuple((error_class, f"(?i){pattern}") for error_class, pattern in lines)
 
 
 class ErrorRules(msgspec.Struct, frozen=True, kw_only=True):
     """What a wire says in a way of its own."""
 
-    words: Patterns = ()
+    patterns: Patterns = ()
     """Before those that all use."""
     statuses: Mapping[int, _Kind] = {}
     """A status that says it all, before those that all use."""
@@ -288,9 +288,9 @@ def build_error(
     """What is known of an error → the exception. `status`: the response's; without it, the one in
     the body."""
     status = status or info.status
-    kind = _kind(
+    error_class = _kind(
         info.means or status or 0,
-        f"{info.codes} {strip_quoted_names(info.words[:_READ])}".strip(),
+        f"{info.codes} {strip_quoted_names(info.text[:_READ])}".strip(),
         rules,
     )
     code = (
@@ -298,11 +298,11 @@ def build_error(
         if re.search("[a-z]", info.codes, re.IGNORECASE)
         else "no words"
     )
-    words = info.words or (
+    text = info.text or (
         f"the provider answered with HTTP {status} and {code}" if status else "the provider failed"
     )
-    advice = rules.advice.get(kind) or _ADVICE[kind]
-    error = kind(f"{_short(words).rstrip('.')}. {advice}", status=status, body=body)
+    advice = rules.advice.get(error_class) or _ADVICE[error_class]
+    error = error_class(f"{_short(text).rstrip('.')}. {advice}", status=status, body=body)
     if isinstance(error, RateLimitError | OverloadedError):
         limits = (
             parse_limit_reset({**headers, **info.headers})
@@ -312,7 +312,7 @@ def build_error(
         waits = (
             info.retry_after,
             parse_retry_after(headers),
-            parse_waiting_text(info.words),
+            parse_waiting_text(info.text),
             limits,
         )
         error.retry_after = next((wait for wait in waits if wait is not None), None)
@@ -336,45 +336,49 @@ class ErrorReader(msgspec.Struct, frozen=True):
         """An error's JSON, inside of a stream or an answer → the exception that says it."""
         return build_error(self.read(payload), rules=self.rules)
 
-    def dump_words(self, error: DragomanError, words: Mapping[type[DragomanError], str]) -> str:
+    def dump_words(
+        self, error: DragomanError, class_words: Mapping[type[DragomanError], str]
+    ) -> str:
         """An error's words, as a format tells them that has no others: behind those by which its
         class is known, where they do not say it themselves."""
-        known = look_up_class(words, error, "")
-        if not known or type(build_error(ErrorInfo(words=error.message), rules=self.rules)) is type(
-            error
-        ):
+        class_word = look_up_class(class_words, error, "")
+        if not class_word or type(
+            build_error(ErrorInfo(words=error.message), rules=self.rules)
+        ) is type(error):
             return error.message
-        return f"{known}: {error.message}"
+        return f"{class_word}: {error.message}"
 
 
-def _short(words: str) -> str:
-    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def find_request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
     """The provider's id of a request. `headers`: of the answer, names in lower case; `inside`: the
     id in its body."""
-    found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
-    return found or inside or next((headers[name] for name in _TRACES if headers.get(name)), None)
+    named_id = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+    return (
+        named_id or inside or next((headers[name] for name in _TRACES if headers.get(name)), None)
+    )
 
 
-def _kind(status: int, words: str, rules: ErrorRules) -> _Kind:
+def _kind(status: int, text: str, rules: ErrorRules) -> _Kind:
     """`status`: 0 where none is told."""
-    if (kind := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
-        return _first(_BETTER.get(kind, ()), words) or kind
+    if (error_class := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
+        return _first(_BETTER.get(error_class, ()), text) or error_class
     faults = _FAULTS if status >= 500 else ()
-    if (kind := _first((*rules.words, *faults, *_WORDS), words)) is not None:
-        return kind
+    if (error_class := _first((*rules.patterns, *faults, *_WORDS), text)) is not None:
+        return error_class
     if status == 403:
         return PermissionDeniedError
     if status == 404:
-        return ModelNotFoundError if _MODEL.search(words) else InvalidRequestError
+        return ModelNotFoundError if _MODEL.search(text) else InvalidRequestError
     if 400 <= status < 500 and status != _DEPENDENCY:
         return InvalidRequestError
-    if (kind := _first(_FAULTS, words)) is not None:
-        return kind
-    return InvalidRequestError if not status and _INVALID.search(words) else ProviderError
+    if (error_class := _first(_FAULTS, text)) is not None:
+        return error_class
+    return InvalidRequestError if not status and _INVALID.search(text) else ProviderError
 
 
-def _first(lines: Patterns, words: str) -> _Kind | None:
-    return next((kind for kind, pattern in lines if re.search(pattern, words)), None)
+def _first(lines: Patterns, text: str) -> _Kind | None:
+    return next((error_class for error_class, pattern in lines if re.search(pattern, text)), None)

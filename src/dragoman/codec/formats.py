@@ -118,7 +118,7 @@ class RequestDump(msgspec.Struct, Generic[Q], frozen=True):
     ) -> Dumped[O]:
         """Its conversation. `outgoing` makes one ready for its dump; the rest as `history_dump.Way`
         has it."""
-        made: DumpRules[O] = DumpRules(
+        rules: DumpRules[O] = DumpRules(
             lambda messages, losses, tools: outgoing(
                 messages, self.target, self.quirks, losses, tools
             ),
@@ -127,7 +127,7 @@ class RequestDump(msgspec.Struct, Generic[Q], frozen=True):
             **way,
         )
         functions = [tool for tool in self.request.tools if isinstance(tool, ToolSpec)]
-        return dump_with_history(self.turn, made, self.request.messages, self.losses, functions)
+        return dump_with_history(self.turn, rules, self.request.messages, self.losses, functions)
 
     def tools(self, out: Outgoing[Any], dump: Callable[[], Sequence[Any]]) -> JsonMap:
         """The field `tools` of the body, where there are any."""

@@ -183,16 +183,16 @@ class _Lines:
         self._rest: list[bytes] = []
 
     def feed(self, data: bytes) -> list[bytes]:
-        rest = self._rest
-        if rest:
-            rest.append(data)
+        unfinished = self._rest
+        if unfinished:
+            unfinished.append(data)
             if not any(end in data for end in self._ends):
                 return []
-            data = b"".join(rest)
-            rest.clear()
+            data = b"".join(unfinished)
+            unfinished.clear()
         lines = self._split(data)
         if lines and data[-1:] not in self._ends:
-            rest.append(lines.pop())
+            unfinished.append(lines.pop())
         return lines
 
     def close(self) -> bytes:

@@ -33,16 +33,19 @@ def collect_own_fields(outer: JsonMap, inner: JsonMap) -> Json:
     return {**outer, **({"function": inner} if inner else {})}
 
 
-def load_tool(own: WireNative, tool: JsonMap) -> ToolSpec:
+def load_tool(wire_native: WireNative, tool: JsonMap) -> ToolSpec:
     """A tool that is a function, with or without its type."""
     form = {} if "type" in tool else {"type": _ABSENT}
     return load_function(
-        own, if_object(tool.get("function")), read_extra_fields(tool, "type", "function"), form
+        wire_native,
+        if_object(tool.get("function")),
+        read_extra_fields(tool, "type", "function"),
+        form,
     )
 
 
 def load_function(
-    own: WireNative,
+    wire_native: WireNative,
     function: JsonMap,
     beside: JsonMap = {},
     form: JsonMap = {},
@@ -53,7 +56,7 @@ def load_function(
         if_text(function.get("description")),
         if_object(function.get("parameters")),
     )
-    left = read_extra_fields(
+    function_fields = read_extra_fields(
         function,
         "name",
         *(("description",) if description else ()),
@@ -61,26 +64,31 @@ def load_function(
     )
     form = form if "parameters" in function else {**form, "parameters": _ABSENT}
     name = if_text(function.get("name"))
-    return ToolSpec(name, description, parameters, own.note(collect_own_fields(beside, left), form))
-
-
-def dump_tool(own: WireNative, tool: ToolSpec, name: str) -> Json:
-    """The inverse of `load_tool`, under that name."""
-    kind = {} if "type" in own.form(tool.native) else {"type": "function"}
-    return merge_wire_fields(
-        {**kind, "function": dump_function(own, tool, name)},
-        read_extra_fields(own.fields(tool.native), "function"),
+    return ToolSpec(
+        name,
+        description,
+        parameters,
+        wire_native.note(collect_own_fields(beside, function_fields), form),
     )
 
 
-def dump_function(own: WireNative, tool: ToolSpec, name: str) -> Json:
+def dump_tool(wire_native: WireNative, tool: ToolSpec, name: str) -> Json:
+    """The inverse of `load_tool`, under that name."""
+    type_field = {} if "type" in wire_native.form(tool.native) else {"type": "function"}
+    return merge_wire_fields(
+        {**type_field, "function": dump_function(wire_native, tool, name)},
+        read_extra_fields(wire_native.fields(tool.native), "function"),
+    )
+
+
+def dump_function(wire_native: WireNative, tool: ToolSpec, name: str) -> Json:
     """The inverse of `load_function`, under that name."""
-    fields = if_object(own.fields(tool.native).get("function"))
+    fields = if_object(wire_native.fields(tool.native).get("function"))
     function: Json = {"name": name}
     if tool.description:
         function["description"] = tool.description
     if tool.input_schema:
         function["parameters"] = tool.input_schema
-    elif "parameters" not in fields and own.form(tool.native).get("parameters") != _ABSENT:
+    elif "parameters" not in fields and wire_native.form(tool.native).get("parameters") != _ABSENT:
         function["parameters"] = _NO_ARGUMENTS
     return merge_wire_fields(function, fields)

@@ -90,12 +90,12 @@ class History:
 
     def find(self, messages: Sequence[Message], key: Hashable) -> KnownHistory:
         """What of the conversation is known by the line that has most of it."""
-        found, most = None, 0
+        best, most = None, 0
         for number, line in self._lines_of(messages, key):
             shared = line.count_shared_segments(messages)
             if shared > most:
-                found, most = number, shared
-        line = self._used(found)
+                best, most = number, shared
+        line = self._used(best)
         return KnownHistory() if line is None else KnownHistory(line, most)
 
     def is_whole(self, messages: Sequence[Message], key: Hashable) -> bool:
@@ -107,17 +107,17 @@ class History:
 
     def keep_whole(self, messages: Sequence[Message], key: Hashable) -> None:
         """Keeps that the conversation, however it goes on, cannot be cut."""
-        at = count_system_messages(messages)
-        line = SentHistory(key, messages[at], at)
+        first_index = count_system_messages(messages)
+        line = SentHistory(key, messages[first_index], first_index)
         line.given += messages
-        line.given[at] = None
+        line.given[first_index] = None
         line.measure()
         with self._lock:
-            self._add(line, messages[at])
+            self._add(line, messages[first_index])
 
     def keep(
         self,
-        known: KnownHistory,
+        known_history: KnownHistory,
         key: Hashable,
         messages: Sequence[Message],
         added: Sequence[DumpedSegment],
@@ -125,15 +125,15 @@ class History:
     ) -> None:
         """Keeps the segments that follow what is known; a line is forked where it went on
         otherwise."""
-        at = count_system_messages(messages)
+        first_index = count_system_messages(messages)
         with self._lock:
-            line = known.line
-            if line is None or len(line.ends) != known.segments:
-                first = messages[at]
+            line = known_history.line
+            if line is None or len(line.ends) != known_history.segments:
+                first = messages[first_index]
                 line = (
-                    SentHistory(key, first, at)
+                    SentHistory(key, first, first_index)
                     if line is None
-                    else line.fork_at(known.segments, first)
+                    else line.fork_at(known_history.segments, first)
                 )
                 self._add(line, first)
             for segment in added:
@@ -143,9 +143,9 @@ class History:
     def _lines_of(
         self, messages: Sequence[Message], key: Hashable
     ) -> Iterator[tuple[int, SentHistory]]:
-        at = count_system_messages(messages)
+        first_index = count_system_messages(messages)
         for number, line in reversed(self._lines.copy().items()):
-            if line.at == at and line.first() is messages[at] and line.key == key:
+            if line.at == first_index and line.first() is messages[first_index] and line.key == key:
                 yield number, line
 
     def _used(self, number: int | None) -> SentHistory | None:
@@ -171,8 +171,8 @@ class History:
     ) -> Mapping[str, str]:
         """The names under which these very tools are sent where those are not their own. `find`
         gives them the first time."""
-        for known, names in self._names:
-            if _same(known, tools):
+        for known_tools, names in self._names:
+            if _same(known_tools, tools):
                 return names
         names = find()
         with self._lock:
@@ -186,15 +186,19 @@ class History:
         names: Mapping[str, str],
     ) -> KnownTools | None:
         """What these very tools became for this target, under these names."""
-        for known in self._tools:
-            if known.target == target and known.names == names and _same(known.tools, tools):
-                return known
+        for known_tools in self._tools:
+            if (
+                known_tools.target == target
+                and known_tools.names == names
+                and _same(known_tools.tools, tools)
+            ):
+                return known_tools
         return None
 
-    def keep_tools(self, known: KnownTools) -> None:
+    def keep_tools(self, known_tools: KnownTools) -> None:
         """Keeps what tools became."""
         with self._lock:
-            self._tools = (known, *self._tools[: _MOST_TOOLS - 1])
+            self._tools = (known_tools, *self._tools[: _MOST_TOOLS - 1])
 
 
 class DumpedRequest:

@@ -31,7 +31,7 @@ _LOSS = 128
 def count_system_messages(messages: Sequence[Message]) -> int:
     """How many messages at the head are the system's."""
     return next(
-        (at for at, message in enumerate(messages) if message.role is not Role.SYSTEM),
+        (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
     )
 
@@ -47,11 +47,11 @@ def can_cut_between(before: Message, after: Message) -> bool:
     )
 
 
-def _says(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
+def _says(message: Message, part_type: type[ToolCallPart | ToolResultPart]) -> bool:
     for piece in message.content:
         if isinstance(piece, TextPart) and piece.text.strip():
             return True
-        if isinstance(piece, kind) and piece.run_by != "provider":
+        if isinstance(piece, part_type) and piece.run_by != "provider":
             return True
     return False
 
@@ -59,7 +59,7 @@ def _says(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
 class DumpedSegment(NamedTuple):
     """A part of a conversation that was dumped on its own."""
 
-    given: Sequence[Message]
+    messages: Sequence[Message]
     """Its messages, before they were repaired."""
     length: int
     """How many they were after that."""
@@ -88,8 +88,8 @@ class SentHistory:
 
     A line without segments is of a conversation that cannot be cut."""
 
-    def __init__(self, key: Hashable, first: Message, at: int) -> None:
-        self.key, self.at = key, at
+    def __init__(self, key: Hashable, first: Message, first_index: int) -> None:
+        self.key, self.at = key, first_index
         self.first = ref(first)
         self.given: list[Message | None] = []
         self.ends, self.counts, self.offsets, self.lost = (
@@ -147,7 +147,11 @@ class SentHistory:
         )
         line.ids = {name: number for name, number in self.ids.items() if number < segments}
         line.notes = {name: number for name, number in self.notes.items() if number < segments}
-        line.names = {name: known for name, known in self.names.items() if known[0] < segments}
+        line.names = {
+            name: numbered_name
+            for name, numbered_name in self.names.items()
+            if numbered_name[0] < segments
+        }
         line.ids_size = sum(map(getsizeof, line.ids))
         return line
 
@@ -155,7 +159,7 @@ class SentHistory:
         """A segment that follows. `names`: of tools → as what they were sent, where that
         differs."""
         number = len(self.ends)
-        self.given += segment.given
+        self.given += segment.messages
         if not number:
             self.given[self.at] = None
             self.head = segment.head
@@ -188,9 +192,9 @@ class SentHistory:
             self.data,
             self.given,
         )
-        found = (self.ids, self.notes, self.names)
+        tables = (self.ids, self.notes, self.names)
         self.size = (
-            sum(map(getsizeof, (*columns, *found))) + self.ids_size + _LOSS * len(self.losses)
+            sum(map(getsizeof, (*columns, *tables))) + self.ids_size + _LOSS * len(self.losses)
         )
 
 
@@ -247,12 +251,14 @@ class KnownHistory(NamedTuple):
     def names(self) -> Mapping[str, str]:
         """Of tools → as what they were sent."""
         names = {} if self.line is None else self.line.names.copy()
-        return {name: sent for name, (number, sent) in names.items() if number < self.segments}
+        return {
+            name: sent_name for name, (number, sent_name) in names.items() if number < self.segments
+        }
 
     def has(self, ids: Iterable[str]) -> bool:
         """Whether one of the ids may not be used again."""
-        known = {} if self.line is None else self.line.ids
-        return any(known.get(each, self.segments) < self.segments for each in ids)
+        ids_of_line = {} if self.line is None else self.line.ids
+        return any(ids_of_line.get(name, self.segments) < self.segments for name in ids)
 
     def before_link(self) -> KnownHistory:
         """What stands before the last segment that a request can go on from."""

@@ -102,7 +102,7 @@ class CannotCutError(Exception):
 class HistoryPiece(NamedTuple):
     """A part of a conversation that is to be dumped on its own."""
 
-    given: Sequence[Message]
+    messages: Sequence[Message]
     """Its messages."""
     mended: Sequence[Message]
     """The same after repair."""
@@ -115,7 +115,7 @@ class HistoryPiece(NamedTuple):
 class Pieces(NamedTuple, Generic[O]):
     """What follows what is known."""
 
-    known: KnownHistory
+    known_history: KnownHistory
     """What stands before them."""
     pieces: Sequence[HistoryPiece]
     """In order."""
@@ -133,7 +133,7 @@ def prepare_pieces(
     turn: DumpedRequest,
     history: History,
     way: DumpRules[O],
-    known: KnownHistory,
+    known_history: KnownHistory,
     tools: Sequence[ToolSpec],
 ) -> Pieces[O]:
     """What follows what is known; all of it, where that has names of tools which they do not have
@@ -142,38 +142,38 @@ def prepare_pieces(
     Raises:
         Dependent: it cannot be cut.
     """
-    pieces, lost = _cut(turn, history, known)
-    made = [way.make(piece.mended, [], ()) for piece in pieces]
-    names = _names(way, history, known, made, tools)
-    if any(names.get(name, name) != sent for name, sent in known.names.items()):
+    pieces, lost = _cut(turn, history, known_history)
+    drafts = [way.make(piece.mended, [], ()) for piece in pieces]
+    names = _names(way, history, known_history, drafts, tools)
+    if any(names.get(name, name) != sent_name for name, sent_name in known_history.names.items()):
         return prepare_pieces(turn, history, way, KnownHistory(), tools)
     outs: list[O] = []
-    before, chains = known.mended, _Chains(turn, known.mended, pieces)
-    for piece, out in zip(pieces, made, strict=True):
+    before, chains = known_history.mended, _Chains(turn, known_history.mended, pieces)
+    for piece, out in zip(pieces, drafts, strict=True):
         unreadable = find_unreadable(
             piece.mended, turn.target, out.quirks.reads, partial(chains.at, before)
         )
         outs.append(replace(out, before=before, unreadable=unreadable, names=names))
         before += len(piece.mended)
-    return Pieces(known, pieces, outs, lost, [tuple(out.names) for out in made], names)
+    return Pieces(known_history, pieces, outs, lost, [tuple(out.names) for out in drafts], names)
 
 
 def fresh_ids(
-    way: DumpRules[O], known: KnownHistory, piece: HistoryPiece, out: O, taken: set[str]
+    way: DumpRules[O], known_history: KnownHistory, piece: HistoryPiece, out: O, taken: set[str]
 ) -> frozenset[str]:
     """The ids of a piece that was dumped, which are added to those taken by the pieces before it.
 
     Raises:
         Dependent: one of them was used before.
     """
-    own = [
-        each.id
-        for one in piece.given
-        for each in one.content
-        if isinstance(each, ToolCallPart | ToolResultPart)
+    own_ids = [
+        part.id
+        for message in piece.messages
+        for part in message.content
+        if isinstance(part, ToolCallPart | ToolResultPart)
     ]
-    ids = frozenset([*own, *out.ids.values(), *way.ids(out)])
-    if not taken.isdisjoint(ids) or known.has(ids):
+    ids = frozenset([*own_ids, *out.ids.values(), *way.ids(out)])
+    if not taken.isdisjoint(ids) or known_history.has(ids):
         raise CannotCutError
     taken |= ids
     return ids
@@ -191,27 +191,31 @@ def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
     same = all(
         map(is_, names, names.values())
     )  # as nearly always, and seen at once also of a thousand
-    return {} if same else {name: sent for name, sent in names.items() if name != sent}
+    return (
+        {} if same else {name: sent_name for name, sent_name in names.items() if name != sent_name}
+    )
 
 
 def _cut(
-    turn: DumpedRequest, history: History, known: KnownHistory
+    turn: DumpedRequest, history: History, known_history: KnownHistory
 ) -> tuple[list[HistoryPiece], list[Loss]]:
     """What follows the known segments, and what repair lost of it."""
-    messages, start, state = turn.messages, known.given, known.digest
+    messages, start, state = turn.messages, known_history.given, known_history.digest
     cuts = [start]
-    for at in range(start + history.segment, len(messages)):
-        if at - cuts[-1] >= history.segment and can_cut_between(messages[at - 1], messages[at]):
-            cuts.append(at)
+    for position in range(start + history.segment, len(messages)):
+        if position - cuts[-1] >= history.segment and can_cut_between(
+            messages[position - 1], messages[position]
+        ):
+            cuts.append(position)
     pieces: list[HistoryPiece] = []
     for begin, end in pairwise([*cuts, len(messages)]):
-        given = messages[begin:end]
-        mended, lost = repair_with_losses(given)
+        piece_messages = messages[begin:end]
+        mended, lost = repair_with_losses(piece_messages)
         if lost:  # what follows may still change it
-            given = messages[begin:]
-            mended, lost = repair_with_losses(given)
+            piece_messages = messages[begin:]
+            mended, lost = repair_with_losses(piece_messages)
         digests = digest.chain_digest_bytes(mended, turn.wire, state)
-        pieces.append(HistoryPiece(given, mended, digests, not lost))
+        pieces.append(HistoryPiece(piece_messages, mended, digests, not lost))
         state = digests[-1]
         if lost:
             return pieces, [replace(loss, message=begin + (loss.message or 0)) for loss in lost]
@@ -221,20 +225,24 @@ def _cut(
 def _names(
     way: DumpRules[O],
     history: History,
-    known: KnownHistory,
-    made: Sequence[O],
+    known_history: KnownHistory,
+    drafts: Sequence[O],
     tools: Sequence[ToolSpec],
 ) -> Mapping[str, str]:
     """The names under which all tools are sent, where those are not their own."""
-    before = known.names
+    before = known_history.names
     if not any(
-        map(select_renamed, (before, *[out.names for out in made]))
+        map(select_renamed, (before, *[out.names for out in drafts]))
     ) and not find_renamed_tools(history, way, tools):
         return {}
-    every = [way.make((), [], tools).names, *[out.names for out in made]]
+    every = [way.make((), [], tools).names, *[out.names for out in drafts]]
     met = dict.fromkeys([*every[0], *before, *[name for names in every[1:] for name in names]])
     names = way.make((), [], [ToolSpec(name) for name in met]).names
-    if any(name == sent != names[name] for each in every for name, sent in each.items()):
+    if any(
+        name == sent_name != names[name]
+        for sent_names in every
+        for name, sent_name in sent_names.items()
+    ):
         raise CannotCutError  # one of them was recorded under a name that does not fit
     return names
 
@@ -244,7 +252,7 @@ class _Chains:
 
     def __init__(self, turn: DumpedRequest, first: int, pieces: Sequence[HistoryPiece]) -> None:
         self._turn, self._first = turn, first
-        self._own = [made for piece in pieces for made in piece.digests[:-1]]
+        self._own = [digest_before for piece in pieces for digest_before in piece.digests[:-1]]
         self._others: DigestAt | None = None
 
     def at(self, before: int, wire: str, position: int) -> str:
@@ -256,12 +264,14 @@ class _Chains:
         return self._others(wire, before + position)
 
 
-def find_sent_messages(given: Sequence[Message]) -> tuple[Sequence[Message], Sequence[int]]:
+def find_sent_messages(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[int]]:
     """The messages that are a part of the conversation, and where each stands in what was given."""
-    sent = drop_waits(given)
-    if len(sent) == len(given):
-        return given, range(len(given))
-    return sent, [place for place, message in enumerate(given) if not holds_only_waits(message)]
+    sent_messages = drop_waits(messages)
+    if len(sent_messages) == len(messages):
+        return messages, range(len(messages))
+    return sent_messages, [
+        position for position, message in enumerate(messages) if not holds_only_waits(message)
+    ]
 
 
 def map_losses_before_repair(
@@ -274,12 +284,12 @@ def map_losses_before_repair(
     return [placed for loss in losses if (placed := _unrepaired(loss, sources)) is not None]
 
 
-def map_losses_to_input(losses: Iterable[Loss], places: Sequence[int]) -> list[Loss]:
+def map_losses_to_input(losses: Iterable[Loss], positions: Sequence[int]) -> list[Loss]:
     """Losses of what is sent, where they stand in what was given."""
     return [
         loss
-        if loss.message is None or places[loss.message] == loss.message
-        else replace(loss, message=places[loss.message])
+        if loss.message is None or positions[loss.message] == loss.message
+        else replace(loss, message=positions[loss.message])
         for loss in losses
     ]
 

@@ -121,7 +121,7 @@ def _fit(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
 def invert_names(names: Mapping[str, str]) -> dict[str, str]:
     """What `fit_names` gave, the other way: the name that was sent → the own one, where they
     differ."""
-    return {sent: own for own, sent in names.items() if sent != own}
+    return {sent_name: name for name, sent_name in names.items() if sent_name != name}
 
 
 def map_call_ids(
@@ -139,8 +139,8 @@ def map_call_ids(
     """
     if _WITH_IDS.isdisjoint(collect_part_types(messages)):
         return {}
-    if (own := _own_ids(messages, rule, as_is)) is not None:
-        return own
+    if (own_ids := _own_ids(messages, rule, as_is)) is not None:
+        return own_ids
     out: dict[tuple[int, int], str] = {}
     fresh = _Fresh(rule, set())
     taken = fresh.taken
@@ -151,23 +151,23 @@ def map_call_ids(
         if message.role is Role.MODEL and before is not Role.MODEL:
             waiting = {}
         before = message.role
-        for place, piece in enumerate(message.content):
+        for index, piece in enumerate(message.content):
             if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
                 continue
             keep = as_is is not None and as_is(piece)
             if isinstance(piece, ToolCallPart):
                 fits = keep or (piece.id not in taken and rule.fits(piece.id))
-                sent = piece.id if fits else fresh(piece.id)
-                waiting.setdefault(piece.id, deque()).append(sent)
-                latest[piece.id] = sent
+                sent_id = piece.id if fits else fresh(piece.id)
+                waiting.setdefault(piece.id, deque()).append(sent_id)
+                latest[piece.id] = sent_id
             elif answered := waiting.get(piece.id):
-                sent = answered.popleft()
+                sent_id = answered.popleft()
             else:
-                sent = latest.get(piece.id) or (
+                sent_id = latest.get(piece.id) or (
                     piece.id if keep or rule.fits(piece.id) else fresh(piece.id)
                 )
-            taken.add(sent)
-            out[position, place] = sent
+            taken.add(sent_id)
+            out[position, index] = sent_id
     return out
 
 
@@ -180,7 +180,7 @@ def _own_ids(
     out: dict[tuple[int, int], str] = {}
     taken: set[str] = set()
     for position, message in enumerate(messages):
-        for place, piece in enumerate(message.content):
+        for index, piece in enumerate(message.content):
             if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
                 continue
             if piece.id in taken:
@@ -189,7 +189,7 @@ def _own_ids(
             elif not (rule.fits(piece.id) or (as_is is not None and as_is(piece))):
                 return None
             taken.add(piece.id)
-            out[position, place] = piece.id
+            out[position, index] = piece.id
     return out
 
 

@@ -81,7 +81,9 @@ def strict_schema(schema: JsonMap) -> Json | None:
         if strict.get("type") != "object":
             return None
         for key, schemas in definitions.items():
-            strict[key] = {name: _strict(one, definitions) for name, one in schemas.items()}
+            strict[key] = {
+                name: _strict(definition, definitions) for name, definition in schemas.items()
+            }
     except _NotStrictError:
         return None
     return strict
@@ -91,26 +93,28 @@ def _strict(schema: Any, definitions: JsonMap) -> Json:
     if not isinstance(schema, Mapping) or any(key in schema for key in _CHANGING):
         raise _NotStrictError
     schema = _flat(cast("JsonMap", schema))
-    kept = {key: schema[key] for key in _KEPT if key in schema}
+    out = {key: schema[key] for key in _KEPT if key in schema}
     if "$ref" in schema:
         _resolved(str(schema["$ref"]), definitions)
         reference = {"$ref": schema["$ref"]}
         return (
-            {"anyOf": [reference], **kept} if kept else reference
+            {"anyOf": [reference], **out} if out else reference
         )  # a reference takes nothing beside it
     if "anyOf" in schema:
         if not isinstance(schema["anyOf"], list):
             raise _NotStrictError
         return {
-            "anyOf": [_strict(one, definitions) for one in cast("list[Any]", schema["anyOf"])],
-            **kept,
+            "anyOf": [
+                _strict(choice, definitions) for choice in cast("list[Any]", schema["anyOf"])
+            ],
+            **out,
         }
-    kind = _type(schema)
-    if kind == "object":
-        return {"type": kind, **kept, **_closed(schema, definitions)}
-    if kind == "array":
-        return {"type": kind, **kept, "items": _strict(schema.get("items"), definitions)}
-    return {"type": kind, **kept}
+    type_name = _type(schema)
+    if type_name == "object":
+        return {"type": type_name, **out, **_closed(schema, definitions)}
+    if type_name == "array":
+        return {"type": type_name, **out, "items": _strict(schema.get("items"), definitions)}
+    return {"type": type_name, **out}
 
 
 def _closed(schema: JsonMap, definitions: JsonMap) -> Json:
@@ -121,7 +125,8 @@ def _closed(schema: JsonMap, definitions: JsonMap) -> Json:
     ):
         raise _NotStrictError
     strict = {
-        str(name): _strict(one, definitions) for name, one in cast("JsonMap", properties).items()
+        str(name): _strict(property_schema, definitions)
+        for name, property_schema in cast("JsonMap", properties).items()
     }
     return {"properties": strict, "required": list(strict), "additionalProperties": False}
 
@@ -132,10 +137,12 @@ def _flat(schema: JsonMap) -> JsonMap:
     while isinstance(every := schema.get("allOf"), list):
         if len(cast("list[Any]", every)) != 1:
             raise _NotStrictError
-        one, beside = if_object(every[0]), read_extra_fields(schema, "allOf")
-        if any(one.get(key, value) != value for key, value in beside.items() if key not in _WORDS):
+        inner, beside = if_object(every[0]), read_extra_fields(schema, "allOf")
+        if any(
+            inner.get(key, value) != value for key, value in beside.items() if key not in _WORDS
+        ):
             raise _NotStrictError
-        schema = {**one, **beside}
+        schema = {**inner, **beside}
     if "oneOf" in schema and "anyOf" not in schema:
         schema = {**read_extra_fields(schema, "oneOf"), "anyOf": schema["oneOf"]}
     if len(_STRUCTURE & schema.keys()) > 1:
@@ -146,30 +153,32 @@ def _flat(schema: JsonMap) -> JsonMap:
 def _type(schema: JsonMap) -> Any:
     """The type, or the types; told by the values where the schema does not say. `["x", "null"]` is
     `x`."""
-    kind: Any = schema.get("type")
-    if kind is None and "properties" in schema:
+    type_value: Any = schema.get("type")
+    if type_value is None and "properties" in schema:
         return "object"
-    if kind is None and ("enum" in schema or "const" in schema):
+    if type_value is None and ("enum" in schema or "const" in schema):
         values: list[object] = if_list(schema["enum"]) if "enum" in schema else [schema["const"]]
-        kind = list(dict.fromkeys(_JSON_TYPES.get(type(value)) for value in values))
-    if isinstance(kind, list):
-        kinds = [one for one in cast("list[Any]", kind) if one != "null"] or cast("list[Any]", kind)
-        kind = kinds[0] if len(kinds) == 1 else cast("Any", kind)
-    kinds = cast("list[Any]", kind) if isinstance(kind, list) else [kind]
+        type_value = list(dict.fromkeys(_JSON_TYPES.get(type(value)) for value in values))
+    if isinstance(type_value, list):
+        kinds = [
+            type_name for type_name in cast("list[Any]", type_value) if type_name != "null"
+        ] or cast("list[Any]", type_value)
+        type_value = kinds[0] if len(kinds) == 1 else cast("Any", type_value)
+    kinds = cast("list[Any]", type_value) if isinstance(type_value, list) else [type_value]
     if (
         not kinds
-        or not all(isinstance(each, str) for each in kinds)
-        or (isinstance(kind, list) and _NESTING & set(kinds))
+        or not all(isinstance(type_name, str) for type_name in kinds)
+        or (isinstance(type_value, list) and _NESTING & set(kinds))
     ):
         raise _NotStrictError
-    return cast("Any", kind)
+    return cast("Any", type_value)
 
 
 def _resolved(name: str, definitions: JsonMap) -> JsonMap:
     """What a reference points to: a definition of this schema."""
     for key, schemas in definitions.items():
         if isinstance(
-            found := schemas.get(name.removeprefix(f"#/{key}/")), Mapping
+            definition := schemas.get(name.removeprefix(f"#/{key}/")), Mapping
         ) and name.startswith(f"#/{key}/"):
-            return cast("JsonMap", found)
+            return cast("JsonMap", definition)
     raise _NotStrictError

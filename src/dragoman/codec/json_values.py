@@ -184,9 +184,9 @@ def optional_field(name: str, value: Any) -> Json:
     return {name: value} if value else {}
 
 
-def read_extra_fields(block: JsonMap, *known: str) -> Json:
+def read_extra_fields(block: JsonMap, *read_names: str) -> Json:
     """The fields of a JSON object that nobody has read."""
-    return {key: value for key, value in block.items() if key not in known}
+    return {key: value for key, value in block.items() if key not in read_names}
 
 
 def has_error(result: Any) -> bool:
@@ -200,10 +200,10 @@ def has_error(result: Any) -> bool:
     return "error" in if_object(result)
 
 
-def merge_wire_fields(block: Json, own: JsonMap) -> Json:
+def merge_wire_fields(block: Json, wire_fields: JsonMap) -> Json:
     """A JSON object with this wire's own fields added, level by level. What is neutral is never
     overwritten."""
-    for key, value in own.items():
+    for key, value in wire_fields.items():
         if key not in block:
             block[key] = value
         elif isinstance(block[key], dict) and isinstance(value, Mapping):

@@ -70,7 +70,7 @@ class Layout(msgspec.Struct, frozen=True):
     """The first of `fields` may hold a text in place of the list."""
     whole: bool = False
     """The payload is the body itself, with all of its fields."""
-    own: frozenset[str] = frozenset()
+    distinctive: frozenset[str] = frozenset()
     """Fields of a body that hardly another format with the same list has."""
     of_tools: frozenset[str] = frozenset()
     """The same of an element of the body's `tools`."""
@@ -82,7 +82,7 @@ class Layout(msgspec.Struct, frozen=True):
     def evidence(self, body: JsonMap) -> int:
         """How many of the fields beside the messages hardly another format has."""
         tools = if_objects(body.get("tools")) if self.of_tools else []
-        return len(self.own & body.keys()) + sum(
+        return len(self.distinctive & body.keys()) + sum(
             not self.of_tools.isdisjoint(tool) for tool in tools
         )
 

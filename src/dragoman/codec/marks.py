@@ -83,23 +83,26 @@ def strip_marks(message: Message) -> Message:
 
 def strip_all_marks(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Places]:
     """The messages without marks, and where what is left stood."""
-    given = tuple(messages)
-    if MarkPart not in collect_part_types(given):
-        return given, {}
+    all_messages = tuple(messages)
+    if MarkPart not in collect_part_types(all_messages):
+        return all_messages, {}
     marked = {
-        at for at, one in enumerate(given) for piece in one.content if isinstance(piece, MarkPart)
+        position
+        for position, message in enumerate(all_messages)
+        for piece in message.content
+        if isinstance(piece, MarkPart)
     }
-    places = {
+    kept_indexes = {
         position: tuple(
             [
-                place
-                for place, piece in enumerate(given[position].content)
+                index
+                for index, piece in enumerate(all_messages[position].content)
                 if not isinstance(piece, MarkPart)
             ]
         )
         for position in sorted(marked)
     }
-    return tuple([strip_marks(message) for message in given]), places
+    return tuple([strip_marks(message) for message in all_messages]), kept_indexes
 
 
 KEY = OURS + NOTES
@@ -111,16 +114,16 @@ _ANSWERS = "answers"
 def attach_interrupt(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
     """The call with what the agent wants before it goes on with it. A call that the client is to
     run may be run by any tool of that name; what else is waited for is the agent's own business."""
-    held = msgspec.to_builtins(msgspec.structs.replace(interrupt, call=None))
+    stored = msgspec.to_builtins(msgspec.structs.replace(interrupt, call=None))
     run_by = "agent" if interrupt.reason == "tool" else "client"
-    return msgspec.structs.replace(call, run_by=run_by, native=_with(call.native, _WAITS, held))
+    return msgspec.structs.replace(call, run_by=run_by, native=_with(call.native, _WAITS, stored))
 
 
 def read_interrupt(call: ToolCallPart) -> Interrupt | None:
     """What the agent wants before it goes on with a call; `None`: it is a call like any other."""
-    held = _held(call.native, _WAITS)
+    stored = _held(call.native, _WAITS)
     try:
-        read = msgspec.convert(held, Interrupt) if held else None
+        read = msgspec.convert(stored, Interrupt) if stored else None
     except msgspec.ValidationError:
         return None
     return None if read is None else msgspec.structs.replace(read, call=call)
@@ -136,13 +139,16 @@ def attach_resume(result: ToolResultPart, resume: Resume) -> ToolResultPart:
 def read_resume(interrupt: Interrupt, result: ToolResultPart) -> Resume:
     """What a result answers to what its call waits for. One that says nothing of it, as repair
     makes them up, gives up."""
-    held = _held(result.native, _ANSWERS)
+    stored = _held(result.native, _ANSWERS)
     try:
-        given = msgspec.convert(held, Resume) if held else Resume(interrupt.id, "cancelled")
+        resume = msgspec.convert(stored, Resume) if stored else Resume(interrupt.id, "cancelled")
     except msgspec.ValidationError:
-        given = Resume(interrupt.id, "cancelled")
+        resume = Resume(interrupt.id, "cancelled")
     return msgspec.structs.replace(
-        given, interrupt_id=interrupt.id, signature=interrupt.signature, metadata=interrupt.metadata
+        resume,
+        interrupt_id=interrupt.id,
+        signature=interrupt.signature,
+        metadata=interrupt.metadata,
     )
 
 

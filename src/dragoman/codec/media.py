@@ -114,8 +114,8 @@ def describe_as_text(part: Media) -> str:
     All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where
     `read_media_text` is `None`.
     """
-    kind, where = _named(part)
-    head = f"[media: {kind}] {where}" if where else f"[media: {kind}]"
+    mime_type, where = _named(part)
+    head = f"[media: {mime_type}] {where}" if where else f"[media: {mime_type}]"
     return head if (text := read_media_text(part)) is None else f"{head}\n{text}"
 
 
@@ -126,12 +126,12 @@ def media_label(part: Media) -> str:
 
 def _named(part: Media) -> tuple[str, str | None]:
     """The kind of a file, and its name or where it is."""
-    kind = (
+    mime_type = (
         part.mime_type
         or (guess_media_type(part.url) if isinstance(part, LinkPart) else None)
         or "file"
     )
-    return kind, part.name if not isinstance(part, LinkPart) or part.url.startswith(
+    return mime_type, part.name if not isinstance(part, LinkPart) or part.url.startswith(
         "data:"
     ) else part.url
 

@@ -131,9 +131,9 @@ def load_content(
     """
     content = message.get("content")
     if not content:
-        how = content if "content" in message else ABSENT
-        if how != empty:
-            form["content"] = how
+        written_form = content if "content" in message else ABSENT
+        if written_form != empty:
+            form["content"] = written_form
         return []
     if isinstance(content, str):
         return [TextPart(content)]
@@ -155,12 +155,12 @@ def dump_content(
 ) -> Json:
     """Blocks → the field `content`: a string for one plain text (and for several where the vendor
     takes nothing else), else a list."""
-    how = form.get("content", empty)
+    written_form = form.get("content", empty)
     if not blocks:
-        how = empty if how == "list" else how
-        return {} if how == ABSENT else {"content": how}
+        written_form = empty if written_form == "list" else written_form
+        return {} if written_form == ABSENT else {"content": written_form}
     texts = [plain_text(block) for block in blocks]
-    if None not in texts and (string_only or (len(texts) == 1 and how != "list")):
+    if None not in texts and (string_only or (len(texts) == 1 and written_form != "list")):
         return {"content": "".join(map(str, texts))}
     return {"content": list(blocks)}
 

@@ -70,18 +70,20 @@ class WireNative:
         """The native mapping of these fields, of the wire form of neutral ones, and of further
         notes. `None` where there is nothing to say, unless `mark` asks for a mark that the value
         came through this wire. A note that says nothing (`None`, empty) is left out."""
-        kept: Json = {_FORM: form} if form else {}
+        all_notes: Json = {_FORM: form} if form else {}
         if notes:
-            kept |= {name: value for name, value in notes.items() if value}
+            all_notes |= {name: value for name, value in notes.items() if value}
         native: Json = {self._fields: dict(fields or {})} if fields or mark else {}
-        if kept:
-            native[self._notes] = kept
+        if all_notes:
+            native[self._notes] = all_notes
         return native or None
 
     def with_notes(self, native: Native, **notes: Any) -> Native:
         """The same native mapping with further notes, which may be empty."""
-        own = {self._fields: native[self._fields]} if native and self._fields in native else {}
-        return {**own, self._notes: {**self.notes(native), **notes}}
+        native_fields = (
+            {self._fields: native[self._fields]} if native and self._fields in native else {}
+        )
+        return {**native_fields, self._notes: {**self.notes(native), **notes}}
 
     def with_form(self, native: Native, **form: Any) -> Native:
         """The same native mapping with more noted of the wire form."""
@@ -107,11 +109,13 @@ class WireNative:
 
 def read_signatures(native: Native) -> dict[str, str]:
     """What providers signed of a piece: name of the wire that they speak → the signature."""
-    found: dict[str, str] = {}
-    for wire, own in (native or {}).items():
-        fields = if_object(own) if NOTES not in wire else {}
+    signatures: dict[str, str] = {}
+    for wire, wire_fields in (native or {}).items():
+        fields = if_object(wire_fields) if NOTES not in wire else {}
         if signed := [
-            each for key in _SIGNATURES if isinstance(each := fields.get(key), str) and each
+            signature
+            for key in _SIGNATURES
+            if isinstance(signature := fields.get(key), str) and signature
         ]:
-            found[wire] = signed[0]
-    return found
+            signatures[wire] = signed[0]
+    return signatures

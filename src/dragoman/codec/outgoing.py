@@ -41,7 +41,7 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     """Place of a call or result → the id to send."""
     names: Mapping[str, str]
     """Name of a tool → the one to send."""
-    places: Places = {}
+    part_indexes: Places = {}
     """Where pieces stood in messages that had marks, which `messages` are without."""
     before: int = 0
     """How many messages of the conversation stand before these, and are dumped already."""
@@ -50,16 +50,18 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
         self, position: int | None, part: int | None, what: Lost, why: str, which: str = ""
     ) -> None:
         """Notes something that is left out or changed; see `Loss`."""
-        if part is not None and position is not None and position in self.places:
-            part = self.places[position][part]
+        if part is not None and position is not None and position in self.part_indexes:
+            part = self.part_indexes[position][part]
         self.losses.append(
             Loss(None if position is None else self.before + position, part, what, why, which)
         )
 
-    def lose_unfinished(self, position: int, part: int, call: ToolCallPart, sent: Any) -> None:
+    def lose_unfinished(
+        self, position: int, part: int, call: ToolCallPart, sent_arguments: Any
+    ) -> None:
         """Notes of a call that was cut or is invalid that it is sent as one without arguments,
         where that is so. `sent`: its arguments as they are written."""
-        if call.state != "complete" and sent in ({}, "{}"):
+        if call.state != "complete" and sent_arguments in ({}, "{}"):
             self.lose(
                 position,
                 part,
@@ -75,9 +77,9 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
             origin is not None and origin.provider == self.target.provider
         )
 
-    def id(self, position: int, place: int, piece: ToolCallPart | ToolResultPart) -> str:
+    def id(self, position: int, index: int, piece: ToolCallPart | ToolResultPart) -> str:
         """The id under which a call or result is sent."""
-        return self.ids.get((position, place), piece.id)
+        return self.ids.get((position, index), piece.id)
 
     def name(self, name: str) -> str:
         """The name under which a tool is sent."""
@@ -90,7 +92,7 @@ def prepare_outgoing(
     target: Origin | None,
     quirks: Any,
     losses: list[Loss] | None,
-    **own: Any,
+    **fields: Any,
 ) -> O:
     """A conversation, without its marks (`codec.marks.strip_all_marks`), made ready for its dump.
     `quirks` tells by `reads` whose signatures the target takes; `own`: `ids`, `names`, `places` and
@@ -104,7 +106,7 @@ def prepare_outgoing(
         unreadable=_Unreadable(
             lambda: find_unreadable(messages, target, quirks.reads), len(messages)
         ),
-        **own,
+        **fields,
     )
 
 
@@ -120,7 +122,7 @@ class _Unreadable(Sequence[str | None]):
         return self._find()
 
     @overload
-    def __getitem__(self, at: int) -> str | None: ...
+    def __getitem__(self, index: int) -> str | None: ...
     @overload
     def __getitem__(self, at: slice) -> Sequence[str | None]: ...
     def __getitem__(self, at: int | slice) -> str | Sequence[str | None] | None:

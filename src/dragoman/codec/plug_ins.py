@@ -42,11 +42,11 @@ def load_plug_in(group: str, name: str, noun: str) -> Any:
         return None
     where = f'{noun} "{name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
     try:
-        found = entry.load()
+        plug_in = entry.load()
     except (Exception, SystemExit) as error:
         raise SettingsError(
             f"{where} cannot be loaded: {type(error).__name__}: {error}; update or uninstall that distribution"
         ) from error
-    if getattr(found, "name", None) != name:
+    if getattr(plug_in, "name", None) != name:
         raise SettingsError(f"{where} must have this name as its attribute `name`")
-    return found
+    return plug_in

@@ -127,12 +127,12 @@ class ResponseState:
 def list_further_candidates(events: Iterable[Event]) -> list[Loss]:
     """What the response of these events leaves out on every wire: the candidates beyond the
     first."""
-    others = [
+    numbers = [
         event.candidate for event in events if isinstance(event, MessageStarted) and event.candidate
     ]
     return [
         Loss(None, None, Lost.candidate, "a response holds the first alone", f"candidate {number}")
-        for number in others
+        for number in numbers
     ]
 
 
@@ -149,15 +149,15 @@ def drop_retracted(events: Iterable[Event], losses: list[Loss] | None = None) ->
     if losses is not None:
         losses += list_further_candidates(events)
     void: set[int] = set()
-    places: dict[str, list[int]] = {}
-    for place, event in enumerate(events):
+    indexes: dict[str, list[int]] = {}
+    for index, event in enumerate(events):
         message_id = getattr(event, "message_id", None)
         if isinstance(event, MessageStarted):
-            places[event.message_id] = []
-        if message_id in places:
-            places[message_id].append(place)
+            indexes[event.message_id] = []
+        if message_id in indexes:
+            indexes[message_id].append(index)
         if isinstance(event, MessageDropped):
-            void.update(places.pop(event.message_id, ()))
+            void.update(indexes.pop(event.message_id, ()))
     return [event for place, event in enumerate(events) if place not in void] if void else events
 
 
@@ -200,7 +200,7 @@ _MOST = 2**53 - 1
 def load_usage_entries(entries: Any) -> Usage | None:
     """Entries → their sum; `None`: there are none. What is no count in them is left out."""
     read = [
-        Usage(**{ours: n for ours, theirs in _FIELDS.items() if _is_count(n := entry.get(theirs))})
+        Usage(**{name: n for name, field in _FIELDS.items() if _is_count(n := entry.get(field))})
         for entry in if_objects(entries)
     ]
     return reduce(add, read) if read else None
@@ -209,7 +209,7 @@ def load_usage_entries(entries: Any) -> Usage | None:
 def dump_usage_entries(usage: Usage | None) -> list[Json]:
     """The inverse: one entry, or none where nothing is known."""
     fields = {
-        theirs: n for ours, theirs in _FIELDS.items() if _is_count(n := getattr(usage, ours, None))
+        field: n for name, field in _FIELDS.items() if _is_count(n := getattr(usage, name, None))
     }
     return [fields] if fields else []
 

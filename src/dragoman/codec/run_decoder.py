@@ -85,7 +85,7 @@ class RunDecoder(ResponseDecoder, Generic[P]):
             DragomanError: it is of no type, or tells of an error.
         """
 
-    def admit(self, kind: str, fields: Fields) -> bool:  # noqa: ARG002 for those that look at it
+    def admit(self, object_type: str, fields: Fields) -> bool:  # noqa: ARG002 for those that look at it
         """What comes before an object's step. `False`: it says nothing.
 
         Raises:
@@ -100,7 +100,7 @@ class RunDecoder(ResponseDecoder, Generic[P]):
     def cut_run(self, error: DragomanError) -> None:
         """Closes what is open, since the run ends with an error."""
 
-    def read_unknown(self, kind: str, fields: Fields) -> None:
+    def read_unknown(self, object_type: str, fields: Fields) -> None:
         """An object of a type that the table lacks: of a later version, which adds to what there
         is."""
 
@@ -108,21 +108,21 @@ class RunDecoder(ResponseDecoder, Generic[P]):
 
     def read_event(self, event: Fields) -> None:
         """See `ResponseDecoder.read_event`."""
-        kind, fields = self.read_type(event)
-        self.read_object(kind, fields)
+        object_type, fields = self.read_type(event)
+        self.read_object(object_type, fields)
 
-    def read_object(self, kind: str, fields: Fields) -> None:
+    def read_object(self, object_type: str, fields: Fields) -> None:
         """Reads one object of a type.
 
         Raises:
             DragomanError: it cannot be read.
         """
-        if not self.admit(kind, fields):
+        if not self.admit(object_type, fields):
             return
-        step = self.STEPS.get(kind)
+        step = self.STEPS.get(object_type)
         try:
             if step is None:
-                self.read_unknown(kind, fields)
+                self.read_unknown(object_type, fields)
             else:
                 step(self, fields)
         # loaders of messages raise these; a stream ends with an error of its own

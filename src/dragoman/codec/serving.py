@@ -157,12 +157,14 @@ class Problem(msgspec.Struct, frozen=True):
 
 def look_up_class(table: Mapping[type[DragomanError], T], error: DragomanError, default: T) -> T:
     """What a table has for the class of an error, else for the nearest above it."""
-    return next((table[kind] for kind in type(error).__mro__ if kind in table), default)
+    return next(
+        (table[error_class] for error_class in type(error).__mro__ if error_class in table), default
+    )
 
 
-def error_status(error: DragomanError, own: Mapping[type[DragomanError], int] = {}) -> int:
+def error_status(error: DragomanError, own_statuses: Mapping[type[DragomanError], int] = {}) -> int:
     """The HTTP status with which most APIs answer an error. `own`: where an API has another."""
-    return look_up_class({**_STATUSES, **own}, error, 500)
+    return look_up_class({**_STATUSES, **own_statuses}, error, 500)
 
 
 class RequestFields(msgspec.Struct, frozen=True):

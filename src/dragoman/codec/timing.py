@@ -64,9 +64,11 @@ class AnswerTimer:
     def measure(self) -> Durations:
         """What it took until now. An answer without a part was not begun."""
         now = self._clock()
-        asked = self._began if self._asked is None else self._asked
+        asked_at = self._began if self._asked is None else self._asked
         first = now if self._first is None else self._first
-        return Durations(max(asked - self._began, 1), max(first - asked, 1), max(now - first, 1))
+        return Durations(
+            max(asked_at - self._began, 1), max(first - asked_at, 1), max(now - first, 1)
+        )
 
 
 def convert_to_utc(time: datetime) -> datetime:

@@ -37,16 +37,16 @@ def split_turns(messages: Sequence[Message]) -> list[MessageTurn]:
     """A conversation, cut into turns. A message that names no turn goes on with the one before it
     where structure says so: results behind the model, the model behind results. Two answers that
     stand beside each other are two turns unless both name the same one."""
-    found: list[MessageTurn] = []
+    message_turns: list[MessageTurn] = []
     start = 0
-    for at in range(1, len(messages) + 1):
-        if at == len(messages) or not continues_turn(
-            messages[start], messages[at - 1], messages[at]
+    for end in range(1, len(messages) + 1):
+        if end == len(messages) or not continues_turn(
+            messages[start], messages[end - 1], messages[end]
         ):
-            part = tuple(messages[start:at])
-            found.append(MessageTurn(part[0].turn or part[0].id, start, part))
-            start = at
-    return found
+            part = tuple(messages[start:end])
+            message_turns.append(MessageTurn(part[0].turn or part[0].id, start, part))
+            start = end
+    return message_turns
 
 
 def continues_turn(first: Message, before: Message, message: Message) -> bool:
@@ -95,5 +95,5 @@ def make_inner_ids(turn_id: str, taken: Container[str] = ()) -> Iterator[str]:
     number = 0
     while True:
         number += 1
-        if (made := f"{turn_id}:{number}") not in taken:
-            yield made
+        if (message_id := f"{turn_id}:{number}") not in taken:
+            yield message_id

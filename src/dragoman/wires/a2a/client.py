@@ -127,9 +127,11 @@ def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
 def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
     """Returns what the agent has not heard: what its user says now, and before it, in words, what
     was said by others and to them."""
-    messages = turns.messages[turns.known :]
+    messages = turns.messages[turns.known_messages :]
     start = last_index(messages, lambda message: message.role is not Role.USER) + 1
-    calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
+    calls = {
+        call.id for message in turns.messages[: turns.known_messages] for call in message.tool_calls
+    }
     texts: list[str] = []
     sent: list[Message] = []
     for index, message in enumerate(messages):
@@ -138,7 +140,7 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
             index >= start and not (isinstance(piece, ToolResultPart) and piece.id not in calls)
             for piece in message.content
         ]
-        if text := _retell(message, as_is, turns.known + index, losses):
+        if text := _retell(message, as_is, turns.known_messages + index, losses):
             texts.append(f"{_SPEAKERS[message.role]}: {text}")
         # A message of which nothing is left was told in words as a whole.
         pieces = tuple(compress(message.content, as_is))

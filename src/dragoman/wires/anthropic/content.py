@@ -95,11 +95,11 @@ def load_content(
         return ()
     if isinstance(content, list):
         blocks = cast("list[Any]", content)
-        for place, block in enumerate(blocks):
+        for index, block in enumerate(blocks):
             if not isinstance(block, dict):
                 raise HistoryError(
-                    f'"{where}.content[{place}]" must be an object, a content block'
-                ).at(field=f"{where}.content[{place}]")
+                    f'"{where}.content[{index}]" must be an object, a content block'
+                ).at(field=f"{where}.content[{index}]")
         if not blocks or is_plain_text(blocks):
             form["content"] = "list" if blocks else []
         return tuple([_load_piece(block, role, names) for block in blocks])
@@ -128,8 +128,8 @@ def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
     content = out.messages[position].content
     blocks = [
         block
-        for at, piece in enumerate(content)
-        if (block := dump_block(piece, out, position, at)) is not None
+        for index, piece in enumerate(content)
+        if (block := dump_block(piece, out, position, index)) is not None
     ]
     if out.unreadable[position] is None:
         return blocks
@@ -144,43 +144,48 @@ def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
 def load_block(block: JsonMap, names: Mapping[str, str] = {}) -> Content:
     """A block → a piece of content. `names`: id of each call so far → its tool, which results do
     not name."""
-    kind = str(block.get("type"))
-    if kind == "tool_result" or kind.endswith("_tool_result"):
+    block_type = str(block.get("type"))
+    if block_type == "tool_result" or block_type.endswith("_tool_result"):
         return load_result(
-            block, names, _inner_parts(block) if kind == "tool_result" else ()
+            block, names, _inner_parts(block) if block_type == "tool_result" else ()
         ) or _whole(block)
-    load = _LOADERS.get(kind)
+    load = _LOADERS.get(block_type)
     return (load and load(block)) or _whole(block)
 
 
-def dump_block(piece: Content, out: OutgoingBlocks, position: int, place: int) -> Block | None:
+def dump_block(piece: Content, out: OutgoingBlocks, position: int, index: int) -> Block | None:
     """A piece of content → a block. What the wire or its target cannot hold is a loss; `None`: that
     is all of it."""
-    return _DUMPERS[type(piece)](piece, out, position, place)
+    return _DUMPERS[type(piece)](piece, out, position, index)
 
 
 def load_media(block: JsonMap) -> Media | None:
     """An image, a document or a file → its part; `None` where no part has room for all of it."""
-    kind, source = block.get("type"), block.get("source")
-    name = (if_text(block.get("title")) or None) if kind == "document" else None
+    block_type, source = block.get("type"), block.get("source")
+    name = (if_text(block.get("title")) or None) if block_type == "document" else None
     fields = read_extra_fields(block, "type", "source", "file_id", "title")
-    own, held = OWN.note(fields), OWN.note(fields, mark=True)
+    block_native, file_native = OWN.note(fields), OWN.note(fields, mark=True)
     match source:
         case None if isinstance(file_id := block.get("file_id"), str):
-            part: Media = FilePart(file_id, _OTHER, None, held)
+            part: Media = FilePart(file_id, _OTHER, None, file_native)
         case {"type": "base64" | "text" as how, "media_type": str(mime_type), "data": str(data)}:
             try:
                 part = DataPart(
-                    b64decode(data) if how == "base64" else data.encode(), mime_type, name, own
+                    b64decode(data) if how == "base64" else data.encode(),
+                    mime_type,
+                    name,
+                    block_native,
                 )
             except ValueError:  # no base64, or half a pair of surrogates
                 return None
         case {"type": "url", "url": str(url)}:
-            part = LinkPart(url, _PDF if kind == "document" else None, name, own)
-            if _media_block(part)[0].get("type") != kind:
-                part = LinkPart(url, "image/*", name, own)
+            part = LinkPart(url, _PDF if block_type == "document" else None, name, block_native)
+            if _media_block(part)[0].get("type") != block_type:
+                part = LinkPart(url, "image/*", name, block_native)
         case {"type": "file", "file_id": str(file_id)}:
-            part = FilePart(file_id, "image/*" if kind == "image" else None, name, held)
+            part = FilePart(
+                file_id, "image/*" if block_type == "image" else None, name, file_native
+            )
         case _:
             return None
     return part if _media_block(part)[0] == block else None
@@ -212,7 +217,7 @@ def _whole(block: JsonMap) -> ProviderPart:
 
 def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
     """What a tool returned as text and media; nothing where it is anything else."""
-    parts = tuple([load_block(each) for each in if_objects(block.get("content"))])
+    parts = tuple([load_block(inner_block) for inner_block in if_objects(block.get("content"))])
     return (
         parts
         if all(isinstance(part, (TextPart, DataPart, LinkPart, FilePart)) for part in parts)
@@ -239,48 +244,54 @@ def _load_redacted(block: JsonMap) -> ThinkingPart:
     return ThinkingPart(native={NAME: dict(block)})
 
 
-def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, place: int) -> Block | None:
+def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, index: int) -> Block | None:
     if not part.text.strip() and not out.answer:
-        out.lose(position, place, Lost.text, "it is blank, which the API refuses")
+        out.lose(position, index, Lost.text, "it is blank, which the API refuses")
         return None
     return {"type": "text", **own_fields(part, out, position), "text": part.text}
 
 
 def _dump_thinking(
-    part: ThinkingPart, out: OutgoingBlocks, position: int, place: int
+    part: ThinkingPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
-    own = OWN.fields(part.native)
+    wire_fields = OWN.fields(part.native)
     signed = (
-        "signature" in own or "type" in own or OWN.form(part.native).get("signature") == "absent"
+        "signature" in wire_fields
+        or "type" in wire_fields
+        or OWN.form(part.native).get("signature") == "absent"
     )
     why = out.unreadable[position]
     if why is None and not (signed or out.answer or out.quirks.unsigned_thinking):
         why = "it has no signature"
     if why is not None:
-        out.lose(position, place, Lost.thinking, why)
+        out.lose(position, index, Lost.thinking, why)
         return None
     if not signed and out.answer:
-        own = {"signature": ""}  # the official clients demand one
-    return {"type": "thinking", **own, **({} if "type" in own else {"thinking": part.text})}
+        wire_fields = {"signature": ""}  # the official clients demand one
+    return {
+        "type": "thinking",
+        **wire_fields,
+        **({} if "type" in wire_fields else {"thinking": part.text}),
+    }
 
 
 def _dump_provider(
-    part: ProviderPart, out: OutgoingBlocks, position: int, place: int
+    part: ProviderPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
-    return dump_own(part, {}, out, position, place, f"a block of the provider's, {part.kind}")
+    return dump_own(part, {}, out, position, index, f"a block of the provider's, {part.kind}")
 
 
 def _dump_result(
-    part: ToolResultPart, out: OutgoingBlocks, position: int, place: int
+    part: ToolResultPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
-    block = dump_result(part, out, position, place)
+    block = dump_result(part, out, position, index)
     if block is not None and part.is_content and part.run_by != "provider":
-        inner = [dump_block(each, out, position, place) for each in part.result]
+        inner = [dump_block(inner_part, out, position, index) for inner_part in part.result]
         block["content"] = [each for each in inner if each is not None]
     return block
 
 
-def _dump_media(part: Media, out: OutgoingBlocks, position: int, place: int) -> Block:
+def _dump_media(part: Media, out: OutgoingBlocks, position: int, index: int) -> Block:
     block, lost = _media_block(part)
     if out.messages[position].role is not Role.USER and block["type"] in ("image", "document"):
         block, lost = _media_text(part), None
@@ -291,19 +302,19 @@ def _dump_media(part: Media, out: OutgoingBlocks, position: int, place: int) -> 
                 media_label(part),
             )
     if lost is not None:
-        out.lose(position, place, *lost)
+        out.lose(position, index, *lost)
     return block
 
 
 def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
     """A part → its block, and what is lost by it, why, and which one: a part that the API does not
     take becomes a text that names it."""
-    kind, source, why = _media_source(part)
+    block_type, source, why = _media_source(part)
     lost = None if why is None else (name_part_type(part), why, media_label(part))
     if source is None:
         return _media_text(part), lost
-    block = {**OWN.fields(part.native), "type": kind, **source}
-    if part.name and kind == "document":
+    block = {**OWN.fields(part.native), "type": block_type, **source}
+    if part.name and block_type == "document":
         block["title"] = part.name
     elif part.name and lost is None:
         lost = Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
@@ -321,11 +332,11 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
     if isinstance(part, FilePart):
         if OWN.is_foreign(part.native):
             return "text", None, ELSEWHERE
-        kind = _file_kind(part.mime_type)
-        held = {"file_id": part.id}
+        block_type = _file_kind(part.mime_type)
+        source = {"file_id": part.id}
         return (
-            kind,
-            held if kind == "container_upload" else {"source": {"type": "file", **held}},
+            block_type,
+            source if block_type == "container_upload" else {"source": {"type": "file", **source}},
             None,
         )
     if isinstance(part, LinkPart):
@@ -340,8 +351,8 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
     mime_type = part.mime_type
     if mime_type == _PDF or mime_type in IMAGES:
         data = b64encode(part.data).decode()
-        held = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
-        return "document" if mime_type == _PDF else "image", held, None
+        source = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
+        return "document" if mime_type == _PDF else "image", source, None
     if (text := read_media_text(part)) is not None:
         return (
             "document",

@@ -105,27 +105,27 @@ class Decoder(MessageDecoder):
 
     def read_event(self, event: Json) -> None:
         """Any event but the delta that was expected."""
-        kind = event.get("type")
-        if kind == "message_start":
+        event_type = event.get("type")
+        if event_type == "message_start":
             self._start(need_object(event.get("message"), "message"))
-        elif kind == "content_block_start":
+        elif event_type == "content_block_start":
             self._open(
                 _number(event.get("index")),
                 need_object(event.get("content_block"), "content_block"),
             )
-        elif kind == "content_block_delta":
+        elif event_type == "content_block_delta":
             self._add(_number(event.get("index")), need_object(event.get("delta"), "delta"))
-        elif kind == "content_block_stop":
+        elif event_type == "content_block_stop":
             self._close(_number(event.get("index")))
-        elif kind == "message_delta":
+        elif event_type == "message_delta":
             self._update(event)
-        elif kind == "message_stop":
+        elif event_type == "message_stop":
             self._finish()
-        elif kind == "message":
+        elif event_type == "message":
             self._whole(event)
-        elif kind == "error" or (kind is None and "error" in event):
+        elif event_type == "error" or (event_type is None and "error" in event):
             raise error_of(event)
-        elif kind is None:
+        elif event_type is None:
             raise DecodeError("an event has no type")
 
     def end(self) -> None:
@@ -178,56 +178,60 @@ class Decoder(MessageDecoder):
 
     def _opened(self, block: Json) -> tuple[Content, str] | None:
         """A block → its part without what deltas tell, and what is already known of that."""
-        kind = if_text(block.get("type"))
-        own = {
+        block_type = if_text(block.get("type"))
+        block_fields = {
             key: value for key, value in block.items() if key not in ("type", "text", "thinking")
         }
-        if kind == "text" and isinstance(text := block.get("text"), str):
+        if block_type == "text" and isinstance(text := block.get("text"), str):
             return OpenText(
-                native=OWN.note({key: value for key, value in own.items() if value})
+                native=OWN.note({key: value for key, value in block_fields.items() if value})
             ), text
-        if kind == "thinking" and isinstance(text := block.get("thinking"), str):
-            form = {} if "signature" in own else {"signature": "absent"}
-            return ThinkingPart(native=OWN.note(own, form=form)), text
-        if kind in CALLS:
-            given = block.get("id")
-            minted = given or (
+        if block_type == "thinking" and isinstance(text := block.get("thinking"), str):
+            form = {} if "signature" in block_fields else {"signature": "absent"}
+            return ThinkingPart(native=OWN.note(block_fields, form=form)), text
+        if block_type in CALLS:
+            call_id = block.get("id")
+            minted = call_id or (
                 self._out.new_id() if self._out.new_id else f"call-{len(self._names)}"
             )
             call = load_call({**block, "id": minted, "input": {}})
             if call is not None:
                 self._names[call.id] = call.name
                 text = json_bytes.encode(block["input"]).decode() if block.get("input") else ""
-                native = call.native if given else OWN.note({**OWN.fields(call.native), "id": None})
+                native = (
+                    call.native if call_id else OWN.note({**OWN.fields(call.native), "id": None})
+                )
                 return msgspec.structs.replace(call, native=native), text
         return None
 
     def _add(self, index: int, delta: Json) -> None:
         """A delta that is not the block's main one: a signature, a citation, or one of a block that
         comes whole."""
-        kind = if_text(delta.get("type"))
+        delta_type = if_text(delta.get("type"))
         part = self._out.find(index)
         if index in self._held:
             self._further.setdefault(index, []).append(delta)
         elif part is None:
             raise DecodeError(f"a delta names block {index}, which is not open")
-        elif kind in _MAIN:
-            of, field = _MAIN[kind]
+        elif delta_type in _MAIN:
+            of, field = _MAIN[delta_type]
             text = delta.get(field)
             if type(part.part) is not of or not isinstance(text, str):
-                raise DecodeError(f"a {kind} does not fit block {index}")
+                raise DecodeError(f"a {delta_type} does not fit block {index}")
             self._out.add(part, text)
             OWN.open_notes(part.native).setdefault("delta", {}).update(
                 read_extra_fields(delta, "type", field)
             )
         else:
-            more = {"citations": [delta.get("citation")]} if kind == "citations_delta" else delta
+            more = (
+                {"citations": [delta.get("citation")]} if delta_type == "citations_delta" else delta
+            )
             self._further.setdefault(index, []).append(more)
 
     def _close(self, index: int) -> None:
-        if (held := self._held.pop(index, None)) is not None:
+        if (held_block := self._held.pop(index, None)) is not None:
             self._out.add_whole_part(
-                load_block(grown(held, self._further.pop(index, ())), self._names)
+                load_block(grown(held_block, self._further.pop(index, ())), self._names)
             )
         elif (part := self._out.find(index)) is not None and part is not self._late:
             self._index = -1

@@ -188,15 +188,17 @@ class Encoder(ResponseEncoder):
             out.append(self._begin(_opening(part) if streams else blocks[0]))
             if streams and (text := _text(part)):
                 out.append(self._more(_delta(part, text) or {}))
-        own = OWN.fields(part.native)
+        wire_fields = OWN.fields(part.native)
         if (beside := if_object(OWN.notes(part.native).get("delta"))) and (
             last := _delta(part, "")
         ) is not None:
             out.append(self._more(merge_wire_fields(last, beside)))
-        if isinstance(part, ThinkingPart) and "signature" in own:
-            out.append(self._more({"type": "signature_delta", "signature": own["signature"]}))
+        if isinstance(part, ThinkingPart) and "signature" in wire_fields:
+            out.append(
+                self._more({"type": "signature_delta", "signature": wire_fields["signature"]})
+            )
         if isinstance(part, TextPart):
-            citations = if_list(own.get("citations"))
+            citations = if_list(wire_fields.get("citations"))
             out += [
                 self._more({"type": "citations_delta", "citation": citation})
                 for citation in citations
@@ -298,10 +300,10 @@ def _text(part: Content) -> str:
 
 def _opening(part: Content) -> Json:
     """The block of a text, thinking or call as it begins: without what deltas hold."""
-    own = read_extra_fields(OWN.fields(part.native), "citations", "signature")
+    block_fields = read_extra_fields(OWN.fields(part.native), "citations", "signature")
     if isinstance(part, ToolCallPart):
-        return {"type": "tool_use", **own, "id": part.id, "name": part.name, "input": {}}
+        return {"type": "tool_use", **block_fields, "id": part.id, "name": part.name, "input": {}}
     if isinstance(part, ThinkingPart):
         signature = {} if OWN.form(part.native).get("signature") == "absent" else {"signature": ""}
-        return {"type": "thinking", **own, "thinking": "", **signature}
-    return {"type": "text", **own, "text": ""}
+        return {"type": "thinking", **block_fields, "thinking": "", **signature}
+    return {"type": "text", **block_fields, "text": ""}

@@ -26,10 +26,12 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
     ):
         return []
     result = if_object(piece.result)
-    made = [if_text(if_object(one).get("file_id")) for one in if_list(result.get("content"))]
+    file_ids = [
+        if_text(if_object(entry).get("file_id")) for entry in if_list(result.get("content"))
+    ]
     fetched = load_media(if_object(result.get("content")))
     return [
-        *(FilePart(id_, native={NAME: {}}) for id_ in made if id_),
+        *(FilePart(id_, native={NAME: {}}) for id_ in file_ids if id_),
         *([fetched] if isinstance(fetched, DataPart) else []),
     ]
 

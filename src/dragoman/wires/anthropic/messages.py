@@ -159,8 +159,8 @@ def votes(message: Any) -> int:
         return 0
     if fields.get("type") == "message" and "stop_reason" in fields:
         return 3
-    found = [1, *[_block_votes(block) for block in if_list(content)]]
-    return 0 if 0 in found and max(found) < 3 else max(found)
+    all_votes = [1, *[_block_votes(block) for block in if_list(content)]]
+    return 0 if 0 in all_votes and max(all_votes) < 3 else max(all_votes)
 
 
 def prepare_conversation(
@@ -175,7 +175,7 @@ def prepare_conversation(
     """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with
     those of the calls; `model`: its model, else the target's. Without a target, an id or name that
     breaks the rules but was recorded so stays as it is."""
-    messages, places = strip_all_marks(messages)
+    messages, part_indexes = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
     if ToolCallPart in collect_part_types(messages):
@@ -186,14 +186,14 @@ def prepare_conversation(
             if isinstance(each, ToolCallPart)
         ]
     named = [*tools, *(call for call in calls if call.run_by != "provider")]
-    as_is = [each.name for each in named if target is None and _is_recorded(each)]
+    as_is = [piece.name for piece in named if target is None and _is_recorded(piece)]
     return prepare_outgoing(
         OutgoingBlocks,
         messages,
         target,
         quirks,
         losses,
-        places=places,
+        places=part_indexes,
         model=((target and target.model) or "") if model is None else model,
         ids=map_call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
         names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
@@ -216,18 +216,18 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
                 entries.append(entry)
                 turn = []
                 continue
-            sent = _Sent(entry, position, joins=False)
+            dumped_message = _Sent(entry, position, joins=False)
         elif (entry := _dump(out, position)) is not None:
             alone = OWN.form(message.native).get("turn") == "as is"
-            sent = _Sent(entry, position, _has_results(entry) and not alone)
+            dumped_message = _Sent(entry, position, _has_results(entry) and not alone)
         else:
             continue
-        if sent.joins and turn and turn[0].entry["role"] == "user":
-            turn.append(sent)
+        if dumped_message.joins and turn and turn[0].entry["role"] == "user":
+            turn.append(dumped_message)
             continue
         entries += _whole(turn, out)
-        turn = [sent]
-        if not begun and sent.entry["role"] == "assistant":
+        turn = [dumped_message]
+        if not begun and dumped_message.entry["role"] == "assistant":
             out.lose(
                 head,
                 None,
@@ -235,7 +235,7 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
                 "the API wants the user to speak first; a placeholder does",
             )
             entries.append({"role": "user", "content": out.quirks.opening})
-        begun = begun or sent.entry["role"] != "system"
+        begun = begun or dumped_message.entry["role"] != "system"
     entries += _whole(turn, out)
     return {
         **({"system": dump_content(system, out.messages[0])} if system else {}),
@@ -251,9 +251,11 @@ def _block_votes(block: Any) -> int:
     """The same of a block. One of a type that is not known may stand beside others, since the API
     has ever more of them."""
     fields = if_object(block)
-    kind = if_text(fields.get("type"))
+    block_type = if_text(fields.get("type"))
     field, of, least = (
-        ("tool_use_id", str, 3) if kind.endswith("tool_result") else _VOTES.get(kind, ("", str, 0))
+        ("tool_use_id", str, 3)
+        if block_type.endswith("tool_result")
+        else _VOTES.get(block_type, ("", str, 0))
     )
     if not isinstance(fields.get(field), of) or field not in fields:
         return 0
@@ -310,7 +312,7 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
     """One message of the wire; `None` where nothing of it can be sent."""
     message = out.messages[position]
     blocks = dump_blocks(out, position)
-    own = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
+    entry = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
     form = OWN.form(message.native)
     empty = form.get("content")
     if (
@@ -318,9 +320,9 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
         and not message.content
         and (empty == [] or (isinstance(empty, str) and not empty.strip()))
     ):
-        return {**own, "content": empty}
+        return {**entry, "content": empty}
     if empty == "absent" and not message.content:
-        return own
+        return entry
     if not blocks:
         out.lose(
             position,
@@ -334,7 +336,7 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
         why = "the model takes none after the first user message; sent as a marked user text"
         out.lose(position, None, Lost.system_message, why)
         return {"role": "user", "content": f"<system>\n{message.text}\n</system>"}
-    return {**own, "content": dump_content(blocks, message)}
+    return {**entry, "content": dump_content(blocks, message)}
 
 
 def _whole(turn: Sequence[_Sent], out: OutgoingBlocks) -> list[Json]:
@@ -349,22 +351,22 @@ def _joined(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
     """The messages of a turn as one, results of tools first, as the API wants them."""
     entry: Json = {}
     results: list[Json] = []
-    others: list[Json] = []
-    for sent in turn:
-        entry |= sent.entry
+    system_entries: list[Json] = []
+    for dumped_message in turn:
+        entry |= dumped_message.entry
         moves = False
-        for block in _listed(sent.entry):
+        for block in _listed(dumped_message.entry):
             is_result = block.get("type") == "tool_result"
-            moves = moves or (is_result and bool(others))
-            (results if is_result else others).append(block)
+            moves = moves or (is_result and bool(system_entries))
+            (results if is_result else system_entries).append(block)
         if moves:
             out.lose(
-                sent.position,
+                dumped_message.position,
                 None,
                 Lost.order,
                 "the API wants results of tools before everything else",
             )
-    return {**entry, "content": [*results, *others]}
+    return {**entry, "content": [*results, *system_entries]}
 
 
 def _would_move(content: Sequence[Content], before: Role | None) -> bool:

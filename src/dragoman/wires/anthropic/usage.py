@@ -49,8 +49,8 @@ def load_usage(raw: JsonMap) -> Usage | None:
     """Usage, whose `input_tokens` do not count what was read from or written to the cache. `None`:
     there are no counts."""
     fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
-    known = [count for count in (fresh, read, write) if count is not None]
-    total = sum(known) if known else None
+    counts = [count for count in (fresh, read, write) if count is not None]
+    total = sum(counts) if counts else None
     reasoning = _details(raw).get("thinking_tokens")
     if total is None and output is None:
         return None
@@ -66,10 +66,12 @@ def load_usage(raw: JsonMap) -> Usage | None:
 
 def other_usage(raw: JsonMap) -> Json:
     """What the provider's usage holds beyond the neutral counts."""
-    rest = {key: value for key, value in raw.items() if key not in _COUNTS and value is not None}
+    other_counts = {
+        key: value for key, value in raw.items() if key not in _COUNTS and value is not None
+    }
     if set(_details(raw)) == {"thinking_tokens"}:
-        del rest["output_tokens_details"]
-    return rest
+        del other_counts["output_tokens_details"]
+    return other_counts
 
 
 def dump_usage(usage: Usage | None, other: Any) -> Json:

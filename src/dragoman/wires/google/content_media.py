@@ -29,7 +29,7 @@ _TAKEN = re.compile(r"(image|audio|video|text)/|application/(pdf|json|xml|rtf)\b
 """Types of the bytes that the API takes."""
 
 
-def load_inline(inner: JsonMap, own: JsonMap, form: Json) -> DataPart | None:
+def load_inline(inner: JsonMap, block_fields: JsonMap, form: Json) -> DataPart | None:
     """An `inlineData` → its part; `None` where the data are no base64. The SDKs write base64 in
     either alphabet."""
     text, mime_type = inner.get("data"), inner.get("mimeType")
@@ -43,10 +43,12 @@ def load_inline(inner: JsonMap, own: JsonMap, form: Json) -> DataPart | None:
         form["data"] = "urlsafe"
         if urlsafe_b64encode(data).decode() != text:
             return None
-    return DataPart(data, mime_type, _name(inner), _native("inlineData", inner, own, form, "data"))
+    return DataPart(
+        data, mime_type, _name(inner), _native("inlineData", inner, block_fields, form, "data")
+    )
 
 
-def load_file(inner: JsonMap, own: JsonMap, form: Json) -> LinkPart | FilePart | None:
+def load_file(inner: JsonMap, block_fields: JsonMap, form: Json) -> LinkPart | FilePart | None:
     """A `fileData` → its part: a file where Google holds it, else a link."""
     uri, mime_type = inner.get("fileUri"), inner.get("mimeType")
     if not isinstance(uri, str) or not isinstance(mime_type, str | None):
@@ -55,20 +57,22 @@ def load_file(inner: JsonMap, own: JsonMap, form: Json) -> LinkPart | FilePart |
         form["mimeType"] = inner.get("mimeType", "absent")
     elif mime_type == _OTHER and guess_media_type(uri) is None:
         mime_type = None  # it is written so where the type is not known, which the API demands
-    kind = FilePart if uri.startswith(_UPLOADS) else LinkPart
-    return kind(uri, mime_type, _name(inner), _native("fileData", inner, own, form, "fileUri"))
+    part_type = FilePart if uri.startswith(_UPLOADS) else LinkPart
+    return part_type(
+        uri, mime_type, _name(inner), _native("fileData", inner, block_fields, form, "fileUri")
+    )
 
 
-def dump_media(part: Media, out: OutgoingContents, position: int, place: int) -> Json:
+def dump_media(part: Media, out: OutgoingContents, position: int, index: int) -> Json:
     """A part → its fields of the wire; a text in its place, where the API can know nothing of
     it."""
-    own = out.own(part, position, place)
+    wire_fields = out.own(part, position, index)
     block = _inline(part, out) if isinstance(part, DataPart) else _file(part)
     if block is not None:
-        return merged(own, block)
+        return merged(wire_fields, block)
     if read_media_text(part) is None:
         why = ELSEWHERE if isinstance(part, FilePart) else f"the API takes no {part.mime_type}"
-        out.lose(position, place, name_part_type(part), why, media_label(part))
+        out.lose(position, index, name_part_type(part), why, media_label(part))
     return {"text": describe_as_text(part)}
 
 
@@ -114,10 +118,12 @@ def _display_name(part: Media) -> dict[str, str]:
     return {"displayName": part.name} if part.name else {}
 
 
-def _native(key: str, inner: JsonMap, own: JsonMap, form: JsonMap, known: str) -> Native:
+def _native(
+    key: str, inner: JsonMap, block_fields: JsonMap, form: JsonMap, read_names: str
+) -> Native:
     further = {
         name: value
         for name, value in inner.items()
-        if name not in (known, "mimeType") and (name != "displayName" or not value)
+        if name not in (read_names, "mimeType") and (name != "displayName" or not value)
     }
-    return OWN.note({**own, key: further} if further else own, form=form)
+    return OWN.note({**block_fields, key: further} if further else block_fields, form=form)

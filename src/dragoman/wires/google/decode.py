@@ -90,8 +90,8 @@ class Decoder(ResponseDecoder):
             chunk = _decode_chunk(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return False
-        found = chunk.candidates[0]
-        candidate = self._candidates.get(found.index)
+        chunk_candidate = chunk.candidates[0]
+        candidate = self._candidates.get(chunk_candidate.index)
         if candidate is None:
             return False
         if (usage := chunk.usage) is not None:
@@ -99,7 +99,7 @@ class Decoder(ResponseDecoder):
                 self._count(usage)
             else:
                 self._usage.update(usage)
-        part = found.content.parts[0]
+        part = chunk_candidate.content.parts[0]
         if (open_part := candidate.open) is not None and candidate.thinks is part.thought:
             if part.text:
                 open_part.deltas.append(part.text)
@@ -119,10 +119,10 @@ class Decoder(ResponseDecoder):
         except ValueError as error:
             self.fail(DecodeError(f"the answer cannot be read: {error}", body=body))
             return
-        text, place, decoder = body.decode(errors="replace"), 1, json.JSONDecoder()
-        while not self._over and (found := _VALUE.search(text, place)) is not None:
+        text, start, decoder = body.decode(errors="replace"), 1, json.JSONDecoder()
+        while not self._over and (match := _VALUE.search(text, start)) is not None:
             try:
-                chunk, place = decoder.raw_decode(text, found.start())
+                chunk, start = decoder.raw_decode(text, match.start())
             except ValueError:
                 break
             try:
@@ -143,8 +143,8 @@ class Decoder(ResponseDecoder):
         add_fields(self._envelope, read_extra_fields(event, *_IDENTITY))
         if isinstance(usage := event.get("usageMetadata"), dict):
             self._count(cast("Json", usage))
-        for found in as_list(event.get("candidates"), "candidates"):
-            self._add(need_object(found, "a candidate"))
+        for candidate in as_list(event.get("candidates"), "candidates"):
+            self._add(need_object(candidate, "a candidate"))
 
     def end(self) -> None:
         """An answer whose finish reason never came was cut, unless it came whole."""
@@ -159,7 +159,7 @@ class Decoder(ResponseDecoder):
                 )
             )
         elif not candidates or not (
-            whole or all(each.reason is not None for each in candidates.values())
+            whole or all(state.reason is not None for state in candidates.values())
         ):
             super().end()
         if self._over:
@@ -183,15 +183,15 @@ class Decoder(ResponseDecoder):
         else:
             self._events.append(RunError(error))
 
-    def _add(self, found: Json) -> None:
+    def _add(self, candidate_fields: Json) -> None:
         """What a chunk says of a candidate."""
-        index = found.get("index")
+        index = candidate_fields.get("index")
         candidate = self._candidate(index if isinstance(index, int) else 0)
-        content = need_object(found.get("content") or {}, "content")
-        for place, part in enumerate(as_list(content.get("parts"), "parts")):
-            candidate.add_part(need_object(part, "a part"), joins=place == 0)
-        add_fields(candidate.fields, read_extra_fields(found, *_READ))
-        if isinstance(reason := found.get("finishReason"), str) or type(reason) is int:
+        content = need_object(candidate_fields.get("content") or {}, "content")
+        for part_index, part in enumerate(as_list(content.get("parts"), "parts")):
+            candidate.add_part(need_object(part, "a part"), joins=part_index == 0)
+        add_fields(candidate.fields, read_extra_fields(candidate_fields, *_READ))
+        if isinstance(reason := candidate_fields.get("finishReason"), str) or type(reason) is int:
             candidate.reason = reason
 
     def _candidate(self, index: int) -> CandidateState:

@@ -149,32 +149,32 @@ class _PartialCall:
         ]
         if not steps or not isinstance(steps[0], str) or len(steps) >= json_bytes.MOST_DEPTH:
             raise DecodeError(f"{path!r} is no path into a call's arguments")
-        held: Any = self._arguments
+        container: Any = self._arguments
         for step, following in pairwise(steps):
-            held = _at(held, step, [] if isinstance(following, int) else {})
+            container = _at(container, step, [] if isinstance(following, int) else {})
         value = next((piece[key] for key in _VALUES if key in piece), None)
         if isinstance(value, (dict, list)):
             raise DecodeError(f"what stands at {path!r} of a call's arguments is no value")
-        before = _at(held, steps[-1], None)
-        held[steps[-1]] = (
+        before = _at(container, steps[-1], None)
+        container[steps[-1]] = (
             before + value if isinstance(before, str) and isinstance(value, str) else value
         )
 
 
-def _at(held: Any, step: str | int, empty: Any) -> Any:
+def _at(container: Any, step: str | int, empty: Any) -> Any:
     """What stands at a step; `empty` where nothing does yet, which is put there."""
     if (
         isinstance(step, int)
-        and isinstance(held, list)
-        and step < min(_MOST, len(held := cast("list[Any]", held)) + _GAP)
+        and isinstance(container, list)
+        and step < min(_MOST, len(container := cast("list[Any]", container)) + _GAP)
     ):
-        held.extend([None] * (step + 1 - len(held)))
-        if held[step] is None:
-            held[step] = empty
-        return held[step]
-    if isinstance(step, str) and isinstance(held, dict):
-        held = cast("Json", held)
-        if held.get(step) is None:
-            held[step] = empty
-        return held[step]
+        container.extend([None] * (step + 1 - len(container)))
+        if container[step] is None:
+            container[step] = empty
+        return container[step]
+    if isinstance(step, str) and isinstance(container, dict):
+        container = cast("Json", container)
+        if container.get(step) is None:
+            container[step] = empty
+        return container[step]
     raise DecodeError(f"a path of a call's arguments does not fit what is there at {step!r}")

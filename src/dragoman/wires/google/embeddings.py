@@ -126,17 +126,17 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
     """
     answer = load_answer_object(body)
     if "predictions" in answer:
-        found = [
+        vectors = [
             if_object(entry).get("embeddings")
             for entry in as_list(answer["predictions"], "predictions")
         ]
     elif "embedding" in answer:
-        found = [answer["embedding"]]
+        vectors = [answer["embedding"]]
     elif "embeddings" in answer:
-        found = as_list(answer["embeddings"], "vectors")
+        vectors = as_list(answer["embeddings"], "vectors")
     else:
         raise error_of(answer)
-    entries = [as_object(entry, "vector") for entry in found]
+    entries = [as_object(entry, "vector") for entry in vectors]
     counts = if_object(answer.get("usageMetadata"))
     metadata = read_extra_fields(answer, "embedding", "embeddings", "predictions", "usageMetadata")
     if other := other_usage(counts):
@@ -185,9 +185,9 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Jso
     }
     settings |= request.options
     if shape == _PREDICT:
-        own = {key: value for key, value in settings.items() if key in _INSTANCE}
+        instance_settings = {key: value for key, value in settings.items() if key in _INSTANCE}
         parameters = read_extra_fields(settings, *_INSTANCE)
-        instances = [{"content": text, **own} for text in request.texts]
+        instances = [{"content": text, **instance_settings} for text in request.texts]
         return shape, {"instances": instances, **({"parameters": parameters} if parameters else {})}
     prefix = None if vertex else "" if "/" in request.model else "models/"
     before = form.get("model") if form else prefix
@@ -206,8 +206,8 @@ def _text(content: Any) -> str:
     """The text of a content that is one text of a user's and nothing else, else nothing. The API
     takes a single object in place of the list."""
     content = if_object(content)
-    given = content.get("parts")
-    parts: list[Any] = [given] if isinstance(given, dict) else if_list(given)
+    listed_parts = content.get("parts")
+    parts: list[Any] = [listed_parts] if isinstance(listed_parts, dict) else if_list(listed_parts)
     alone = len(parts) == 1 and read_extra_fields(content, "parts") in ({}, {"role": "user"})
     return if_text(if_object(parts[0]).get("text")) if alone else ""
 

@@ -211,12 +211,12 @@ class Encoder(ResponseEncoder):
 
     def _finish(self, part: _Part, finished: Content) -> list[Json]:
         """The end of a part: what its text did not say."""
-        ours = OWN.is_ours(finished.native)
-        if part.begun and not ours:
+        is_ours = OWN.is_ours(finished.native)
+        if part.begun and not is_ours:
             return []
         if (
             not part.begun
-            and not ours
+            and not is_ours
             and isinstance(finished, (TextPart, ThinkingPart))
             and finished.text
         ):

@@ -43,9 +43,11 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
-    status, words = error_status(error), look_up_class(_WORDS, error, "")
+    status, class_word = error_status(error), look_up_class(_WORDS, error, "")
     message = (
-        error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
+        error.message
+        if class_word.lower() in error.message.lower()
+        else f"{class_word}: {error.message}"
     )
     details: list[Json] = []
     if (
@@ -68,10 +70,14 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     )
 
 
-def _detail(details: list[Json], kind: str, key: str) -> str | None:
+def _detail(details: list[Json], detail_type: str, key: str) -> str | None:
     """A text in the detail of that type."""
-    found = (detail.get(key) for detail in details if str(detail.get("@type")).endswith(f".{kind}"))
-    return next((value for value in found if isinstance(value, str)), None)
+    values = (
+        detail.get(key)
+        for detail in details
+        if str(detail.get("@type")).endswith(f".{detail_type}")
+    )
+    return next((value for value in values if isinstance(value, str)), None)
 
 
 def _info(payload: Any) -> ErrorInfo:

@@ -101,12 +101,12 @@ def given(noted: Any, key: str) -> Json:
     return {key: noted[0] if isinstance(noted, list) and noted else noted}
 
 
-def merged(own: JsonMap, fields: JsonMap) -> Json:
+def merged(camel_fields: JsonMap, fields: JsonMap) -> Json:
     """Own fields and the neutral ones; objects that stand in both are merged too."""
-    out = {**own, **fields}
-    for key in own.keys() & fields.keys():
-        if isinstance(own[key], Mapping) and isinstance(fields[key], Mapping):
-            out[key] = {**own[key], **fields[key]}
+    out = {**camel_fields, **fields}
+    for key in camel_fields.keys() & fields.keys():
+        if isinstance(camel_fields[key], Mapping) and isinstance(fields[key], Mapping):
+            out[key] = {**camel_fields[key], **fields[key]}
     return out
 
 

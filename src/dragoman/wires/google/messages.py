@@ -88,7 +88,7 @@ def votes(message: Any) -> int:
     anything else)."""
     fields = if_object(message)
     parts = if_objects(fields.get("parts"))
-    of_others = "content" in fields or any("type" in each for each in (fields, *parts))
+    of_others = "content" in fields or any("type" in entry for entry in (fields, *parts))
     if of_others or not (isinstance(fields.get("role"), str) or parts) or _role(fields) is None:
         return 0
     if not parts and ("parts" not in fields or fields["parts"] not in (None, [])):
@@ -110,19 +110,23 @@ def prepare_conversation(
     """A conversation made ready for its dump. `tools`: of the request; those and the functions that
     are called in the history get names that the API takes; `model`: its model, else the target's. A
     name that breaks the rules and was recorded so goes back as it is where there is no target."""
-    messages, places = strip_all_marks(messages)
+    messages, part_indexes = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls = _calls(messages)
     named = [*tools, *calls]
     recorded = named if target is None else ()
-    as_is = [each.name for each in recorded if OWN.form(each.native).get("name") == "as is"]
+    as_is = [
+        recorded_call.name
+        for recorded_call in recorded
+        if OWN.form(recorded_call.native).get("name") == "as is"
+    ]
     return prepare_outgoing(
         OutgoingContents,
         messages,
         target,
         quirks,
         losses,
-        places=places,
+        places=part_indexes,
         ids=map_call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
         names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
         model=((target and target.model) or "") if model is None else model,
@@ -136,13 +140,15 @@ def dump_conversation(out: OutgoingContents) -> Json:
     messages = out.messages
     order = {call.id: number for number, call in enumerate(_calls(messages))} if out.unnamed else {}
     head = next(
-        (place for place, message in enumerate(messages) if message.role is not Role.SYSTEM),
+        (number for number, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
     )
     payload: Json = {}
     if head:  # D-120, as decision 20b reads it
         parts = list(
-            chain.from_iterable(dump_content(messages[at].content, out, at) for at in range(head))
+            chain.from_iterable(
+                dump_content(messages[number].content, out, number) for number in range(head)
+            )
         )
         if parts or "parts" in OWN.form(messages[0].native):
             payload["systemInstruction"] = _content(messages[0], parts, "")
@@ -265,11 +271,11 @@ def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Messag
     form: Json = {}
     if usual and content.get("role") != usual:
         form["role"] = content.get("role", "absent")
-    own = read_extra_fields(content, "parts", *(["role"] if usual else []))
+    wire_fields = read_extra_fields(content, "parts", *(["role"] if usual else []))
     if not (parts := if_list(content.get("parts"))):
         form["parts"] = not_usual(content, "parts")
     pieces = load_content([_object(part, "a part") for part in parts], pairing)
-    return Message(role, pieces, native=OWN.note(own, form=form))
+    return Message(role, pieces, native=OWN.note(wire_fields, form=form))
 
 
 def _content(message: Message, parts: list[Json], usual: str) -> _Content:
@@ -310,24 +316,25 @@ def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, in
     """The message with results that have no id to send in the order of their calls, name by
     name."""
     content = list(message.content)
-    places: dict[str, list[int]] = {}
-    for place, piece in enumerate(content):
+    indexes: dict[str, list[int]] = {}
+    for index, piece in enumerate(content):
         if isinstance(piece, ToolResultPart) and piece.id in unnamed:
-            places.setdefault(piece.name, []).append(place)
-    for group in places.values():
-        for place, source in zip(
+            indexes.setdefault(piece.name, []).append(index)
+    for group in indexes.values():
+        for index, source in zip(
             group,
             sorted(group, key=lambda p: order[cast("Any", message.content[p]).id]),
             strict=True,
         ):
-            content[place] = message.content[source]
-    return message.replace(content=tuple(content)) if len(places) else message
+            content[index] = message.content[source]
+    return message.replace(content=tuple(content)) if len(indexes) else message
 
 
 def _joins(message: Message, before: Message) -> bool:
     """Whether both hold results of one round, which the API wants in one content."""
     return message.role is before.role is Role.USER and all(
-        any(isinstance(piece, ToolResultPart) for piece in one.content) for one in (message, before)
+        any(isinstance(piece, ToolResultPart) for piece in neighbour.content)
+        for neighbour in (message, before)
     )
 
 

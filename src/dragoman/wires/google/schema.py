@@ -45,11 +45,11 @@ def lift(schema: Schema) -> Json:
     """The subset of OpenAPI → JSON Schema."""
     out = _each(schema, _lifted)
     nullable = out.pop("nullable", False)
-    kind = out.get("type")
-    if isinstance(kind, (str, int)) and kind in _LIFTED and kind is not True:
-        out["type"] = kind = _LIFTED[kind]
-    if nullable is True and isinstance(kind, str):
-        out["type"] = [kind, "null"]
+    type_name = out.get("type")
+    if isinstance(type_name, (str, int)) and type_name in _LIFTED and type_name is not True:
+        out["type"] = type_name = _LIFTED[type_name]
+    if nullable is True and isinstance(type_name, str):
+        out["type"] = [type_name, "null"]
         if isinstance(out.get("enum"), list):
             out["enum"] = [*out["enum"], None]
     elif nullable is True and isinstance(out.get("anyOf"), list):
@@ -63,9 +63,9 @@ def lower(schema: Schema, *, types: str = "upper") -> Json:
     """JSON Schema → the subset of OpenAPI. `types`: how types are written, `upper`, `lower` or
     `number`."""
     definitions = {
-        f"#/{key}/{name}": each
+        f"#/{key}/{name}": definition
         for key in ("$defs", "definitions")
-        for name, each in if_object(schema.get(key)).items()
+        for name, definition in if_object(schema.get(key)).items()
     }
     return _Lowering({"#": schema, **definitions}, _TYPES[types]).schema(schema, ())
 
@@ -100,8 +100,8 @@ class _Lowering:
     def schema(self, schema: Any, within: tuple[str, ...]) -> Json:
         """A schema that stands within the definitions of these names."""
 
-        def deeper(one: Any) -> Json:
-            return self.schema(one, within)
+        def deeper(inner: Any) -> Json:
+            return self.schema(inner, within)
 
         if not isinstance(schema, Mapping):  # `true`: anything
             return {}
@@ -120,14 +120,16 @@ class _Lowering:
             schema = _all_of(schema, self._definitions)
         out = _each(schema, deeper, _KEPT)
         types, nullable = _types(schema)
-        choices = [if_object(one) for key in ("anyOf", "oneOf") for one in if_list(schema.get(key))]
-        choices += [{"type": each} for each in types] if len(types) > 1 else []
-        if kept := [one for one in choices if one.get("type") != "null"]:
-            nullable = nullable or len(kept) < len(choices)
-            if len(kept) == 1 and nullable:
-                out = {**deeper(kept[0]), **out}
+        choices = [
+            if_object(choice) for key in ("anyOf", "oneOf") for choice in if_list(schema.get(key))
+        ]
+        choices += [{"type": type_name} for type_name in types] if len(types) > 1 else []
+        if non_null := [one for one in choices if one.get("type") != "null"]:
+            nullable = nullable or len(non_null) < len(choices)
+            if len(non_null) == 1 and nullable:
+                out = {**deeper(non_null[0]), **out}
             else:
-                out["anyOf"] = [deeper(one) for one in kept]
+                out["anyOf"] = [deeper(one) for one in non_null]
         if types == ["string"] and out.get("format") not in _STRING_FORMATS:
             out.pop("format", None)
         if len(types) == 1:
@@ -172,11 +174,11 @@ def _name_values(out: Json, text: str | int) -> None:
 
 def _types(schema: Schema) -> tuple[list[str], bool]:
     """The types that are allowed, and whether null is."""
-    kind = schema.get("type")
+    type_value = schema.get("type")
     kinds = [
-        each
-        for each in ([kind] if isinstance(kind, str) else if_list(kind))
-        if isinstance(each, str)
+        type_name
+        for type_name in ([type_value] if isinstance(type_value, str) else if_list(type_value))
+        if isinstance(type_name, str)
     ]
     some = [each for each in kinds if each != "null"]
     if not some and "properties" in schema:
@@ -190,7 +192,7 @@ def _each(schema: Schema, deeper: Any, keys: Collection[str] | None = None) -> J
     out: Json = {}
     for key, value in schema.items():
         if key in _MAPS and isinstance(value, Mapping):
-            out[key] = {name: deeper(one) for name, one in cast("Schema", value).items()}
+            out[key] = {name: deeper(inner) for name, inner in cast("Schema", value).items()}
         elif key in _SINGLE and isinstance(value, Mapping):
             out[key] = deeper(value)
         elif key in _LISTS and keys is None and isinstance(value, list):

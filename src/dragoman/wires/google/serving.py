@@ -103,7 +103,7 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:  # noqa: ARG001 the 
         "version": "001",
         "displayName": model.display_name or model.name,
         "supportedGenerationMethods": [
-            method for kind in model.kinds for method in _METHODS.get(kind, ())
+            method for model_kind in model.kinds for method in _METHODS.get(model_kind, ())
         ],
     }
 

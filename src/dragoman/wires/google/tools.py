@@ -68,15 +68,17 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
         """Whether the model is none of those before Gemini 3."""
         return not self.quirks.is_older(self.model)
 
-    def own(self, piece: Content, position: int, place: int) -> Json:
+    def own(self, piece: Content, position: int, index: int) -> Json:
         """A piece's own fields, without a signature that the target does not read."""
-        own = _own_fields(piece)
-        if (why := self.unreadable[position]) is not None and own.pop(SIGNATURE, None) is not None:
-            self.lose(position, place, Lost.signature, why)
-        return own
+        wire_fields = _own_fields(piece)
+        if (why := self.unreadable[position]) is not None and wire_fields.pop(
+            SIGNATURE, None
+        ) is not None:
+            self.lose(position, index, Lost.signature, why)
+        return wire_fields
 
     def signed(
-        self, piece: Content, fields: _Fields, position: int, place: int, which: str
+        self, piece: Content, fields: _Fields, position: int, index: int, which: str
     ) -> Json | None:
         """The part with these fields and the piece's own, which goes back to its own origin and to
         nobody else: else it is lost, and the loss names it by `which`."""
@@ -84,16 +86,16 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
             None if OWN.is_ours(piece.native) else "it is another provider's"
         )
         if why is not None:
-            self.lose(position, place, name_part_type(piece), why, which)
+            self.lose(position, index, name_part_type(piece), why, which)
             return None
         return merged(_own_fields(piece), fields)
 
-    def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, place: int) -> Json:
+    def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, index: int) -> Json:
         """The field `id` of a function's call or result; none where it is not sent."""
-        found = given_id(piece.native, piece.id)
-        if found.get("id") != piece.id:
-            return found
-        return {} if piece.id in self.unnamed else {"id": self.id(position, place, piece)}
+        recorded_id = given_id(piece.native, piece.id)
+        if recorded_id.get("id") != piece.id:
+            return recorded_id
+        return {} if piece.id in self.unnamed else {"id": self.id(position, index, piece)}
 
 
 class Pairing:
@@ -112,35 +114,35 @@ class Pairing:
         self._by_id.clear()
         self._by_name.clear()
 
-    def call(self, given: str | None, name: str) -> str:
+    def call(self, sent_id: str | None, name: str) -> str:
         """A call of a function → its id."""
-        id_ = self._take(given)
+        id_ = self._take(sent_id)
         call = _Call(id_)
         self._by_id.setdefault(id_, deque()).append(call)
         self._by_name.setdefault(name, deque()).append(call)
         return id_
 
-    def result(self, given: str | None, name: str) -> str:
+    def result(self, sent_id: str | None, name: str) -> str:
         """A function's response → the id of its call: the first one of that name that has none."""
-        calls = (self._by_id.get(given) if given else self._by_name.get(name)) or deque[_Call]()
+        calls = (self._by_id.get(sent_id) if sent_id else self._by_name.get(name)) or deque[_Call]()
         while calls:
             call = calls.popleft()
             if not call.answered:
                 call.answered = True
                 return call.id
-        return given or self.call(None, "")
+        return sent_id or self.call(None, "")
 
-    def run(self, given: str | None) -> str:
+    def run(self, sent_id: str | None) -> str:
         """A call that the provider ran → its id."""
-        self._ran = self._take(given)
+        self._ran = self._take(sent_id)
         return self._ran
 
-    def ran(self, given: str | None) -> str:
+    def ran(self, sent_id: str | None) -> str:
         """What the provider's call gave → the id of that call."""
-        return given or self._ran or self.run(None)
+        return sent_id or self._ran or self.run(None)
 
-    def _take(self, given: str | None) -> str:
-        id_ = given or self._mint()
+    def _take(self, sent_id: str | None) -> str:
+        id_ = sent_id or self._mint()
         self._taken.add(id_)
         self._count += 1
         return id_
@@ -187,7 +189,9 @@ def load_id(inner: _Fields, form: Json) -> tuple[str | None, dict[str, None]]:
     return None, {"id": None}
 
 
-def load_call(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> ToolCallPart | None:
+def load_call(
+    inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
+) -> ToolCallPart | None:
     """A `functionCall` → the call; `None` where it is of another shape. `own`: the part's other
     fields."""
     name, arguments = if_text(inner.get("name")), inner.get("args")
@@ -203,25 +207,25 @@ def load_call(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> Too
     elif not isinstance(arguments, dict):
         return None
     native = OWN.note(
-        {**own, **unnamed, **({"functionCall": further} if further else {})}, form=form
+        {**block_fields, **unnamed, **({"functionCall": further} if further else {})}, form=form
     )
     return replace(call, arguments=if_object(arguments), native=native)
 
 
-def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, place: int) -> Json:
+def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, index: int) -> Json:
     """The inverse."""
     inner = {
         "name": out.name(call.name),
         "args": call.arguments,
-        **out.id_field(call, position, place),
+        **out.id_field(call, position, index),
     }
     form = OWN.form(call.native)
     if "args" in form and not call.arguments:
         inner["args"] = None
         if form["args"] == "absent":
             del inner["args"]
-    out.lose_unfinished(position, place, call, inner.get("args"))
-    return merged(out.own(call, position, place), {"functionCall": inner})
+    out.lose_unfinished(position, index, call, inner.get("args"))
+    return merged(out.own(call, position, index), {"functionCall": inner})
 
 
 def load_tools(entries: Sequence[Any]) -> list[_Tool]:
@@ -240,19 +244,19 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
         block = camelled(if_object(entry), snake)
         functions = if_list(block.get(_FUNCTIONS))
         objects = {key: if_object(value) for key, value in block.items() if isinstance(value, dict)}
-        own = read_extra_fields(block, *objects, *([_FUNCTIONS] if functions else []))
-        found: list[_Tool] = [
-            *(_load_function(each) for each in functions),
+        block_fields = read_extra_fields(block, *objects, *([_FUNCTIONS] if functions else []))
+        loaded: list[_Tool] = [
+            *(_load_function(function) for function in functions),
             *(ServerTool(key, value) for key, value in objects.items()),
         ]
-        if not found:
-            found.append(ServerTool("", {}, OWN.note(own)))
-            own = {}
+        if not loaded:
+            loaded.append(ServerTool("", {}, OWN.note(block_fields)))
+            block_fields = {}
         again = any(isinstance(tool, ToolSpec) for tool in tools)
-        forms = _entry_forms(found, again, own, snake)
+        forms = _entry_forms(loaded, again, block_fields, snake)
         tools += [
             replace(tool, native=OWN.with_form(tool.native, **form)) if form else tool
-            for tool, form in zip(found, forms, strict=True)
+            for tool, form in zip(loaded, forms, strict=True)
         ]
     return tools
 
@@ -265,11 +269,11 @@ def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
     functions: list[Json] | None = None
     for tool in tools:
         form = OWN.form(tool.native)
-        place = form.get("place")
+        declarations_index = form.get("place")
         if not entries or (
-            place != "together"
+            declarations_index != "together"
             if isinstance(tool, ServerTool)
-            else place == "apart" or functions is None
+            else declarations_index == "apart" or functions is None
         ):
             entries.append(dict(if_object(form.get("entry"))))
             snake.append(snakes(form, "snake_entry"))
@@ -320,9 +324,9 @@ def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
 def _own_fields(piece: Content) -> Json:
     """A piece's own fields, without the mark of an id that was not given; a part of the provider's
     has none."""
-    own = OWN.fields(piece.native)
-    unnamed = not isinstance(piece, ProviderPart) and own.get("id", "") is None
-    return read_extra_fields(own, "id") if unnamed else own
+    wire_fields = OWN.fields(piece.native)
+    unnamed = not isinstance(piece, ProviderPart) and wire_fields.get("id", "") is None
+    return read_extra_fields(wire_fields, "id") if unnamed else wire_fields
 
 
 def _mode(mode: Any) -> str | None:
@@ -369,17 +373,22 @@ def _dump_function(tool: ToolSpec, out: OutgoingContents) -> Json:
     return snaked(block, snakes(form))
 
 
-def _entry_forms(found: Sequence[_Tool], again: bool, own: JsonMap, snake: set[str]) -> list[Json]:
+def _entry_forms(
+    tools: Sequence[_Tool], again: bool, block_fields: JsonMap, snake: set[str]
+) -> list[Json]:
     """For each tool of an entry what is unusual about its place."""
     together: list[Json] = [
-        {"place": "together"} if isinstance(tool, ServerTool) else {} for tool in found[1:]
+        {"place": "together"} if isinstance(tool, ServerTool) else {} for tool in tools[1:]
     ]
-    first = {**({"entry": dict(own)} if own else {}), **snake_form(snake, "snake_entry")}
-    if again and isinstance(found[0], ToolSpec):
+    first = {
+        **({"entry": dict(block_fields)} if block_fields else {}),
+        **snake_form(snake, "snake_entry"),
+    }
+    if again and isinstance(tools[0], ToolSpec):
         first["place"] = "apart"
     return [first, *together]
 
 
 def _server_name(name: str, quirks: Quirks) -> str:
-    known = quirks.server_tools.get(name, name)
-    return re.sub("_([a-z])", lambda letter: letter[1].upper(), known)
+    neutral_name = quirks.server_tools.get(name, name)
+    return re.sub("_([a-z])", lambda letter: letter[1].upper(), neutral_name)

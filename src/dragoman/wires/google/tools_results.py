@@ -52,7 +52,7 @@ _Fields = JsonMap
 
 def load_result(
     inner: _Fields,
-    own: _Fields,
+    block_fields: _Fields,
     form: Json,
     pairing: Pairing,
     load_block: Callable[[_Fields], Content],
@@ -77,19 +77,19 @@ def load_result(
         form["response"] = "as is"
     further = read_extra_fields(inner, *read)
     native = OWN.note(
-        {**own, **unnamed, **({"functionResponse": further} if further else {})}, form=form
+        {**block_fields, **unnamed, **({"functionResponse": further} if further else {})}, form=form
     )
     return ToolResultPart(pairing.result(id_, name), name, result, is_error, native=native)
 
 
 def dump_result(
-    result: ToolResultPart, out: OutgoingContents, position: int, place: int
+    result: ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> tuple[Json, list[Json]]:
     """The inverse, and the parts that follow the message's own: media that a function's response
     cannot hold."""
-    own, form = out.own(result, position, place), OWN.form(result.native)
+    wire_fields, form = out.own(result, position, index), OWN.form(result.native)
     name = result.name or out.functions.get(result.id, "")
-    inner: Json = {"name": out.name(name), **out.id_field(result, position, place)}
+    inner: Json = {"name": out.name(name), **out.id_field(result, position, index)}
     if not result.name and "name" in form:
         inner["name"] = form["name"]
         if form["name"] == "absent":
@@ -105,9 +105,9 @@ def dump_result(
         )
         if media and tuple(result.result[-len(media) :]) != tuple(media):
             out.lose(
-                position, place, Lost.order, "a function's response has its text before its media"
+                position, index, Lost.order, "a function's response has its text before its media"
             )
-        parts = [dump_media(piece, out, position, place) for piece in media]
+        parts = [dump_media(piece, out, position, index) for piece in media]
         if form.get("parts") == "inside" or out.newer:
             parts = [
                 snaked_part(part, OWN.form(piece.native))
@@ -118,25 +118,27 @@ def dump_result(
         elif media:
             later = [{"text": f"[result of {name or result.id}]"}, *parts]
             why = "the model takes none inside a function's response; they follow it"
-            out.lose(position, place, Lost.media, why)
+            out.lose(position, index, Lost.media, why)
     elif form.get("response") != "as is" or result.result is not None:
         inner["response"] = _dump_response(result.result, is_error=result.is_error)
-    return merged(own, {"functionResponse": inner}), later
+    return merged(wire_fields, {"functionResponse": inner}), later
 
 
-def load_code(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> ToolCallPart:
+def load_code(inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing) -> ToolCallPart:
     """An `executableCode` → the call of the tool that ran it."""
     id_, unnamed = load_id(inner, form)
-    native = _native(own, unnamed, form)
+    native = _native(block_fields, unnamed, form)
     return ToolCallPart(
         pairing.run(id_), _CODE, read_extra_fields(inner, "id"), run_by="provider", native=native
     )
 
 
-def load_code_result(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> ToolResultPart:
+def load_code_result(
+    inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
+) -> ToolResultPart:
     """A `codeExecutionResult` → the result."""
     id_, unnamed = load_id(inner, form)
-    native = _native(own, unnamed, form)
+    native = _native(block_fields, unnamed, form)
     failed = inner.get("outcome") not in _OK
     return ToolResultPart(
         pairing.ran(id_), _CODE, read_extra_fields(inner, "id"), failed, "provider", native
@@ -144,7 +146,7 @@ def load_code_result(inner: _Fields, own: _Fields, form: Json, pairing: Pairing)
 
 
 def load_server_call(
-    inner: _Fields, own: _Fields, form: Json, pairing: Pairing
+    inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolCallPart | None:
     """A `toolCall` → the call; `None` where it is of another shape."""
     name, arguments = inner.get("toolType"), inner.get("args", {})
@@ -154,14 +156,14 @@ def load_server_call(
         form["args"] = "absent"
     id_, unnamed = load_id(inner, form)
     further = read_extra_fields(inner, "id", "toolType", "args")
-    native = _native({**own, **({"toolCall": further} if further else {})}, unnamed, form)
+    native = _native({**block_fields, **({"toolCall": further} if further else {})}, unnamed, form)
     return ToolCallPart(
         pairing.run(id_), name, if_object(arguments), run_by="provider", native=native
     )
 
 
 def load_server_result(
-    inner: _Fields, own: _Fields, form: Json, pairing: Pairing
+    inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolResultPart | None:
     """A `toolResponse` → the result; `None` where it is of another shape."""
     name = inner.get("toolType")
@@ -171,14 +173,16 @@ def load_server_result(
         form["response"] = "absent"
     id_, unnamed = load_id(inner, form)
     further = read_extra_fields(inner, "id", "toolType", "response")
-    native = _native({**own, **({"toolResponse": further} if further else {})}, unnamed, form)
+    native = _native(
+        {**block_fields, **({"toolResponse": further} if further else {})}, unnamed, form
+    )
     return ToolResultPart(
         pairing.ran(id_), name, inner.get("response"), run_by="provider", native=native
     )
 
 
 def dump_run(
-    piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, place: int
+    piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> Json | None:
     """A call or result of a tool that the provider ran → the part as it came; `None` where it may
     not go back."""
@@ -194,7 +198,7 @@ def dump_run(
         absent = OWN.form(piece.native).get(field) == "absent"
         inner = {"toolType": piece.name, **id_, **({} if absent else {field: value})}
     which = f"a {'call' if calls else 'result'} of {piece.name}, which the provider ran"
-    return out.signed(piece, {key: inner}, position, place, which)
+    return out.signed(piece, {key: inner}, position, index, which)
 
 
 def _load_response(response: _Fields) -> tuple[Any, bool]:
@@ -253,5 +257,5 @@ def _object(text: str) -> Json | None:
         return None
 
 
-def _native(own: _Fields, unnamed: _Fields, form: _Fields) -> Native:
-    return OWN.note({**own, **unnamed}, mark=True, form=form)
+def _native(block_fields: _Fields, unnamed: _Fields, form: _Fields) -> Native:
+    return OWN.note({**block_fields, **unnamed}, mark=True, form=form)

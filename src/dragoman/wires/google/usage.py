@@ -78,8 +78,13 @@ def load_usage(raw: JsonMap) -> Usage | None:
     count = {key: value for key in _READ if type(value := raw.get(key)) is int}
     if not count:
         return None
-    sent, made = ([count[key] for key in keys if key in count] for keys in (_INPUT, _OUTPUT))
-    input_tokens, output_tokens = sum(sent) if sent else None, sum(made) if made else None
+    input_counts, output_counts = (
+        [count[key] for key in keys if key in count] for keys in (_INPUT, _OUTPUT)
+    )
+    input_tokens, output_tokens = (
+        sum(input_counts) if input_counts else None,
+        sum(output_counts) if output_counts else None,
+    )
     total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
     return Usage(
         input_tokens=input_tokens,
@@ -102,7 +107,7 @@ def other_usage(raw: JsonMap) -> Json:
 def dump_usage(usage: Usage | None, other: JsonMap) -> Json:
     """Usage → the API's counts; what is not known is left out."""
     usage = usage or Usage()
-    made, thought, by_tools = (
+    answer_tokens, thought, by_tools = (
         usage.output_tokens,
         usage.reasoning_tokens,
         other.get("toolUsePromptTokenCount"),
@@ -111,7 +116,9 @@ def dump_usage(usage: Usage | None, other: JsonMap) -> Json:
         "promptTokenCount": None
         if usage.input_tokens is None
         else usage.input_tokens - (by_tools if type(by_tools) is int else 0),
-        "candidatesTokenCount": None if made is None or made == thought else made - (thought or 0),
+        "candidatesTokenCount": None
+        if answer_tokens is None or answer_tokens == thought
+        else answer_tokens - (thought or 0),
         "thoughtsTokenCount": thought,
         "cachedContentTokenCount": usage.cache_read_tokens,
         "totalTokenCount": usage.total_tokens,
