@@ -70,9 +70,10 @@ class AgentAnswer:
         tools: Collection[str] = (),
         task: Callable[[], str] = str,
     ) -> None:
-        """`own`: of the wire, whose notes say how the message is told to the agent again. `tools`:
-        names of those that the agent was sent: calls of others are its own. `task`: gives the id of
-        what goes on there, where that is not the run's."""
+        """Starts an answer. `wire_native`: the wire's, for notes that tell the agent about its own
+        message. `tools`: names of the tools that the agent was sent; it runs all others itself.
+        `task`: returns the id of the agent's task, or an empty text if the run's id is all there
+        is."""
         self._task = task
         self._own, self._origin, self._new_id, self._tools = wire_native, origin, new_id, tools
         self._out = Emitter(new_id, origin=origin)
@@ -98,7 +99,7 @@ class AgentAnswer:
         return None if self.is_over or self._run_id is None else self._task() or self._run_id
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """The run's next events → the message's."""
+        """Converts the run's next events to those of the message."""
         for event in events:
             if type(event) is PartDelta:
                 if (part := self._parts.get((event.message_id, event.index))) is not None:
@@ -144,7 +145,7 @@ class AgentAnswer:
             self._parts[key] = self._out.ensure_part(key, self._whose(part))
 
     def _whose(self, part: Content) -> Content:
-        """A call of the agent's own says so."""
+        """Returns the part; a call that the agent runs itself is marked as the provider's."""
         if not isinstance(part, ToolCallPart) or part.run_by == "provider":
             return part
         return msgspec.structs.replace(
@@ -170,7 +171,7 @@ class AgentAnswer:
             self._out.end(opened, message_part)
 
     def _answered(self, message_id: str, result: ToolResultPart) -> None:
-        """What came of a call of the agent's own."""
+        """Adds the result of a call that the agent ran itself."""
         if (index := self._calls.pop(result.id, None)) is not None:
             self._settle(index)
         message_part = msgspec.structs.replace(result, run_by="provider")
@@ -186,7 +187,8 @@ class AgentAnswer:
         self._out.end(opened, message_part or part)
 
     def _drop(self, event: MessageDropped) -> None:
-        """A message is void: what was told is, too, and what stands of it is told again."""
+        """Drops the message that was told so far, and tells again what of it does not come from the
+        dropped one."""
         if event.message_id not in self._models | self._users:
             return
         before, stood = self._out, self._closed
@@ -229,7 +231,8 @@ class AgentAnswer:
         )
 
     def _is_named(self, interrupt: Interrupt) -> bool:
-        """Whether what is waited for is a call that was told, which says so then."""
+        """Returns True if the interrupt belongs to a call that was told, and attaches it to that
+        call."""
         call = interrupt.call
         if call is None or any(
             part.id == call.id and part.run_by == "agent"
@@ -249,7 +252,7 @@ class AgentAnswer:
         return True
 
     def _ask(self, interrupt: Interrupt) -> None:
-        """What is waited for without a call that was told, as one."""
+        """Adds a call for an interrupt that belongs to no call of the run."""
         arguments = {
             name: value
             for name in ("message", "schema")
@@ -268,7 +271,7 @@ class AgentAnswer:
         self._out.fail(error, self._usage, origin=self._answer_origin())
 
     def fail(self, error: DragomanError) -> list[Event]:
-        """The answer ends with an error → the last events."""
+        """Ends the answer with an error and returns the last events."""
         if not self.is_over:
             self._fail(error)
         return self._out.take()
@@ -279,8 +282,8 @@ class AgentAnswer:
         return msgspec.structs.replace(self._origin, response_id=self._run_id)
 
     def _notes(self, *, waits: bool) -> Any:
-        """What the agent must hear again: which conversation and task it was, and which of its
-        messages the pieces are."""
+        """Returns the notes that let the agent recognize its answer later: its thread and task, and
+        how many parts each of its messages had."""
         whose = [self._closed[index][0] for index in sorted(self._closed)]
         turns = [[id_, len(list(same))] for id_, same in groupby(whose)]
         waiting_id = (self._task() or self._run_id) if waits else None
@@ -295,11 +298,11 @@ class AnswerDecoder:
         self._decoder, self.answer = decoder, answer
 
     def feed(self, data: bytes) -> list[Event]:
-        """More bytes, cut anywhere → the events that they complete."""
+        """Reads more bytes, cut anywhere, and returns the events that they complete."""
         return self.answer.feed(self._decoder.feed(data))
 
     def close(self) -> list[Event]:
-        """The end of the bytes → the last events."""
+        """Ends the stream and returns the last events."""
         events = self.answer.feed(self._decoder.close())
         if self.answer.is_over:
             return events

@@ -34,7 +34,7 @@ class AgentTurns(NamedTuple):
 def agent_turns(
     messages: Sequence[Message], wire_native: WireNative, target: Origin | None
 ) -> AgentTurns:
-    """The conversation for the agent at `target`. `own`: of its wire."""
+    """Returns the conversation for the agent at `target`. `own`: of its wire."""
     agent_messages: list[Message] = []
     known_messages, resume, thread_id, waits = 0, list[Resume](), None, None
     open_calls: dict[str, ToolCallPart] = {}
@@ -58,7 +58,7 @@ def agent_turns(
 
 
 def _is_from(origin: Origin | None, target: Origin | None) -> bool:
-    """Whether it is the agent that said it."""
+    """Returns True if it is the agent that said it."""
     if origin is None or target is None:
         return False
     return origin.provider == target.provider and origin.model == target.model
@@ -67,7 +67,7 @@ def _is_from(origin: Origin | None, target: Origin | None) -> bool:
 def _answers(
     message: Message, open_calls: dict[str, ToolCallPart]
 ) -> tuple[list[Resume], Message | None]:
-    """The answers in a message, and what is left of it; `None`: nothing."""
+    """Returns the answers in a message, and what is left of it; `None`: nothing."""
     resume: list[Resume] = []
     remaining: list[Content] = []
     for piece in message.content:
@@ -89,7 +89,7 @@ def _answers(
 
 
 def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
-    """A message as those that the agent told."""
+    """Yields a message as those that the agent told."""
     for id_, pieces in _groups(message.content, turns):
         is_result = all(isinstance(piece, ToolResultPart) for piece in pieces)
         yield Message(
@@ -103,8 +103,8 @@ def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
 def _groups(
     content: Sequence[Content], turns: list[Any]
 ) -> Iterable[tuple[str | None, Sequence[Content]]]:
-    """The pieces by the messages that they were told in, without those that stand for what no
-    message told; where that is not known, results stand apart."""
+    """Yields the pieces by the messages that they were told in, without those that stand for what
+    no message told; where that is not known, results stand apart."""
     sizes = [(turn[0], turn[1]) for turn in turns if _is_size(turn)]
     if sizes and sum(size for _, size in sizes) == len(content):
         start = 0
@@ -131,7 +131,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _agents(piece: Content) -> Content:
-    """A call or a result as the agent's own again."""
+    """Returns a call or a result as the agent's own again."""
     if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by != "agent":
         piece = msgspec.structs.replace(piece, run_by="agent")
     if isinstance(piece, ToolCallPart) and read_interrupt(piece) is not None:

@@ -46,7 +46,7 @@ class ObjectKind(NamedTuple):
     values: frozenset[str]
     """What that field holds."""
     optional: bool
-    """Whether the tag may be absent."""
+    """True if the tag may be absent."""
     fields: Mapping[str, tuple[str, tuple[str, ...]]]
     """Field → its mark, and the kinds of the objects in it."""
 
@@ -60,7 +60,7 @@ class _Refused(Exception):
 
 
 def parse_kinds(table: str) -> dict[str, ObjectKind]:
-    """The kinds of a table, by their names."""
+    """Returns the kinds of a table, by their names."""
     kinds: dict[str, ObjectKind] = {}
     for line in re.sub(r"\n +", " ", table.strip()).splitlines():
         head, _, listed = line.partition(": ")
@@ -90,8 +90,8 @@ class AllowList:
     def filter_body(
         self, body: JsonMap, root: str = "request", extra_fields: Container[str] = ()
     ) -> tuple[JsonMap, list[str]]:
-        """A body without what may not pass, and the paths of that, each once. The body itself where
-        all of it may.
+        """Returns a body without what may not pass, and the paths of that, each once. The body
+        itself where all of it may.
 
         `root`: the kind that the body is of; `known`: further fields of it that may pass.
         """
@@ -113,7 +113,7 @@ class AllowList:
         return parse_kinds(self.table)
 
     def _field(self, fields: JsonMap, key: str, value: Any, path: str, left_out: list[str]) -> Any:
-        """A field's value as it may pass.
+        """Returns a field's value as it may pass.
 
         Raises:
             _Refused: it may not.
@@ -178,13 +178,13 @@ class AllowList:
         return value if is_whole else out
 
     def _is_listed(self, fields: JsonMap, key: str) -> bool:
-        """Whether the table has a field. One that is refused refuses its object too; any other is
-        merely left out."""
+        """Returns True if the table has a field. One that is refused refuses its object too; any
+        other is merely left out."""
         return key in fields or (self._spell is not None and self._spell(key) in fields)
 
     def _fields(self, kinds: tuple[str, ...], value: JsonMap) -> JsonMap | None:
-        """The fields that an object may have which is of one of these kinds; `None`: it is of
-        none."""
+        """Returns the fields that an object may have which is of one of these kinds; `None`: it is
+        of none."""
         tag, untagged = self._tags(kinds)
         if not tag:
             return self._merged(untagged)
@@ -195,7 +195,7 @@ class AllowList:
 
     @cache  # noqa: B019 tables live as long as the process
     def _tags(self, kinds: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        """The field that tells these kinds apart, and those of them that have none."""
+        """Returns the field that tells these kinds apart, and those of them that have none."""
         kind_table = self._kinds
         tag = next(
             (kind_table[kind_name].tag for kind_name in kinds if kind_table[kind_name].tag), ""

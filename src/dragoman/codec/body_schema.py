@@ -31,17 +31,17 @@ BOOLEAN: JsonSchema = {"type": "boolean"}
 
 
 def object_schema(required: Mapping[str, JsonSchema] = {}, **optional: JsonSchema) -> JsonSchema:
-    """An object with these fields, among others."""
+    """Returns an object with these fields, among others."""
     return {"type": "object", "required": list(required), "properties": {**required, **optional}}
 
 
 def list_schema(item: JsonSchema, *, least: int = 0) -> JsonSchema:
-    """A list of such values, so many at least."""
+    """Returns a list of such values, so many at least."""
     return {"type": "array", "items": item, **({"minItems": least} if least else {})}
 
 
 def any_of(*schemas: JsonSchema) -> JsonSchema:
-    """A value of one of these schemas."""
+    """Returns a value of one of these schemas."""
     return {"anyOf": list(schemas)}
 
 
@@ -88,8 +88,8 @@ _NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def declare_types(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
-    """The fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`; words as
-    in `_WORDS`, joined by `_or_`."""
+    """Returns the fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`;
+    words as in `_WORDS`, joined by `_or_`."""
     return {
         field: tuple([_WORDS[type_name] for type_name in type_names.split("_or_")])
         for type_names, names in fields.items()
@@ -109,7 +109,8 @@ _WORDS: Mapping[str, JsonType] = {
 
 
 def find_type_fault(value: Any, types: Iterable[JsonType]) -> str:
-    """What a value should be, in words; empty: it is, or it is `null`."""
+    """Returns the types that a value should have, in words; empty if it has one of them or is
+    null."""
     types = tuple(types)
     if value is None or any(_has_type(value, json_type) for json_type in types):
         return ""

@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def is_equal(value: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: `1`, `1.0` and `true` are not."""
+    """Returns True if two values are the same JSON: `1`, `1.0` and `true` are not."""
     if value is other:
         return True
     if type(value) is str is type(other):  # nearly all that is compared, without encoding it
@@ -34,8 +34,8 @@ def is_equal(value: Any, other: Any) -> bool:
 
 
 def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
-    """The fields of `value` that differ from what was `read`, as JSON has them; all of them, and
-    the name of its type, where `read` is of another type."""
+    """Returns the fields of `value` that differ from those of `read`, as JSON. If the types differ,
+    returns all fields and the type's name."""
     if type(value) is not type(read):
         return msgspec.to_builtins(value)
     return {
@@ -46,8 +46,8 @@ def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
 
 
 def apply_difference(read: S, fields: Any, target_type: Any) -> S:
-    """What was `read`, with the fields that were carried; as it is where they are no fields of a
-    `kind`."""
+    """Returns `read` with the carried fields applied, or unchanged if they do not fit
+    `target_type`."""
     if not isinstance(fields, dict) or not fields:
         return read
     try:
@@ -61,8 +61,8 @@ def apply_difference(read: S, fields: Any, target_type: Any) -> S:
 def restore_fields(
     request: RunRequest, stored_fields: JsonMap, names: Collection[str]
 ) -> RunRequest:
-    """A request with those of its fields that were carried. `names`: fields that may be; fields
-    that are none of a request's kind change nothing."""
+    """Returns the request with those of its fields that were carried. `names`: fields that may be
+    carried. Fields of a wrong type change nothing."""
     fields = {name: value for name, value in stored_fields.items() if name in names}
     try:
         stored_request = msgspec.convert(fields, RunRequest)

@@ -56,17 +56,16 @@ _VERSION = "2"
 
 
 def chain_signature_digests(messages: Iterable[Message], wire: str) -> list[str]:
-    """For each message the digest of all before it, as `Origin.prefix` has it, and last that of
-    all: one more than there are messages. `wire`: that of the provider which signs, or has
-    signed."""
+    """Returns for each message the signature digest of all before it, in the form of
+    `Origin.prefix`, and at the end that of all. `wire`: the wire of the provider that signs."""
     return [format_prefix(wire, digest) for digest in chain_digest_bytes(messages, wire)]
 
 
 def chain_digest_bytes(
     messages: Iterable[Message], wire: str, after: bytes | None = None
 ) -> list[bytes]:
-    """The same as bytes. `after`: the digest of what stands before these messages, where something
-    does."""
+    """Returns the signature digests of `chain_signature_digests` as bytes. `after`: the digest of
+    the messages before these, if there are any."""
     messages = tuple(messages)
     head = 0
     if after is None:
@@ -88,31 +87,31 @@ def chain_digest_bytes(
 
 
 def format_prefix(wire: str, digest: bytes) -> str:
-    """A digest as `Origin.prefix` has it."""
+    """Returns a digest in the form of `Origin.prefix`: `2:WIRE:DIGEST`."""
     return f"{_VERSION}:{wire}:{digest.hex()}"
 
 
 def compute_prefix(messages: Iterable[Message], wire: str) -> str:
-    """What `Origin.prefix` says of an answer to these messages."""
+    """Returns the `Origin.prefix` of an answer to these messages."""
     return format_prefix(wire, chain_digest_bytes(messages, wire)[-1])
 
 
 def parse_prefix_wire(prefix: str) -> str:
-    """The wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier release, a
-    digest alone."""
+    """Returns the wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier
+    release, a digest alone."""
     version, _, wire_and_digest = prefix.partition(":")
     return wire_and_digest.rpartition(":")[0] if version == _VERSION else ""
 
 
 def prefix_without_digest(wire: str) -> str:
-    """The prefix of an answer by this wire of which nobody noted what stood before it: its origin
-    alone says who reads it."""
+    """Returns a prefix that says which wire made an answer, but not what stood before it. Such an
+    answer may always go back to its origin."""
     return f"{_VERSION}:{wire}:"
 
 
 def chain_neutral_digests(messages: Iterable[Message]) -> list[str]:
-    """For each message the neutral digest of all before it, and last that of all: one more than
-    there are messages."""
+    """Returns for each message the neutral digest of all before it, and at the end that of all: one
+    more than there are messages."""
     digests = [b""]
     for message in messages:
         digests.append(
@@ -124,7 +123,7 @@ def chain_neutral_digests(messages: Iterable[Message]) -> list[str]:
 
 
 def neutral_digest(message: Message) -> str:
-    """The neutral digest of one message, whatever stands before it."""
+    """Returns the neutral digest of one message, without what stands before it."""
     return hash_message(message, "", _neutral).hex()
 
 
@@ -141,8 +140,8 @@ def _signed(message: Message, wire: str) -> Any:
 
 
 def _of_wire(piece: Content, wire: str) -> Content:
-    """The piece with the wire's own fields alone in its `native`, and with what every format tells
-    of who runs a tool."""
+    """Returns the piece with only this wire's fields in `native`, and without what formats cannot
+    tell about who ran a tool."""
     if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by == "client":
         piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
     if isinstance(piece, ToolResultPart) and piece.is_content:
@@ -176,14 +175,14 @@ def _plain(piece: Content) -> Any:
 
 
 def _run_by(piece: ToolCallPart | ToolResultPart) -> Literal["agent", "provider"]:
-    """Who ran the tool, as formats tell it: a call of the client's comes back as any call that is
-    not the provider's."""
+    """Returns who ran the tool, as far as every format tells it: a client's call is read back as
+    the agent's."""
     return "provider" if piece.run_by == "provider" else "agent"
 
 
 def _value(result: Any) -> Any:
-    """A result as the JSON value that its text is, where it is one: formats that have texts alone
-    wrote it so."""
+    """Returns the JSON value of a result. A text that is JSON counts as its value, since some
+    formats store results as text."""
     if not isinstance(result, str):
         return result
     try:
@@ -193,8 +192,8 @@ def _value(result: Any) -> Any:
 
 
 def extend_digest(parent: str, message: Message) -> str:
-    """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this
-    message."""
+    """Returns the digest of a conversation whose last message is `message`. `parent`: the digest of
+    those before it, empty if there are none."""
     return hash_message(message, None, _counted, parent.encode()).hex()
 
 
@@ -217,7 +216,8 @@ def _one_room(piece: Content) -> Content:
 
 
 def _joined(native: Native) -> Native:
-    """Fields and notes under the wire's name alone: digests are stored, and so were they made."""
+    """Returns `native` with the notes of each wire merged into its fields, as digests of earlier
+    releases have it."""
     if not native or not any(key.endswith(NOTES) for key in native):
         return native
     joined: Json = {}
@@ -230,8 +230,8 @@ def _joined(native: Native) -> Native:
 
 
 def chain_digests(messages: Iterable[Message]) -> list[str]:
-    """For each message the digest of all before it, and last the digest of all: one more than there
-    are messages."""
+    """Returns for each message the digest of all before it, and at the end the digest of all, as
+    releases before version 2 did."""
     digests = [""]
     for message in messages:
         digests.append(extend_digest(digests[-1], message))
@@ -252,8 +252,8 @@ its digest then."""
 def hash_message(
     message: Message, name: str | None, counted: Callable[[Message], Any], after: bytes = b""
 ) -> bytes:
-    """The digest of a message behind `after`. `counted`: the message → what of it counts; `name`:
-    which digest that is, a wire's, the neutral one (empty), or that of earlier releases
+    """Converts the digest of a message behind `after`. `counted`: the message to what of it counts;
+    `name`: which digest that is, a wire's, the neutral one (empty), or that of earlier releases
     (`None`)."""
     entry = _large_messages.get(id(message)) if _large_messages else None
     if entry is not None and entry[0]() is message:

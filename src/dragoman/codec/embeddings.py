@@ -58,8 +58,8 @@ def load_texts(
     dimensions: str,
     tokens: bool = False,
 ) -> EmbeddingsRequest:
-    """A body with a text or a list of them → the neutral request. `texts` and `dimensions` are the
-    fields' names.
+    """Converts a body with a text or a list of them to the neutral request. `texts` and
+    `dimensions` are the fields' names.
 
     `tokens`: a text may be given by the numbers of its tokens too. They belong to one model's
     tokenizer, so they are no neutral texts: the request has none, and this wire's own field holds
@@ -95,7 +95,7 @@ def load_texts(
 
 
 def _are_tokens(input_value: Any) -> bool:
-    """Whether it is a text by the numbers of its tokens, or a list of such."""
+    """True if the input is a list of token numbers, or a list of such lists."""
     lists = (
         if_list(input_value)
         if any(isinstance(one, list) for one in if_list(input_value))
@@ -115,7 +115,8 @@ def dump_texts(
     dimensions: str,
     **fields: Any,
 ) -> Json:
-    """The inverse of `load_texts`, with more `fields`. `options` have the last word."""
+    """Returns the body of an embeddings request with more `fields`. `options` win over them.
+    Reverses `load_texts`."""
     alone = wire_native.form(request.native).get(texts) == "text" and len(request.texts) == 1
     body: Json = {"model": request.model} if request.model else {}
     body[texts] = request.texts[0] if alone else list(request.texts)
@@ -127,7 +128,7 @@ def dump_texts(
 
 
 def load_answer_object(body: bytes | JsonMap) -> Json:
-    """A response's body → the JSON object that it is.
+    """Converts a response's body to the JSON object that it is.
 
     Raises:
         DecodeError: it is none.
@@ -148,7 +149,7 @@ def load_answer_object(body: bytes | JsonMap) -> Json:
 
 
 def load_vector(value: Any) -> Vector:
-    """A vector as it was sent → its numbers.
+    """Converts a vector as it was sent to its numbers.
 
     Base64 holds 32-bit floats, little endian (OpenAI, Voyage, Cohere), or where these would make no
     sense, signed bytes (Perplexity).
@@ -166,7 +167,7 @@ def load_vector(value: Any) -> Vector:
 
 
 def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
-    """A vector → a list, or packed as base64."""
+    """Converts a vector to a list, or packed as base64."""
     if not packed:
         return list(vector)
     floats = array("f", vector)
@@ -176,8 +177,8 @@ def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
 
 
 def load_vector_entries(value: Any) -> list[Vector]:
-    """A list of `{"index", "embedding"}` (OpenAI, Mistral) → the vectors in the order of their
-    indexes.
+    """Converts a list of `{"index", "embedding"}` (OpenAI, Mistral) to the vectors in the order of
+    their indexes.
 
     Where no index is told, or one for all, the list's order counts.
 
@@ -200,8 +201,8 @@ def load_data_vectors(
     refusal: Callable[[Json], DragomanError],
     counted: Callable[[Json], tuple[Usage | None, Json]],
 ) -> BatchEmbeddingsResult:
-    """A response with its vectors in `data` (OpenAI, Mistral). `refusal`: an answer without them →
-    its error; `counted`: reads the usage.
+    """Converts a response with its vectors in `data` (OpenAI, Mistral). `refusal`: an answer
+    without them to its error; `counted`: reads the usage.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -223,7 +224,7 @@ def load_data_vectors(
 
 
 def dump_vector_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[Json]:
-    """The inverse of `load_vector_entries`."""
+    """Reverses `load_vector_entries`."""
     return [
         {"object": "embedding", "index": index, "embedding": dump_vector(vector, packed=packed)}
         for index, vector in enumerate(vectors)
@@ -231,8 +232,8 @@ def dump_vector_entries(vectors: Iterable[Vector], *, packed: bool = False) -> l
 
 
 def count_input_tokens(usage: Usage | None) -> Usage | None:
-    """Usage of a request for vectors: all tokens are input, also where only their total is told
-    (Voyage)."""
+    """Returns the usage of an embeddings request: all tokens are input, also where the provider
+    tells the total alone (Voyage)."""
     if usage is None:
         return None
     tokens = usage.total_tokens if usage.input_tokens is None else usage.input_tokens
@@ -257,6 +258,6 @@ def _unpacked(value: str) -> Vector:
 
 
 def _is_nan(number: float) -> bool:
-    """Whether it is what a calculation that fails gives; bytes that are no floats rarely make just
-    this one of all NaNs."""
+    """True if the number is the NaN of a failed calculation. Bytes that are no floats rarely have
+    just this bit pattern."""
     return number != number and pack("<f", number).strip(b"\0") in _NANS

@@ -42,7 +42,7 @@ _DEPTH = 8
 
 
 def parse_body(body: bytes) -> Any:
-    """A body → the JSON in it, else the text that a reader would see, in short."""
+    """Returns the JSON in a body, or a short version of the text that a reader would see."""
     text = body.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     for candidate in (text, *_DATA.findall(text)):
         if (value := _decoded(candidate)) is not None:
@@ -57,8 +57,8 @@ def parse_body(body: bytes) -> Any:
 
 
 def collect_words(value: Any, depth: int = _DEPTH) -> str:
-    """The words for people in what was told; of checked fields where each stands and what is wrong
-    with it, not what it held."""
+    """Returns the words for people in an error. For rejected fields that is each field's path and
+    fault, without its value."""
     if not value or depth == 0:
         return ""
     if isinstance(value, str):
@@ -84,7 +84,7 @@ def collect_words(value: Any, depth: int = _DEPTH) -> str:
 
 
 def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
-    """What else says of its kind: codes, types and reasons, of all levels."""
+    """Yields the codes, types and reasons in an error, from all levels."""
     if depth == 0:
         return
     for entry in if_list(value):
@@ -103,21 +103,22 @@ def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
 
 
 def strip_quoted_names(text: str) -> str:
-    """Words without the names and values that they quote: these are the request's, and say nothing
-    of the fault."""
+    """Returns the words without the names and values that they quote: those come from the request
+    and say nothing about the fault."""
     return _NAME.sub("''", _ECHO.sub(r"\1''", text))
 
 
 def _opened(text: str) -> tuple[str, Any]:
-    """A text that ends in a JSON object, or a list of them → what stands before it, and that;
-    `None`: it ends in none."""
+    """Returns the text before the JSON at the end of `text`, and that JSON; None if it ends in
+    none."""
     match = _JSON.search(text)
     inner = _decoded(text[match.start() :]) if match else None
     return (text[: match.start()], inner) if match else (text, None)
 
 
 def _decoded(text: str) -> Any:
-    """A JSON object or list, also one that was written twice; `None`: it is none."""
+    """Returns a JSON object or list, also one that was encoded twice; None if the text is
+    neither."""
     try:
         value: Any = msgspec.json.decode(text)
         if isinstance(value, str):

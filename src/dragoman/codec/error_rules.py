@@ -72,7 +72,7 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compile_patterns(*lines: tuple[_Kind, str]) -> Patterns:
-    """Kinds and patterns, whatever the case of their letters."""
+    """Returns error classes with their patterns, made insensitive to case."""
     return tuple((error_class, f"(?i){pattern}") for error_class, pattern in lines)
 
 
@@ -230,7 +230,7 @@ _SHOWN = 1000  # characters of words in a message
 
 
 def read_error_info(payload: Any) -> ErrorInfo:
-    """What an error's payload says in any of the usual shapes."""
+    """Reads an error's payload in any of the usual shapes."""
     outer = next(iter(if_objects(payload)), if_object(payload))
     error = if_object(outer.get("error"))
     statuses = (as_text(fields.get(key)) for fields in (error, outer) for key in _STATUS_KEYS)
@@ -255,8 +255,8 @@ def read_error_info(payload: Any) -> ErrorInfo:
 
 
 def read_vendor_status(fields: JsonMap) -> int:
-    """The number of the fault in an answer whose status tells of none, as MiniMax has it; 0: there
-    is no fault."""
+    """Returns MiniMax's fault number in an answer whose HTTP status tells of none; 0 if there is no
+    fault."""
     code = if_object(fields.get("base_resp")).get("status_code")
     return code if isinstance(code, int) else 0
 
@@ -268,8 +268,8 @@ def load_error_response(
     read: Callable[[Any], ErrorInfo] = read_error_info,
     rules: ErrorRules = _USUAL,
 ) -> ProviderError:
-    """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a
-    string) are read as far as they go.
+    """Converts an error response to its exception. Never raises: odd bodies (HTML, empty, a string)
+    are read as far as they go.
 
     `read` reads what `error_body.parse_body` found in the body.
     """
@@ -285,8 +285,8 @@ def build_error(
     body: bytes | None = None,
     rules: ErrorRules = _USUAL,
 ) -> ProviderError:
-    """What is known of an error → the exception. `status`: the response's; without it, the one in
-    the body."""
+    """Returns the exception for what is known of an error. `status`: the response's; without it,
+    the one in the body."""
     status = status or info.status
     error_class = _kind(
         info.means or status or 0,
@@ -328,19 +328,19 @@ class ErrorReader(msgspec.Struct, frozen=True):
     """Words that mean something with this format alone."""
 
     def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty,
-        a string) are read as far as they go."""
+        """Converts an error response to its exception. Never raises: odd bodies (HTML, empty, a
+        string) are read as far as they go."""
         return load_error_response(status, headers, body, self.read, self.rules)
 
     def load_inner_error(self, payload: Any) -> ProviderError:
-        """An error's JSON, inside of a stream or an answer → the exception that says it."""
+        """Converts an error inside a stream or an answer to its exception."""
         return build_error(self.read(payload), rules=self.rules)
 
     def dump_words(
         self, error: DragomanError, class_words: Mapping[type[DragomanError], str]
     ) -> str:
-        """An error's words, as a format tells them that has no others: behind those by which its
-        class is known, where they do not say it themselves."""
+        """Returns the text of an error for a format that has no error codes: `class_words` name the
+        class if the message does not."""
         class_word = look_up_class(class_words, error, "")
         if not class_word or type(
             build_error(ErrorInfo(words=error.message), rules=self.rules)
@@ -354,8 +354,8 @@ def _short(text: str) -> str:
 
 
 def find_request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
-    """The provider's id of a request. `headers`: of the answer, names in lower case; `inside`: the
-    id in its body."""
+    """Returns the provider's id of a request. `headers`: the response's, names in lower case;
+    `inside`: the id in its body."""
     named_id = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
     return (
         named_id or inside or next((headers[name] for name in _TRACES if headers.get(name)), None)
@@ -363,7 +363,7 @@ def find_request_id(headers: Mapping[str, str], inside: str | None = None) -> st
 
 
 def _kind(status: int, text: str, rules: ErrorRules) -> _Kind:
-    """`status`: 0 where none is told."""
+    """Returns the class of an error. `status`: the HTTP status, 0 if unknown."""
     if (error_class := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
         return _first(_BETTER.get(error_class, ()), text) or error_class
     faults = _FAULTS if status >= 500 else ()

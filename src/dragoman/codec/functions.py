@@ -23,18 +23,18 @@ _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 
 
 def read_function_name(entry: JsonMap) -> str:
-    """The name in the `function` of a tool or call; empty where it has none."""
+    """Returns the name in the `function` of a tool or call; empty where it has none."""
     return if_text(if_object(entry.get("function")).get("name"))
 
 
 def collect_own_fields(outer: JsonMap, inner: JsonMap) -> Json:
-    """What a tool or call has beside the neutral fields: `outer` ones of its own, `inner` ones of
-    its `function`."""
+    """Returns the fields of a tool or call that have no neutral name: `outer` fields of its own,
+    `inner` ones of its `function`."""
     return {**outer, **({"function": inner} if inner else {})}
 
 
 def load_tool(wire_native: WireNative, tool: JsonMap) -> ToolSpec:
-    """A tool that is a function, with or without its type."""
+    """Returns a tool that is a function, with or without its type."""
     form = {} if "type" in tool else {"type": _ABSENT}
     return load_function(
         wire_native,
@@ -50,8 +50,8 @@ def load_function(
     beside: JsonMap = {},
     form: JsonMap = {},
 ) -> ToolSpec:
-    """A function → the tool. `beside`: further fields of the object that holds it; `form`: of that
-    object."""
+    """Returns the tool for a function. `beside`: further fields of the object that holds it;
+    `form`: the wire form of that object."""
     description, parameters = (
         if_text(function.get("description")),
         if_object(function.get("parameters")),
@@ -73,7 +73,7 @@ def load_function(
 
 
 def dump_tool(wire_native: WireNative, tool: ToolSpec, name: str) -> Json:
-    """The inverse of `load_tool`, under that name."""
+    """Returns a tool under that name. Reverses `load_tool`."""
     type_field = {} if "type" in wire_native.form(tool.native) else {"type": "function"}
     return merge_wire_fields(
         {**type_field, "function": dump_function(wire_native, tool, name)},
@@ -82,7 +82,7 @@ def dump_tool(wire_native: WireNative, tool: ToolSpec, name: str) -> Json:
 
 
 def dump_function(wire_native: WireNative, tool: ToolSpec, name: str) -> Json:
-    """The inverse of `load_function`, under that name."""
+    """Returns a function under that name. Reverses `load_function`."""
     fields = if_object(wire_native.fields(tool.native).get("function"))
     function: Json = {"name": name}
     if tool.description:

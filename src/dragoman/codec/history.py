@@ -63,8 +63,8 @@ class History:
     that is not the system's."""
 
     def __init__(self, *, least: int = LEAST, segment: int = SEGMENT) -> None:
-        """`least`: messages or tools from which on it remembers; `segment`: messages that are
-        dumped in one go."""
+        """Starts empty. `least`: messages or tools from which on it remembers; `segment`: messages
+        that are dumped in one go."""
         self.least, self.segment = least, segment
         self._lines: dict[int, SentHistory] = {}
         self._numbers = count()
@@ -80,8 +80,7 @@ class History:
     def turn(
         self, messages: Sequence[Message], tools: Sequence[object], target: Origin, wire: str
     ) -> DumpedRequest | None:
-        """A request to `target` by this wire, to be dumped by what is known; `None`: it is too
-        small to matter."""
+        """Returns a request to `target` by this wire, or None if it is too small to remember."""
         return (
             DumpedRequest(self, messages, target, wire)
             if max(len(messages), len(tools)) >= self.least
@@ -89,7 +88,8 @@ class History:
         )
 
     def find(self, messages: Sequence[Message], key: Hashable) -> KnownHistory:
-        """What of the conversation is known by the line that has most of it."""
+        """Returns the part of the conversation that is known, by the line that shares most of
+        it."""
         best, most = None, 0
         for number, line in self._lines_of(messages, key):
             shared = line.count_shared_segments(messages)
@@ -99,7 +99,7 @@ class History:
         return KnownHistory() if line is None else KnownHistory(line, most)
 
     def is_whole(self, messages: Sequence[Message], key: Hashable) -> bool:
-        """Whether the conversation, or its beginning, is known as one that cannot be cut."""
+        """True if the conversation, or its beginning, is known as one that cannot be cut."""
         for number, line in self._lines_of(messages, key):
             if not line.ends and line.count_shared_messages(messages) == len(line.given):
                 return self._used(number) is not None
@@ -149,7 +149,8 @@ class History:
                 yield number, line
 
     def _used(self, number: int | None) -> SentHistory | None:
-        """The line, which is dropped last from now on; `None`: there is none."""
+        """Returns the line and moves it to the end, so that it is dropped last; None if it is
+        gone."""
         with self._lock:
             line = None if number is None else self._lines.pop(number, None)
             if number is not None and line is not None:
@@ -169,8 +170,8 @@ class History:
     def names(
         self, tools: Sequence[ToolSpec], find: Callable[[], Mapping[str, str]]
     ) -> Mapping[str, str]:
-        """The names under which these very tools are sent where those are not their own. `find`
-        gives them the first time."""
+        """Returns the names under which these very tools are sent, where they differ. `find`
+        computes them the first time."""
         for known_tools, names in self._names:
             if _same(known_tools, tools):
                 return names
@@ -185,7 +186,7 @@ class History:
         target: Origin | None,
         names: Mapping[str, str],
     ) -> KnownTools | None:
-        """What these very tools became for this target, under these names."""
+        """Returns what these very tools became for this target and these names, or None."""
         for known_tools in self._tools:
             if (
                 known_tools.target == target
@@ -208,7 +209,8 @@ class DumpedRequest:
     def __init__(
         self, history: History | None, messages: Sequence[Message], target: Origin, wire: str
     ) -> None:
-        """`history`: `None` where nothing of it is remembered, and the messages are repaired."""
+        """Starts a request. `history`: None if nothing is remembered and the messages are repaired
+        already."""
         self.history, self.messages, self.target, self.wire = history, messages, target, wire
         self.prefix = ""
 

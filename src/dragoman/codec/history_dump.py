@@ -62,8 +62,8 @@ def dump_with_history(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O]:
-    """A conversation → what it is on the wire. `losses` grows; with a turn that remembers, whose
-    messages are not repaired yet, what repair lost stands before all else."""
+    """Dumps a conversation, with the JSON of its beginning from memory if the model sent it before.
+    `losses` grows; losses by repair come first."""
     history = None if turn is None else turn.history
     if turn is not None and history is not None:
         if len(turn.messages) >= history.least and count_system_messages(turn.messages) < len(
@@ -98,8 +98,8 @@ def dump_tools_with_history(
     dump: Callable[[], JsonMap],
     notes: Callable[[JsonMap], Iterable[str]] = lambda _: (),
 ) -> tuple[JsonMap, Sequence[str]]:
-    """Tools → the fields of the body that hold them, and what the rest of the request must know of
-    them. A model that remembers has the JSON of those that it sent before."""
+    """Returns the fields of the body that hold the tools, and the notes for the rest of the
+    request. A model that remembers reuses the JSON of tools that it sent before."""
     history = None if turn is None else turn.history
     if history is None or not tools:
         fields = dump()
@@ -128,7 +128,8 @@ def _made_whole(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> O:
-    """The whole made ready; without the tools where nobody's name changes for them."""
+    """Returns the whole conversation, prepared for its dump, without the tools if no name changes
+    for them."""
     if history is not None and tools and not find_renamed_tools(history, way, tools):
         out = way.make(messages, losses, ())
         if not select_renamed(out.names):
@@ -179,8 +180,8 @@ def _remembered(
 def _segments(
     way: DumpRules[O], pieces: Pieces[O]
 ) -> tuple[list[DumpedSegment], JsonMap, Sequence[Any]]:
-    """The pieces → segments; what the payload holds beside the list; and the elements of the last
-    piece where it is not settled."""
+    """Dumps the pieces to segments. Returns them, the payload beside the list, and the elements of
+    the last piece if it is not settled."""
     added: list[DumpedSegment] = []
     head, taken = pieces.known_history.head, set[str]()
     for piece, out, own_names in zip(pieces.pieces, pieces.outs, pieces.own_names, strict=True):
@@ -215,8 +216,8 @@ def _linked(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O] | None:
-    """What follows the newest message that the request can go on from; `None`: it can from none. Of
-    what is before that, the digest is known, and no JSON is kept."""
+    """Dumps what follows the newest message that the request can continue from; None if there is
+    none. Of the messages before it, only the digest is kept."""
     pieces = prepare_pieces(turn, history, way, history.find(turn.messages, key), tools)
     while (newest_link := _newest(link, pieces)) is None:
         if pieces.known_history.line is None:
@@ -264,8 +265,8 @@ def _linked(
 
 
 def _newest(link: Link[O], pieces: Pieces[O]) -> tuple[int, int, str] | None:
-    """The newest message that a request can go on from: the number of its piece, its position
-    there, and its id."""
+    """Returns the newest message that a request can continue from: the number of its piece, its
+    position there, and its id."""
     for number in reversed(range(len(pieces.outs))):
         if (link_point := link.find(pieces.outs[number])) is not None:
             return number, *link_point

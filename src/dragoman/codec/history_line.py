@@ -29,7 +29,7 @@ _LOSS = 128
 
 
 def count_system_messages(messages: Sequence[Message]) -> int:
-    """How many messages at the head are the system's."""
+    """Returns the number of system messages at the head."""
     return next(
         (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
@@ -37,8 +37,8 @@ def count_system_messages(messages: Sequence[Message]) -> int:
 
 
 def can_cut_between(before: Message, after: Message) -> bool:
-    """Whether a conversation may be cut between two messages, so that neither side tells anything
-    of the other: the model answers somebody, and both say what no wire leaves out."""
+    """True if a conversation may be cut between two messages: the model answers the user, and both
+    say something that no wire leaves out."""
     return (
         after.role is Role.MODEL
         and before.role is Role.USER
@@ -78,7 +78,7 @@ class DumpedSegment(NamedTuple):
     digest: bytes
     """Of the conversation up to its end."""
     linked: bool = False
-    """Whether a request can go on from a message in it."""
+    """True if a request can go on from a message in it."""
 
 
 class SentHistory:
@@ -115,12 +115,12 @@ class SentHistory:
         """Bytes of the ids alone."""
 
     def count_shared_messages(self, messages: Sequence[Message]) -> int:
-        """How many of its messages begin this conversation too."""
+        """Returns how many of its messages begin this conversation too."""
         apart = compress(count(), map(is_not, self.given, messages))
         return next((n for n in apart if n != self.at), min(len(self.given), len(messages)))
 
     def count_shared_segments(self, messages: Sequence[Message]) -> int:
-        """How many of its segments begin this conversation, and may be cut off it."""
+        """Returns how many of its segments begin this conversation and may be cut off it."""
         length = self.count_shared_messages(messages)
         segments = bisect_right(self.ends, min(length, len(messages) - 1))
         while segments and not can_cut_between(
@@ -130,7 +130,7 @@ class SentHistory:
         return segments
 
     def fork_at(self, segments: int, first: Message) -> SentHistory:
-        """A line of its own that has the first segments."""
+        """Returns a line of its own with the first segments of this one."""
         line = SentHistory(self.key, first, self.at)
         if segments:
             line.given = self.given[: self.ends[segments - 1]]
@@ -156,8 +156,8 @@ class SentHistory:
         return line
 
     def add_segment(self, segment: DumpedSegment, names: Mapping[str, str]) -> None:
-        """A segment that follows. `names`: of tools → as what they were sent, where that
-        differs."""
+        """Adds a segment at the end. `names`: the names under which tools are sent, where they
+        differ."""
         number = len(self.ends)
         self.given += segment.messages
         if not number:
@@ -256,11 +256,11 @@ class KnownHistory(NamedTuple):
         }
 
     def has(self, ids: Iterable[str]) -> bool:
-        """Whether one of the ids may not be used again."""
+        """True if one of the ids is used already."""
         ids_of_line = {} if self.line is None else self.line.ids
         return any(ids_of_line.get(name, self.segments) < self.segments for name in ids)
 
     def before_link(self) -> KnownHistory:
-        """What stands before the last segment that a request can go on from."""
+        """Returns the part before the last segment that a request can continue from."""
         number = -1 if self.line is None else self.line.links[self.segments - 1]
         return KnownHistory(self.line, number) if number > 0 else KnownHistory()

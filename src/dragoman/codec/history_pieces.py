@@ -54,7 +54,7 @@ class Link(msgspec.Struct, Generic[O], frozen=True, gc=False):
     """How a wire goes on from what its provider holds, in place of sending all."""
 
     may: Callable[[Message], bool]
-    """Whether a request could go on from a message, by its looks alone."""
+    """True if a request could go on from a message, by its looks alone."""
     find: Callable[[O], tuple[int, str] | None]
     """The newest message that a request goes on from: its position, and the id by which the
     provider knows it."""
@@ -83,11 +83,11 @@ class DumpRules(msgspec.Struct, Generic[O], frozen=True, gc=False):
     """Elements of the list → what the rest of the request must know of them."""
 
     def elements(self, payload: Any) -> Any:
-        """The list in what `dump` gave."""
+        """Returns the list in a dumped payload."""
         return payload[self.field] if self.field else payload
 
     def head(self, payload: Any) -> JsonMap:
-        """What stands beside the list."""
+        """Returns the fields of the payload beside the list."""
         return (
             {name: value for name, value in payload.items() if name != self.field}
             if self.field
@@ -136,8 +136,8 @@ def prepare_pieces(
     known_history: KnownHistory,
     tools: Sequence[ToolSpec],
 ) -> Pieces[O]:
-    """What follows what is known; all of it, where that has names of tools which they do not have
-    any more.
+    """Returns the pieces that follow what is known, prepared for their dump; all of the
+    conversation if a tool was sent under a name that it no longer has.
 
     Raises:
         Dependent: it cannot be cut.
@@ -161,7 +161,7 @@ def prepare_pieces(
 def fresh_ids(
     way: DumpRules[O], known_history: KnownHistory, piece: HistoryPiece, out: O, taken: set[str]
 ) -> frozenset[str]:
-    """The ids of a piece that was dumped, which are added to those taken by the pieces before it.
+    """Returns the ids of a dumped piece and adds them to `taken`, the ids of the pieces before it.
 
     Raises:
         Dependent: one of them was used before.
@@ -182,12 +182,12 @@ def fresh_ids(
 def find_renamed_tools(
     history: History, way: DumpRules[Any], tools: Sequence[ToolSpec]
 ) -> Mapping[str, str]:
-    """Names of tools that are sent as another."""
+    """Returns the names of tools that are sent as another."""
     return history.names(tools, lambda: select_renamed(way.make((), [], tools).names))
 
 
 def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Those that are sent as another."""
+    """Returns the names that are sent as another."""
     same = all(
         map(is_, names, names.values())
     )  # as nearly always, and seen at once also of a thousand
@@ -199,7 +199,7 @@ def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
 def _cut(
     turn: DumpedRequest, history: History, known_history: KnownHistory
 ) -> tuple[list[HistoryPiece], list[Loss]]:
-    """What follows the known segments, and what repair lost of it."""
+    """Returns the pieces that follow the known segments, and what repair lost of them."""
     messages, start, state = turn.messages, known_history.given, known_history.digest
     cuts = [start]
     for position in range(start + history.segment, len(messages)):
@@ -229,7 +229,7 @@ def _names(
     drafts: Sequence[O],
     tools: Sequence[ToolSpec],
 ) -> Mapping[str, str]:
-    """The names under which all tools are sent, where those are not their own."""
+    """Returns the names under which all tools are sent, where those are not their own."""
     before = known_history.names
     if not any(
         map(select_renamed, (before, *[out.names for out in drafts]))
@@ -256,7 +256,8 @@ class _Chains:
         self._others: DigestAt | None = None
 
     def at(self, before: int, wire: str, position: int) -> str:
-        """The digest before a message of a piece, which so many messages stand before."""
+        """Returns the digest before a message of a piece. `before`: the number of messages before
+        the piece."""
         if wire == self._turn.wire:
             return digest.format_prefix(wire, self._own[before + position - self._first])
         if self._others is None:
@@ -265,7 +266,7 @@ class _Chains:
 
 
 def find_sent_messages(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[int]]:
-    """The messages that are a part of the conversation, and where each stands in what was given."""
+    """Returns the messages that belong to the conversation, and the position of each among all."""
     sent_messages = drop_waits(messages)
     if len(sent_messages) == len(messages):
         return messages, range(len(messages))
@@ -277,15 +278,15 @@ def find_sent_messages(messages: Sequence[Message]) -> tuple[Sequence[Message], 
 def map_losses_before_repair(
     losses: Iterable[Loss], sources: Sequence[Source] | None
 ) -> list[Loss]:
-    """Losses of a repaired conversation, where they stood before the repair; without those of what
-    repair made up. `sources`: as `repair.traced` has them."""
+    """Returns losses of a repaired conversation, with the positions before the repair, without
+    losses of what repair made up. `sources`: as `repair.traced` returns them."""
     if sources is None:
         return list(losses)
     return [placed for loss in losses if (placed := _unrepaired(loss, sources)) is not None]
 
 
 def map_losses_to_input(losses: Iterable[Loss], positions: Sequence[int]) -> list[Loss]:
-    """Losses of what is sent, where they stand in what was given."""
+    """Returns losses of what is sent, with the positions of the messages that the caller passed."""
     return [
         loss
         if loss.message is None or positions[loss.message] == loss.message

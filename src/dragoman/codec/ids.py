@@ -46,7 +46,7 @@ class DistinctIds:
         return id_ in self._taken
 
     def take(self, id_: str) -> str:
-        """An id like this one that is not taken, nor empty; it is taken now."""
+        """Returns this id, or one like it if it is empty or taken, and marks that as taken."""
         free = id_
         while not free or free in self._taken:
             repeat = self._repeats[id_] = self._repeats.get(id_, 1) + 1
@@ -69,12 +69,12 @@ class NameRule(msgspec.Struct, frozen=True):
     """The characters that may come first, where not all may; `_` at least."""
 
     def fits(self, name: str) -> bool:
-        """Whether it may be sent as it is."""
+        """Returns True if it may be sent as it is."""
         fits = self.least <= len(name) <= self.most and _all_of(self.letters)(name) is not None
         return fits and self.begins(name)
 
     def begins(self, name: str) -> bool:
-        """Whether its first character may be one."""
+        """Returns True if its first character may be one."""
         return not self.first or (name != "" and _all_of(self.first)(name[0]) is not None)
 
 
@@ -92,7 +92,7 @@ TOOL_NAMES = NameRule(first="a-zA-Z_")
 def fit_names(
     names: Iterable[str], rule: NameRule = TOOL_NAMES, *, as_is: Collection[str] = ()
 ) -> dict[str, str]:
-    """Each name → the one to send. `as_is`: names that are sent whatever the rule says.
+    """Returns for each name the one to send. `as_is`: names that are sent whatever the rule says.
 
     The inverse tells which tool a model means when it calls one by the name that it was sent.
     """
@@ -110,8 +110,8 @@ def fit_names(
 
 @cache
 def _fit(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
-    """Tells of all names at once, each with a newline behind it, whether the rule takes them;
-    `None`: it takes newlines too."""
+    """Returns a matcher for all names at once, each followed by a newline; None if the rule allows
+    newlines."""
     if _all_of(rule.letters)("\n"):
         return None
     first = f"(?=[{rule.first}])" if rule.first else ""
@@ -119,8 +119,8 @@ def _fit(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
 
 
 def invert_names(names: Mapping[str, str]) -> dict[str, str]:
-    """What `fit_names` gave, the other way: the name that was sent → the own one, where they
-    differ."""
+    """Returns the original name for each name that was sent as another: the inverse of
+    `fit_names`."""
     return {sent_name: name for name, sent_name in names.items() if sent_name != name}
 
 
@@ -130,8 +130,8 @@ def map_call_ids(
     *,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
 ) -> dict[tuple[int, int], str]:
-    """(position of the message, position in its content) → the id to send, for every call and
-    result that is not the provider's own.
+    """Returns the id to send for every call and result that is not the provider's own, by the
+    position of its message and its index in the content.
 
     An id that was used before, in this round or an earlier one, gets another. A result has the id
     of its call: the first call of its round that has the same id and no result yet, else the latest
@@ -176,7 +176,8 @@ def _own_ids(
     rule: NameRule,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None,
 ) -> dict[tuple[int, int], str] | None:
-    """The same where all may be sent as they are and none comes for two calls; else `None`."""
+    """Returns the ids unchanged, as `map_call_ids` does, if all may be sent as they are and none
+    belongs to two calls; else None."""
     out: dict[tuple[int, int], str] = {}
     taken: set[str] = set()
     for position, message in enumerate(messages):

@@ -79,7 +79,7 @@ class _NoFormError(Exception):
 
 
 def fit_schema(schema: Schema, dialect: JsonDialect) -> Json | None:
-    """The schema in that dialect; `None` where it has no form in it."""
+    """Returns the schema in the dialect, or None if the dialect cannot express it."""
     definitions = {
         f"#/{key}/{name}": definition
         for key in _DEFINITIONS
@@ -108,7 +108,7 @@ class _Fitting:
         self._reach = {name: _references(definition) for name, definition in definitions.items()}
 
     def root(self) -> tuple[Any, str]:
-        """The schema of the whole, and the definition that it stands in: pydantic writes a
+        """Returns the schema of the whole, and the definition that it is in: pydantic writes a
         recursive model as a reference."""
         name, seen = "#", set[str]()
         while "$ref" in (schema := if_object(self._definitions.get(name))) and name not in seen:
@@ -119,7 +119,7 @@ class _Fitting:
         return schema, name
 
     def schema(self, schema: Any, within: str) -> Json:
-        """A schema that stands within the definition of that name."""
+        """Returns the form of a schema inside the definition `within`."""
         if not isinstance(schema, Mapping):  # `true`: anything
             schema = {}
         schema = self._flat(cast("Schema", schema))
@@ -151,7 +151,7 @@ class _Fitting:
         return out
 
     def _reference(self, schema: Schema, within: str) -> Json:
-        """A reference takes nothing beside it."""
+        """Returns the form of a reference, which takes nothing beside it."""
         if str(schema["$ref"]) not in self._reach or (
             not self._dialect.recursive and self._returns(schema, within)
         ):
@@ -189,7 +189,8 @@ class _Fitting:
         return out
 
     def _beside(self, schema: Schema) -> Json:
-        """Annotations and constraints: those that the dialect knows, and the others in words."""
+        """Returns annotations and constraints: those that the dialect knows, and the others as
+        words in the description."""
         dialect = self._dialect
         out: Json = {}
         descriptions: list[str] = []
@@ -213,7 +214,8 @@ class _Fitting:
         return out
 
     def _flat(self, schema: Schema) -> Schema:
-        """`oneOf` as `anyOf`, and an `allOf` as one schema."""
+        """Returns the schema with `oneOf` written as `anyOf`, and an `allOf` merged into one
+        schema."""
         if isinstance(every := schema.get("allOf"), list):
             ones = [if_object(one) for one in cast("list[Any]", every)]
             if len(ones) > 1:
@@ -233,7 +235,7 @@ class _Fitting:
         return schema
 
     def _referred(self, schema: Schema) -> Schema:
-        """What a schema refers to, where it is a reference."""
+        """Returns the definition that a schema refers to, or the schema itself."""
         if "$ref" not in schema:
             return schema
         definition = if_object(self._definitions.get(str(schema["$ref"])))
@@ -242,7 +244,7 @@ class _Fitting:
         return definition
 
     def _returns(self, schema: Any, within: str) -> bool:
-        """Whether what stands in a schema leads back to the definition that it stands within."""
+        """True if a schema leads back to the definition that it is in."""
         waiting, seen = list(_references(schema)), set[str]()
         while waiting:
             if (name := waiting.pop()) == within:
@@ -254,7 +256,7 @@ class _Fitting:
 
 
 def _joined(first: Schema, second: Schema) -> Json:
-    """The properties of two schemas that are to hold at once."""
+    """Returns the properties of two schemas that hold at once."""
     properties = {**if_object(first.get("properties")), **if_object(second.get("properties"))}
     required = [*if_list(first.get("required")), *if_list(second.get("required"))]
     return {
@@ -264,7 +266,7 @@ def _joined(first: Schema, second: Schema) -> Json:
 
 
 def _of(schema: Schema, type_name: Any) -> Json:
-    """A schema of several types, as far as it says something of one of them."""
+    """Returns a schema of several types, narrowed to one of them."""
     narrowed = {**schema, "type": type_name}
     if type_name == "null":
         narrowed = {"type": type_name}
@@ -274,7 +276,7 @@ def _of(schema: Schema, type_name: Any) -> Json:
 
 
 def _references(schema: Any) -> set[str]:
-    """The names that a schema refers to."""
+    """Returns the names that a schema refers to."""
     if isinstance(schema, Mapping):
         schema = cast("Schema", schema)
         names = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set[str]()

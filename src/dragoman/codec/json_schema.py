@@ -63,7 +63,7 @@ class _NotStrictError(Exception):
 
 
 def strict_schema(schema: JsonMap) -> Json | None:
-    """The strict form of a schema; `None` where it has none."""
+    """Returns the strict form of a schema, or None if it has none."""
     definitions = {
         key: schema[key] for key in ("$defs", "definitions") if isinstance(schema.get(key), Mapping)
     }
@@ -118,7 +118,7 @@ def _strict(schema: Any, definitions: JsonMap) -> Json:
 
 
 def _closed(schema: JsonMap, definitions: JsonMap) -> Json:
-    """An object with its properties only, all of them required."""
+    """Returns an object with its properties only, all of them required."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or (
         not properties and schema.get("additionalProperties") is not False
@@ -132,8 +132,8 @@ def _closed(schema: JsonMap, definitions: JsonMap) -> Json:
 
 
 def _flat(schema: JsonMap) -> JsonMap:
-    """`oneOf` as `anyOf`, and an `allOf` of one as that one. What would have to hold at once
-    otherwise is not strict."""
+    """Returns the schema with `oneOf` written as `anyOf`, and an `allOf` of one merged. Other
+    unions that hold at once are not strict."""
     while isinstance(every := schema.get("allOf"), list):
         if len(cast("list[Any]", every)) != 1:
             raise _NotStrictError
@@ -151,8 +151,8 @@ def _flat(schema: JsonMap) -> JsonMap:
 
 
 def _type(schema: JsonMap) -> Any:
-    """The type, or the types; told by the values where the schema does not say. `["x", "null"]` is
-    `x`."""
+    """Returns the type or types, inferred from the values if the schema has none. `["x", "null"]`
+    is `x`."""
     type_value: Any = schema.get("type")
     if type_value is None and "properties" in schema:
         return "object"
@@ -175,7 +175,7 @@ def _type(schema: JsonMap) -> Any:
 
 
 def _resolved(name: str, definitions: JsonMap) -> JsonMap:
-    """What a reference points to: a definition of this schema."""
+    """Returns the definition that a reference names."""
     for key, schemas in definitions.items():
         if isinstance(
             definition := schemas.get(name.removeprefix(f"#/{key}/")), Mapping

@@ -80,14 +80,15 @@ class Layout(msgspec.Struct, frozen=True):
     """How a body asks for another answer."""
 
     def evidence(self, body: JsonMap) -> int:
-        """How many of the fields beside the messages hardly another format has."""
+        """Returns how many fields beside the messages hardly another format has."""
         tools = if_objects(body.get("tools")) if self.of_tools else []
         return len(self.distinctive & body.keys()) + sum(
             not self.of_tools.isdisjoint(tool) for tool in tools
         )
 
     def payload(self, messages: Sequence[Any], body: JsonMap) -> Any:
-        """What `load_messages` takes: messages, with the fields of the body that belong to them."""
+        """Returns what `load_messages` takes: the messages, with the fields of the body that belong
+        to them."""
         field = next(iter(self.fields or ()), "")
         if self.whole and len(if_list(body.get(field))) == len(messages) > 0:
             return body

@@ -42,8 +42,8 @@ def load_list(
     roles: Collection[str],
     lists: bool = True,
 ) -> list[Message]:
-    """A list of messages, bounded in its depth where no problems are noted → ours. Results that
-    follow each other are one message of the user's.
+    """Converts a list of messages, bounded in its depth where no problems are noted to ours.
+    Results that follow each other are one message of the user's.
 
     `load`: a message that is more than a role and a text → ours, or the result that it is. `what`:
     the list's owner, `roles`: all that it has, `lists`: a content may be a list; for what is told
@@ -79,8 +79,8 @@ def load_list(
 def load_plain_message(
     entry: Any, speakers: Mapping[str, Role], origin: Origin | None
 ) -> Message | None:
-    """A message of a role and a text, as nearly all are; `None`: any other. `origin` is given to
-    the model's."""
+    """Returns a message of a role and a text, as nearly all are; `None`: any other. `origin` is
+    given to the model's."""
     if not isinstance(entry, dict) or len(fields := cast("Json", entry)) != 2:
         return None
     text, name = fields.get("content"), fields.get("role")
@@ -102,7 +102,7 @@ def _object(entry: Any, no_list: str) -> Json:
 
 
 def _field_at_fault(entry: Any, roles: Collection[str], *, lists: bool) -> str | None:
-    """The field for which a message cannot be read, where it is one."""
+    """Returns the field for which a message cannot be read, where it is one."""
     if not isinstance(entry, dict):
         return None
     fields = cast("Json", entry)
@@ -123,8 +123,8 @@ def load_content(
     form: Json,
     load: Callable[[JsonMap], Content],
 ) -> list[Content]:
-    """The `content` of a message → its pieces. `empty`: how no content is usually written; another
-    way goes to `form`. `load` reads a block.
+    """Converts the `content` of a message to its pieces. `empty`: how no content is usually
+    written; another way goes to `form`. `load` reads a block.
 
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
@@ -153,8 +153,8 @@ def dump_content(
     *,
     string_only: bool = False,
 ) -> Json:
-    """Blocks → the field `content`: a string for one plain text (and for several where the vendor
-    takes nothing else), else a list."""
+    """Converts blocks to the field `content`: a string for one plain text (and for several where
+    the vendor takes nothing else), else a list."""
     written_form = form.get("content", empty)
     if not blocks:
         written_form = empty if written_form == "list" else written_form
@@ -166,7 +166,7 @@ def dump_content(
 
 
 def plain_text(block: JsonMap) -> str | None:
-    """The text of a block that is text and nothing else, and not empty."""
+    """Returns the text of a block that is text and nothing else, and not empty."""
     text = block.get("text")
     return (
         text
@@ -176,5 +176,5 @@ def plain_text(block: JsonMap) -> str | None:
 
 
 def is_plain_text(blocks: Sequence[JsonMap]) -> bool:
-    """Whether it is one text and nothing else."""
+    """Returns True if it is one text and nothing else."""
     return len(blocks) == 1 and plain_text(blocks[0]) is not None

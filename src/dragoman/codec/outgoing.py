@@ -70,19 +70,19 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
             )
 
     def returns_to_origin(self, position: int) -> bool:
-        """Whether a message goes to its own origin, so that what was odd about it is understood
-        there."""
+        """True if a message goes to its own origin, which understands whatever was unusual about
+        it."""
         origin = self.messages[position].origin
         return self.target is None or (
             origin is not None and origin.provider == self.target.provider
         )
 
     def id(self, position: int, index: int, piece: ToolCallPart | ToolResultPart) -> str:
-        """The id under which a call or result is sent."""
+        """Returns the id under which a call or result is sent."""
         return self.ids.get((position, index), piece.id)
 
     def name(self, name: str) -> str:
-        """The name under which a tool is sent."""
+        """Returns the name under which a tool is sent."""
         return self.names.get(name, name)
 
 
@@ -94,9 +94,9 @@ def prepare_outgoing(
     losses: list[Loss] | None,
     **fields: Any,
 ) -> O:
-    """A conversation, without its marks (`codec.marks.strip_all_marks`), made ready for its dump.
-    `quirks` tells by `reads` whose signatures the target takes; `own`: `ids`, `names`, `places` and
-    the fields of the subclass."""
+    """Prepares a conversation, without its marks (`codec.marks.strip_all_marks`), for its dump.
+    `quirks.reads` names providers whose signatures the target takes; `fields`: `ids`, `names`,
+    `part_indexes` and the fields of the subclass."""
     messages = tuple(messages)
     return of(
         messages=messages,
@@ -136,7 +136,7 @@ class _Unreadable(Sequence[str | None]):
 
 
 def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:
-    """The request without options that are fields of another wire; each is a loss."""
+    """Returns the request without options of another wire, and notes each as a loss."""
     if request.wire in (None, wire) or not request.options:
         return request
     losses += [
@@ -147,8 +147,8 @@ def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -
 
 
 def read_sole_text(message: Message) -> str | None:
-    """The text of a message that is one text, not blank, with nothing of any wire's own, as nearly
-    all are; `None`: of any other."""
+    """Returns the text of a message that is one text, not blank and without native fields, as
+    nearly all are; None for any other message."""
     content = message.content
     if (
         message.native is None

@@ -17,7 +17,7 @@ __all__ = ["load_plug_in", "plug_ins"]
 
 
 def plug_ins(group: str) -> Iterable[EntryPoint]:
-    """The entry points of a group that installed distributions have."""
+    """Returns the entry points of a group that installed distributions have."""
     return _installed_in(group, tuple(sys.path))
 
 
@@ -31,8 +31,8 @@ def _installed_in(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint]:  #
 
 
 def load_plug_in(group: str, name: str, noun: str) -> Any:
-    """What the entry point of that name brings: a module most often, with that name as its
-    attribute `name`. `None`: no entry point has the name. `noun`: what it is, for the error.
+    """Loads the object of an entry point: usually a module whose attribute `name` is that name.
+    Returns None if no entry point has the name. `noun`: what the object is, for the error.
 
     Raises:
         SettingsError: it cannot be imported, or has another name; the message names the distribution.

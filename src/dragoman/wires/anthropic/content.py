@@ -80,9 +80,9 @@ class OutgoingBlocks(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=Fa
 def load_content(
     entry: JsonMap, role: Role, names: dict[str, str], form: Json, where: str
 ) -> tuple[Content, ...]:
-    """The `content` of a message → its pieces. `names`: id of each call so far → its tool, to which
-    its own calls are added; `form`: to which is added what is not of the usual form; `where`: the
-    message, for an error.
+    """Converts the `content` of a message to its pieces. `names`: id of each call so far → its
+    tool, to which its own calls are added; `form`: to which is added what is not of the usual form;
+    `where`: the message, for an error.
 
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
@@ -114,7 +114,7 @@ def load_content(
 
 
 def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
-    """Blocks → the field `content`: a single text is a string, unless its message came in another
+    """Returns the field `content`: a single text is a string, unless its message came in another
     form."""
     return (
         blocks[0]["text"]
@@ -124,7 +124,7 @@ def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
 
 
 def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
-    """The blocks of a message, in its order."""
+    """Returns the blocks of a message, in its order."""
     content = out.messages[position].content
     blocks = [
         block
@@ -142,8 +142,8 @@ def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
 
 
 def load_block(block: JsonMap, names: Mapping[str, str] = {}) -> Content:
-    """A block → a piece of content. `names`: id of each call so far → its tool, which results do
-    not name."""
+    """Returns the piece of a block. `names`: the tool of each call so far, by id, since results do
+    not name theirs."""
     block_type = str(block.get("type"))
     if block_type == "tool_result" or block_type.endswith("_tool_result"):
         return load_result(
@@ -154,13 +154,14 @@ def load_block(block: JsonMap, names: Mapping[str, str] = {}) -> Content:
 
 
 def dump_block(piece: Content, out: OutgoingBlocks, position: int, index: int) -> Block | None:
-    """A piece of content → a block. What the wire or its target cannot hold is a loss; `None`: that
-    is all of it."""
+    """Returns the block of a piece, or None if nothing of it can be sent. Adds what the wire or its
+    target cannot hold to the losses."""
     return _DUMPERS[type(piece)](piece, out, position, index)
 
 
 def load_media(block: JsonMap) -> Media | None:
-    """An image, a document or a file → its part; `None` where no part has room for all of it."""
+    """Returns the part of an image, a document or a file, or None if no part has room for all of
+    its fields."""
     block_type, source = block.get("type"), block.get("source")
     name = (if_text(block.get("title")) or None) if block_type == "document" else None
     fields = read_extra_fields(block, "type", "source", "file_id", "title")
@@ -192,8 +193,8 @@ def load_media(block: JsonMap) -> Media | None:
 
 
 def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
-    """A block of a conversation. An id or name that no API takes is noted, so that it goes back to
-    where it was recorded."""
+    """Returns a block of a conversation. An id or name that no API takes is noted, so that it goes
+    back to where it was recorded."""
     piece = load_block(block, names)
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
         return (
@@ -211,12 +212,12 @@ def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
 
 
 def _whole(block: JsonMap) -> ProviderPart:
-    """A block that only the provider understands."""
+    """Returns a block that only the provider understands."""
     return ProviderPart(str(block.get("type")), {NAME: dict(block)})
 
 
 def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
-    """What a tool returned as text and media; nothing where it is anything else."""
+    """Returns the texts and media that a tool returned; nothing if it returned anything else."""
     parts = tuple([load_block(inner_block) for inner_block in if_objects(block.get("content"))])
     return (
         parts
@@ -307,8 +308,8 @@ def _dump_media(part: Media, out: OutgoingBlocks, position: int, index: int) -> 
 
 
 def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
-    """A part → its block, and what is lost by it, why, and which one: a part that the API does not
-    take becomes a text that names it."""
+    """Returns the block of a file, and what is lost by it, why, and which file. A file that the API
+    does not take becomes a text that names it."""
     block_type, source, why = _media_source(part)
     lost = None if why is None else (name_part_type(part), why, media_label(part))
     if source is None:
@@ -322,13 +323,13 @@ def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
 
 
 def _media_text(part: Media) -> Block:
-    """A text block that stands for something that cannot be sent."""
+    """Returns a text block that stands for something that cannot be sent."""
     return {"type": "text", "text": describe_as_text(part)}
 
 
 def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
-    """Type of the block, its fields that hold the content (`None`: it cannot be sent), and what is
-    lost."""
+    """Returns the type of a file's block, the fields that hold its content (None if it cannot be
+    sent), and what is lost."""
     if isinstance(part, FilePart):
         if OWN.is_foreign(part.native):
             return "text", None, ELSEWHERE

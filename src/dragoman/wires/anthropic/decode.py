@@ -87,7 +87,7 @@ class Decoder(MessageDecoder):
         self._kind: type[_Text | _Thinking | _Input] | None = None
 
     def read_fast(self, payload: bytes) -> bool:
-        """A delta of the block that deltas are coming for."""
+        """Reads a delta of the block that is open, which nearly all events are."""
         try:
             event = _decode_delta(payload)
         except (
@@ -104,7 +104,7 @@ class Decoder(MessageDecoder):
         return True
 
     def read_event(self, event: Json) -> None:
-        """Any event but the delta that was expected."""
+        """Reads any event that `read_fast` does not."""
         event_type = event.get("type")
         if event_type == "message_start":
             self._start(need_object(event.get("message"), "message"))
@@ -129,7 +129,7 @@ class Decoder(MessageDecoder):
             raise DecodeError("an event has no type")
 
     def end(self) -> None:
-        """An answer whose stop reason never came was cut."""
+        """Ends an answer at the end of the bytes: without a stop reason it was cut."""
         if self._stop_reason is None:
             super().end()
         else:
@@ -177,7 +177,8 @@ class Decoder(MessageDecoder):
             self._out.add(self._out.ensure_part(index, opened[0]), opened[1])
 
     def _opened(self, block: Json) -> tuple[Content, str] | None:
-        """A block → its part without what deltas tell, and what is already known of that."""
+        """Converts a block to its part without what deltas tell, and what is already known of
+        that."""
         block_type = if_text(block.get("type"))
         block_fields = {
             key: value for key, value in block.items() if key not in ("type", "text", "thinking")
@@ -205,8 +206,8 @@ class Decoder(MessageDecoder):
         return None
 
     def _add(self, index: int, delta: Json) -> None:
-        """A delta that is not the block's main one: a signature, a citation, or one of a block that
-        comes whole."""
+        """Returns a delta that is not the block's main one: a signature, a citation, or one of a
+        block that comes whole."""
         delta_type = if_text(delta.get("type"))
         part = self._out.find(index)
         if index in self._held:
@@ -262,7 +263,7 @@ class Decoder(MessageDecoder):
         self._response |= {key: value for key, value in fields.items() if value is not None}
 
     def _count(self, usage: Any) -> None:
-        """The last count that came is the total so far, never a part to be added."""
+        """Takes over the latest usage: each count is the total so far and never added."""
         self._usage |= {key: value for key, value in if_object(usage).items() if value is not None}
 
     def _finish(self) -> None:
@@ -294,8 +295,8 @@ def _number(value: Any) -> int:
 
 
 def grown(block: JsonMap, deltas: Iterable[JsonMap]) -> Json:
-    """A block with the fields of its deltas: text is added to text, list to list, anything else
-    stands in place of what was there."""
+    """Returns a block with the fields of its deltas: text is added to text, list to list, anything
+    else stands in place of what was there."""
     runs: dict[str, list[Any]] = {key: [value] for key, value in block.items()}
     for delta in deltas:
         for key, value in read_extra_fields(delta, "type").items():

@@ -48,12 +48,13 @@ _Key = tuple[str, int]
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take beside the events of an answer to `request`."""
+    """Returns what `encoder` and `dump_response` take beside the events of an answer to
+    `request`."""
     return {"id": f"msg_{id}", **({"model": request.model} if request and request.model else {})}
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """A whole response."""
+    """Returns a whole response."""
     response = dict(OWN.response(message.native))
     answer = {
         **_head(envelope, message.origin, message.id),
@@ -73,8 +74,8 @@ class Encoder(ResponseEncoder):
     """
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: `id` and `model` of the response, where they are not to be the events'
-        own."""
+        """Starts a response. `envelope`: its `id` and `model`, where they replace those of the
+        events."""
         super().__init__(OWN, envelope)
         self._parts: dict[_Key, Content] = {}  # parts that are open, as they began
         self._turn: _Key | None = None
@@ -124,8 +125,8 @@ class Encoder(ResponseEncoder):
         return [*self._finish(event.part), *self._next()]
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """A message is retracted: the block that went out of it ends, what waits of it is never
-        sent."""
+        """Returns the objects that end the open block of a retracted message. What waits of that
+        message is never sent."""
         dropped = event.message_id
         self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
         self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
@@ -162,7 +163,8 @@ class Encoder(ResponseEncoder):
         return frame_typed_event(data)
 
     def _waits(self, key: _Key, event: PartDelta | PartFinished) -> bool:
-        """Whether another part has its turn. Otherwise it is this one's."""
+        """True if another part has its turn, and then keeps the event. Otherwise the turn is this
+        part's."""
         if self._turn is not None and self._turn != key:
             self._waiting.setdefault(key, []).append(event)
             return True
@@ -170,7 +172,7 @@ class Encoder(ResponseEncoder):
         return False
 
     def _finish(self, part: Content) -> list[JsonMap]:
-        """The end of a part: what its deltas did not hold, and the end of its block."""
+        """Returns the end of a part: what its deltas did not hold, and the end of its block."""
         out: list[JsonMap] = []
         if not self._open:
             blocks = _blocks((part,))
@@ -206,7 +208,7 @@ class Encoder(ResponseEncoder):
         return [*out, *self._close()]
 
     def _next(self) -> list[JsonMap]:
-        """The parts that waited, as far as their turn has come."""
+        """Returns the parts that waited, as far as their turn has come."""
         out: list[JsonMap] = []
         while self._waiting and self._turn is None:
             for event in self._waiting.pop(next(iter(self._waiting))):
@@ -242,7 +244,7 @@ encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _head(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> Json:
-    """How a message begins."""
+    """Returns the fields with which a message begins."""
     return {
         "id": envelope.get("id") or (origin and origin.response_id) or message_id or "message-0",
         "type": "message",
@@ -252,8 +254,8 @@ def _head(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> J
 
 
 def _blocks(content: tuple[Content, ...]) -> list[Json]:
-    """The blocks of a response. Arguments that are no JSON stand in an object, as the API asks of
-    clients, so that nobody runs a call with an empty one."""
+    """Returns the blocks of a response. Arguments that are no JSON stand in an object, as the API
+    asks of clients, so that nobody runs a call with an empty one."""
     pieces = [
         ToolCallPart(
             piece.id,
@@ -276,8 +278,8 @@ def _blocks(content: tuple[Content, ...]) -> list[Json]:
 
 
 def _delta(part: Content, text: str) -> Json | None:
-    """More of a part; `None` for one that comes whole, or not at all, as a call that another
-    provider ran."""
+    """Returns a delta of a part, or None if the part comes whole or not at all (a call that another
+    provider ran)."""
     if isinstance(part, TextPart):
         return {"type": "text_delta", "text": text}
     if isinstance(part, ThinkingPart):
@@ -290,7 +292,7 @@ def _delta(part: Content, text: str) -> Json | None:
 
 
 def _text(part: Content) -> str:
-    """What the deltas of a part would have been."""
+    """Returns the text that the deltas of a part would have had."""
     if isinstance(part, (TextPart, ThinkingPart)):
         return part.text
     if isinstance(part, ToolCallPart) and part.raw is None:
@@ -299,7 +301,7 @@ def _text(part: Content) -> str:
 
 
 def _opening(part: Content) -> Json:
-    """The block of a text, thinking or call as it begins: without what deltas hold."""
+    """Returns the block of a text, thinking or call as it begins: without what deltas hold."""
     block_fields = read_extra_fields(OWN.fields(part.native), "citations", "signature")
     if isinstance(part, ToolCallPart):
         return {"type": "tool_use", **block_fields, "id": part.id, "name": part.name, "input": {}}

@@ -41,7 +41,7 @@ _WORDS: Mapping[type[DragomanError], str] = {
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
+    """Converts an exception to status, headers and body."""
     status, class_word = error_status(error, _OWN_STATUSES), look_up_class(_WORDS, error, "")
     message = (
         error.message if class_word in error.message.lower() else f"{class_word}: {error.message}"

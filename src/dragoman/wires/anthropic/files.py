@@ -17,8 +17,8 @@ _BETA = {"anthropic-beta": "files-api-2025-04-14"}
 
 
 def load_files(piece: Content) -> list[DataPart | FilePart]:
-    """The files in the result of a tool that the provider ran: what its code wrote, and a document
-    that it fetched."""
+    """Returns the files in the result of a tool that the provider ran: what its code wrote, and a
+    document that it fetched."""
     if (
         not isinstance(piece, ToolResultPart)
         or piece.run_by != "provider"
@@ -37,7 +37,7 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
 
 
 def dump_download(part: FilePart) -> Download:
-    """The requests for a file that the provider holds."""
+    """Returns the requests for a file that the provider holds."""
     path = f"/files/{quote(part.id, safe='')}"
     return Download(
         HttpRequest(f"{path}/content", _BETA, method="GET"), HttpRequest(path, _BETA, method="GET")

@@ -109,7 +109,8 @@ class _Sent(NamedTuple):
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """`{"system": …, "messages": […]}` → messages. The index of `system` is -1."""
+    """Returns the messages of `{"system": …, "messages": […]}`. For problems the index of `system`
+    is -1."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
             'the payload must be {"system": …, "messages": […]}, the part of a Messages API request'
@@ -143,8 +144,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly
-    anything else."""
+    """Returns how surely a message has this format: 0 = cannot be, 1 = could be, 2 = likely, 3 =
+    hardly anything else."""
     fields = if_object(message)
     role, content = _role_of(fields), fields.get("content")
     if (
@@ -172,9 +173,9 @@ def prepare_conversation(
     *,
     model: str | None = None,
 ) -> OutgoingBlocks:
-    """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with
-    those of the calls; `model`: its model, else the target's. Without a target, an id or name that
-    breaks the rules but was recorded so stays as it is."""
+    """Returns a conversation made ready for its dump. `tools`: the request's, whose names are made
+    fit with those of the calls; `model`: its model, else the target's. Without a target, an id or
+    name that breaks the rules but was recorded so stays as it is."""
     messages, part_indexes = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
@@ -201,7 +202,7 @@ def prepare_conversation(
 
 
 def dump_conversation(out: OutgoingBlocks) -> Json:
-    """A conversation → `{"system": …, "messages": […]}`."""
+    """Converts a conversation to `{"system": …, "messages": […]}`."""
     head = _system_length(out.messages)
     system = [block for position in range(head) for block in dump_blocks(out, position)]
     turn: list[_Sent] = []
@@ -248,8 +249,8 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _block_votes(block: Any) -> int:
-    """The same of a block. One of a type that is not known may stand beside others, since the API
-    has ever more of them."""
+    """Returns the same of a block. One of a type that is not known may stand beside others, since
+    the API has ever more of them."""
     fields = if_object(block)
     block_type = if_text(fields.get("type"))
     field, of, least = (
@@ -265,8 +266,8 @@ def _block_votes(block: Any) -> int:
 def _load(
     entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None
 ) -> Message:
-    """A message. `names`: id of each call so far → its tool, to which its own calls are added;
-    `before`: the role of the one before it."""
+    """Converts a message. `names`: id of each call so far to its tool, to which its own calls are
+    added; `before`: the role of the one before it."""
     role = _role_of(entry)
     if role is None:
         fault = f'"messages[{position}]" must be an object whose role is user, assistant or system'
@@ -286,7 +287,7 @@ def _role_of(entry: Any) -> Role | None:
 
 
 def _fault(entry: Any) -> str | None:
-    """The field for which a message cannot be read, where one is known."""
+    """Returns the field for which a message cannot be read, where one is known."""
     if not isinstance(entry, dict):
         return None
     if _role_of(entry) is None:
@@ -296,7 +297,7 @@ def _fault(entry: Any) -> str | None:
 
 
 def _system_length(messages: Sequence[Message]) -> int:
-    """How many messages at the head go to `system`."""
+    """Returns how many messages at the head go to `system`."""
     for position, message in enumerate(messages):
         if message.role is not Role.SYSTEM or OWN.form(message.native).get("place") == "messages":
             return position
@@ -304,12 +305,12 @@ def _system_length(messages: Sequence[Message]) -> int:
 
 
 def _is_recorded(named: ToolSpec | ToolCallPart | ToolResultPart) -> bool:
-    """Whether its id or name was recorded so, whatever the rules."""
+    """Returns True if its id or name was recorded so, whatever the rules."""
     return OWN.form(named.native).get("id_or_name") == "as is"
 
 
 def _dump(out: OutgoingBlocks, position: int) -> Json | None:
-    """One message of the wire; `None` where nothing of it can be sent."""
+    """Returns one message of the wire, or None if nothing of it can be sent."""
     message = out.messages[position]
     blocks = dump_blocks(out, position)
     entry = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
@@ -340,15 +341,15 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
 
 
 def _whole(turn: Sequence[_Sent], out: OutgoingBlocks) -> list[Json]:
-    """The messages of a turn that nothing more joins: one of the user's has those behind it that
-    hold results of tools."""
+    """Returns the messages of a turn that nothing more joins: one of the user's has those behind it
+    that hold results of tools."""
     if len(turn) == 1 and not turn[0].joins:
         return [turn[0].entry]
     return [_joined(turn, out)] if turn else []
 
 
 def _joined(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
-    """The messages of a turn as one, results of tools first, as the API wants them."""
+    """Returns the messages of a turn as one, results of tools first, as the API wants them."""
     entry: Json = {}
     results: list[Json] = []
     system_entries: list[Json] = []
@@ -370,8 +371,8 @@ def _joined(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
 
 
 def _would_move(content: Sequence[Content], before: Role | None) -> bool:
-    """Whether dumping would not leave a user's message where it was, as it was. `before`: the role
-    of the one before it."""
+    """Returns True if dumping would not leave a user's message where it was, as it was. `before`:
+    the role of the one before it."""
     results = [
         isinstance(piece, ToolResultPart)
         or (isinstance(piece, ProviderPart) and piece.kind == "tool_result")
@@ -387,6 +388,6 @@ def _has_results(entry: JsonMap) -> bool:
 
 
 def _listed(entry: JsonMap) -> list[Json]:
-    """The blocks of a message."""
+    """Returns the blocks of a message."""
     content = entry.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else if_objects(content)

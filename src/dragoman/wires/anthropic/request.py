@@ -51,8 +51,8 @@ _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
 
 
 def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read
-    too."""
+    """Converts a body to the neutral request. A body for counting tokens, which has no
+    `max_tokens`, is read too."""
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"').at(field="messages")
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
@@ -78,8 +78,8 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """The neutral request → path, headers and body, with the beta headers that its content
-    needs."""
+    """Converts the neutral request to path, headers and body, with the beta headers that its
+    content needs."""
     request, betas = sending.request, sending.quirks.betas
     form, options = OWN.form(request.native), request.options
     prepare = partial(prepare_conversation, model=request.model)
@@ -131,12 +131,13 @@ load_request, dump_request, dump_http = (
 
 
 def adapt(request: ModelRequest, body: JsonMap, losses: list[Loss]) -> JsonMap:
-    """A client's body for a model that it did not name: without what the API refuses together."""
+    """Returns a client's body for a model that it did not name: without what the API refuses
+    together."""
     return fit_together(body, request.model, losses)
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
-    """A client's body as it is, with its own beta headers and no others."""
+    """Returns a client's body as it is, with its own beta headers and no others."""
     betas = OWN.form(request.native).get("betas")
     headers = {
         "anthropic-version": _VERSION,
@@ -146,13 +147,14 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
 
 
 def _header(headers: Mapping[str, str]) -> list[str]:
-    """The values of `anthropic-beta`."""
+    """Returns the values of `anthropic-beta`."""
     text = next((value for name, value in headers.items() if name.lower() == "anthropic-beta"), "")
     return [value for part in text.split(",") if (value := part.strip())]
 
 
 def _words(body: JsonMap, of_tools: Iterable[str], of_entries: Iterable[str]) -> Iterator[str]:
-    """What may need a beta: names of fields, and types of tools, blocks, sources and edits."""
+    """Yields what may need a beta header: names of fields, and types of tools, blocks, sources and
+    edits."""
     yield from body
     yield from if_object(body.get("output_config"))
     yield from of_tools
@@ -166,7 +168,8 @@ def _entry_words(entries: Iterable[JsonMap]) -> Iterator[str]:
 
 
 def _types(blocks: Any) -> Iterator[str]:
-    """The types in a list of blocks, with those of their sources and of the blocks inside them."""
+    """Yields the types in a list of blocks, with those of their sources and of the blocks inside
+    them."""
     if isinstance(blocks, dict):
         blocks = [blocks]
     for block in cast("list[Any]", blocks) if isinstance(blocks, list) else ():

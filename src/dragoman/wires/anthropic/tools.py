@@ -63,7 +63,7 @@ def load_tools(body: Json, form: Json) -> tuple[ToolSpec | ServerTool, ...]:
 
 
 def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
-    """Tools → `tools`. The schema of the arguments is passed on unchanged."""
+    """Converts tools to `tools`. The schema of the arguments is passed on unchanged."""
     return [
         _dump_function(tool, out)
         if isinstance(tool, ToolSpec)
@@ -73,8 +73,8 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 
 def load_tool_choice(body: Json, form: Json) -> Json:
-    """Takes `tool_choice` out of `body` → the settings; what they have no room for goes to
-    `form`."""
+    """Takes `tool_choice` out of `body` and returns the settings. What they have no room for goes
+    to `form`."""
     match body.get("tool_choice"):
         case {"type": "tool", "name": str(name)} if name not in _SENT_CHOICES:
             chosen, read_names = name, ["type", "name"]
@@ -95,7 +95,7 @@ def load_tool_choice(body: Json, form: Json) -> Json:
 def dump_tool_choice(
     settings: Settings, form: JsonMap, out: Outgoing[Quirks], *, tools: bool
 ) -> Json | None:
-    """The settings → `tool_choice`; `auto` where there are tools and no setting."""
+    """Converts the settings to `tool_choice`; `auto` where there are tools and no setting."""
     chosen, parallel, fields = (
         settings.tool_choice,
         settings.parallel_tool_calls,
@@ -115,7 +115,7 @@ def dump_tool_choice(
 
 
 def load_call(block: JsonMap) -> ToolCallPart | None:
-    """A block that is a call; `None` where it is not of the documented shape."""
+    """Returns a block that is a call; `None` where it is not of the documented shape."""
     id_, name, arguments = block.get("id"), block.get("name"), block.get("input")
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
@@ -136,7 +136,7 @@ def load_call(block: JsonMap) -> ToolCallPart | None:
 
 
 def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, index: int) -> Json | None:
-    """A call → its block."""
+    """Converts a call to its block."""
     if call.run_by == "provider":
         fields = {"id": call.id, "name": call.name, "input": call.arguments}
         return dump_own(
@@ -156,8 +156,8 @@ def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, index: i
 def load_result(
     block: JsonMap, names: Mapping[str, str], parts: tuple[Content, ...] = ()
 ) -> ToolResultPart | None:
-    """A block that is a result; `None` where it is not of the documented shape. `names`: id of each
-    call so far → its tool; `parts`: its content, where that is text and media."""
+    """Converts a block that is a result; `None` where it is not of the documented shape. `names`:
+    id of each call so far to its tool; `parts`: its content, where that is text and media."""
     id_ = block.get("tool_use_id")
     if not isinstance(id_, str):
         return None
@@ -187,7 +187,7 @@ def load_result(
 def dump_result(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> Json | None:
-    """A result → its block. Where it is parts, the caller fills in `content`."""
+    """Converts a result to its block. Where it is parts, the caller fills in `content`."""
     error = {"is_error": True} if part.is_error else {}
     if part.run_by == "provider":
         fields = {"tool_use_id": part.id, "content": part.result, **error}
@@ -222,8 +222,8 @@ def dump_own(
     index: int,
     which: str,
 ) -> Json | None:
-    """A block that goes back to its own origin and to nobody else. `fields`: its neutral ones;
-    `which`: what is lost otherwise."""
+    """Returns a block that goes back to its own origin and to nobody else. `fields`: its neutral
+    ones; `which`: what is lost otherwise."""
     why = out.unreadable[position] or (
         None if NAME in (piece.native or ()) else "it is another provider's"
     )
@@ -234,7 +234,8 @@ def dump_own(
 
 
 def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> Json:
-    """The piece's own fields; towards an origin that does not read them, cache marks alone."""
+    """Returns the piece's own fields; towards an origin that does not read them, cache marks
+    alone."""
     wire_fields = OWN.fields(piece.native)
     return (
         wire_fields
@@ -244,7 +245,7 @@ def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> Json:
 
 
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
-    """One with a type other than `custom` is the provider's own."""
+    """Returns a tool. One with a type other than `custom` is a server tool."""
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
     tool = cast("Json", tool)

@@ -32,12 +32,12 @@ _COUNTS = (
 
 
 def load_finish(reason: str | None) -> FinishReason:
-    """A stop reason → the neutral one; `unspecified` for one that is not known."""
+    """Converts a stop reason to the neutral one; `unspecified` for one that is not known."""
     return _REASONS.get(reason or "", FinishReason.unspecified)
 
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
-    """The neutral reason → a stop reason: the original one where it means the same."""
+    """Converts the neutral reason to a stop reason: the original one where it means the same."""
     if isinstance(original, str) and (
         load_finish(original) is reason or reason is FinishReason.tool_calls
     ):
@@ -46,8 +46,8 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
 
 
 def load_usage(raw: JsonMap) -> Usage | None:
-    """Usage, whose `input_tokens` do not count what was read from or written to the cache. `None`:
-    there are no counts."""
+    """Returns the usage, whose `input_tokens` do not count what was read from or written to the
+    cache. None if there are no counts."""
     fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
     counts = [count for count in (fresh, read, write) if count is not None]
     total = sum(counts) if counts else None
@@ -65,7 +65,7 @@ def load_usage(raw: JsonMap) -> Usage | None:
 
 
 def other_usage(raw: JsonMap) -> Json:
-    """What the provider's usage holds beyond the neutral counts."""
+    """Returns the provider's usage beyond the neutral counts."""
     other_counts = {
         key: value for key, value in raw.items() if key not in _COUNTS and value is not None
     }
@@ -75,7 +75,8 @@ def other_usage(raw: JsonMap) -> Json:
 
 
 def dump_usage(usage: Usage | None, other: Any) -> Json:
-    """Usage → as the API has it. What is not known is 0 where the API demands a number."""
+    """Converts usage to as the API has it. What is not known is 0 where the API demands a
+    number."""
     usage = usage or Usage()
     read, write = usage.cache_read_tokens, usage.cache_write_tokens
     raw: Json = {

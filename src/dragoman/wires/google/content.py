@@ -46,18 +46,18 @@ _Fields = JsonMap
 
 
 def load_content(parts: Sequence[Any], pairing: Pairing) -> tuple[Content, ...]:
-    """The parts of a content, each a JSON object → its pieces."""
+    """Converts the parts of a content, each a JSON object to its pieces."""
     return tuple([load_block(part, pairing) for part in parts])
 
 
 def is_known(part: _Fields) -> bool:
-    """Whether it has the content of a part that is documented."""
+    """Returns True if it has the content of a part that is documented."""
     block = camelled(part, set())
     return any(field in block for field in ("text", *_LOADERS))
 
 
 def load_block(part: _Fields, pairing: Pairing) -> Content:
-    """A part → a piece of content."""
+    """Converts a part to a piece of content."""
     snake: set[str] = set()
     block = camelled(part, snake)
     kinds = [field for field in ("text", *_LOADERS) if field in block]
@@ -77,8 +77,8 @@ def load_block(part: _Fields, pairing: Pairing) -> Content:
 
 
 def dump_content(content: Sequence[Content], out: OutgoingContents, position: int) -> list[_Block]:
-    """The parts of a message, in its order; media that a function's response cannot hold come
-    last."""
+    """Returns the parts of a message, in its order; media that a function's response cannot hold
+    come last."""
     parts: list[_Block] = []
     later: list[_Block] = []
     unsigned = (out.target is not None or out.unreadable[position] is not None) and out.newer
@@ -99,8 +99,8 @@ def dump_content(content: Sequence[Content], out: OutgoingContents, position: in
 def dump_block(
     piece: Content, out: OutgoingContents, position: int, index: int
 ) -> tuple[_Block | None, Sequence[_Block]]:
-    """A piece → its part (`None`: it cannot be sent), and parts that follow all others of its
-    message."""
+    """Converts a piece to its part (`None`: it cannot be sent), and parts that follow all others of
+    its message."""
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
         return (
             dump_result(piece, out, position, index)
@@ -111,7 +111,7 @@ def dump_block(
 
 
 def _whole(part: _Fields) -> ProviderPart:
-    """A part that only the provider understands."""
+    """Returns a part that only the provider understands."""
     field = next((key for key in part if not key.startswith("thought")), "part")
     return ProviderPart(field, {NAME: dict(part)})
 
@@ -177,7 +177,7 @@ def _dump_call(
 def _has_side(
     piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> bool:
-    """Whether a call or result stands where a target takes it."""
+    """Returns True if a call or result stands where a target takes it."""
     side = Role.MODEL if isinstance(piece, ToolCallPart) else Role.USER
     if out.target is None or out.messages[position].role is side:
         return True

@@ -30,8 +30,8 @@ _TAKEN = re.compile(r"(image|audio|video|text)/|application/(pdf|json|xml|rtf)\b
 
 
 def load_inline(inner: JsonMap, block_fields: JsonMap, form: Json) -> DataPart | None:
-    """An `inlineData` → its part; `None` where the data are no base64. The SDKs write base64 in
-    either alphabet."""
+    """Converts an `inlineData` to its part; `None` where the data are no base64. The SDKs write
+    base64 in either alphabet."""
     text, mime_type = inner.get("data"), inner.get("mimeType")
     if not isinstance(text, str) or not isinstance(mime_type, str):
         return None
@@ -49,7 +49,7 @@ def load_inline(inner: JsonMap, block_fields: JsonMap, form: Json) -> DataPart |
 
 
 def load_file(inner: JsonMap, block_fields: JsonMap, form: Json) -> LinkPart | FilePart | None:
-    """A `fileData` → its part: a file where Google holds it, else a link."""
+    """Converts a `fileData` to its part: a file where Google holds it, else a link."""
     uri, mime_type = inner.get("fileUri"), inner.get("mimeType")
     if not isinstance(uri, str) or not isinstance(mime_type, str | None):
         return None
@@ -64,8 +64,8 @@ def load_file(inner: JsonMap, block_fields: JsonMap, form: Json) -> LinkPart | F
 
 
 def dump_media(part: Media, out: OutgoingContents, position: int, index: int) -> Json:
-    """A part → its fields of the wire; a text in its place, where the API can know nothing of
-    it."""
+    """Converts a part to its fields of the wire; a text in its place, where the API can know
+    nothing of it."""
     wire_fields = out.own(part, position, index)
     block = _inline(part, out) if isinstance(part, DataPart) else _file(part)
     if block is not None:
@@ -77,7 +77,8 @@ def dump_media(part: Media, out: OutgoingContents, position: int, index: int) ->
 
 
 def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
-    """`None` where a target is known not to take files of this type."""
+    """Returns the part with its bytes, or None if the target is known not to take files of this
+    type."""
     if out.target is not None and not _TAKEN.match(part.mime_type):
         return None
     encode = urlsafe_b64encode if OWN.form(part.native).get("data") == "urlsafe" else b64encode
@@ -91,7 +92,7 @@ def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
 
 
 def _file(part: LinkPart | FilePart) -> Json | None:
-    """`None` for a file that another provider holds."""
+    """Returns the part by its URI, or None if another provider holds the file."""
     uri = part.id if isinstance(part, FilePart) else part.url
     if isinstance(part, FilePart) and "://" not in uri and not uri.startswith("files/"):
         return None

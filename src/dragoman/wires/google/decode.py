@@ -85,7 +85,8 @@ class Decoder(ResponseDecoder):
         self._whole: bytes | None = None  # a body that is a whole response
 
     def read_fast(self, payload: bytes) -> bool:
-        """More text, or more thinking, of a candidate that has begun."""
+        """Reads more text or thinking of a candidate that has begun, which nearly all chunks
+        are."""
         try:
             chunk = _decode_chunk(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -109,7 +110,8 @@ class Decoder(ResponseDecoder):
         return True
 
     def read_body(self, body: bytes) -> None:
-        """A whole answer, or the array that a stream is without `alt=sse`, which may be cut."""
+        """Returns a whole answer, or the array that a stream is without `alt=sse`, which may be
+        cut."""
         if not body.startswith(b"["):
             self._whole = body
             self.read_payload(body)
@@ -131,7 +133,7 @@ class Decoder(ResponseDecoder):
                 self.fail(error.at(body=body))
 
     def read_event(self, event: Json) -> None:
-        """Any chunk but the usual one."""
+        """Reads any chunk that `read_fast` does not."""
         if "error" in event:
             raise error_of(event)
         model, id_ = event.get("modelVersion"), event.get("responseId")
@@ -147,7 +149,8 @@ class Decoder(ResponseDecoder):
             self._add(need_object(candidate, "a candidate"))
 
     def end(self) -> None:
-        """An answer whose finish reason never came was cut, unless it came whole."""
+        """Ends an answer at the end of the bytes: without a finish reason it was cut, unless it
+        came whole."""
         candidates, whole = self._candidates, self._whole is not None
         refused = "blockReason" in if_object(self._envelope.get("promptFeedback"))
         if not candidates and refused:
@@ -184,7 +187,7 @@ class Decoder(ResponseDecoder):
             self._events.append(RunError(error))
 
     def _add(self, candidate_fields: Json) -> None:
-        """What a chunk says of a candidate."""
+        """Reads what a chunk says of a candidate."""
         index = candidate_fields.get("index")
         candidate = self._candidate(index if isinstance(index, int) else 0)
         content = need_object(candidate_fields.get("content") or {}, "content")
@@ -203,13 +206,13 @@ class Decoder(ResponseDecoder):
         return candidate
 
     def _count(self, usage: Json) -> None:
-        """The last count that came is the total so far, never a part to be added."""
+        """Takes over the latest usage: each count is the total so far and never added."""
         if None in usage.values():
             usage = {key: value for key, value in usage.items() if value is not None}
         self._usage.update(usage)
 
     def _finish(self, candidate: CandidateState, *, refused: bool, first: bool) -> None:
-        """`first`: the usage is told with it."""
+        """Ends a candidate. `first`: the usage is told with it."""
         out = candidate.out
         reason = FinishReason.content_filter if refused else load_finish(candidate.reason)
         candidate.close(cut=reason is FinishReason.length)

@@ -39,7 +39,7 @@ class CandidateState:
     """
 
     def __init__(self, out: Emitter) -> None:
-        """`out`: tells of it in events."""
+        """Starts a candidate. `out`: receives its events."""
         self.out = out
         self.open: OpenPart | None = None  # the text or thinking that more may come for
         self.thinks = False  # it is thinking
@@ -50,8 +50,7 @@ class CandidateState:
         self._count = 0  # texts so far
 
     def add_text(self, text: str, *, thinks: bool, joins: bool) -> None:
-        """More text or thinking. `joins`: it goes on with what is open, where that is of the same
-        kind."""
+        """Adds text or thinking. `joins`: it continues the open part, if that has the same type."""
         if not text:
             return
         if self.open is None or self.thinks != thinks or not joins:
@@ -62,7 +61,7 @@ class CandidateState:
         self.out.add(self.open, text)
 
     def add_part(self, part: JsonMap, *, joins: bool) -> None:
-        """A part of a chunk. `joins` as for `add_text`.
+        """Returns a part of a chunk. `joins` as for `add_text`.
 
         Raises:
             DecodeError: a call in pieces that is not of this format.
@@ -84,8 +83,7 @@ class CandidateState:
             self.out.add_whole_part(load_block(part, self._pairing))
 
     def close(self, *, cut: bool = False) -> None:
-        """Nothing more comes for what is open. `cut`: a call whose arguments are still coming has
-        not all of them."""
+        """Closes what is open. `cut`: a call whose arguments are still coming is incomplete."""
         if self.open is not None:
             self.out.close(self.open)
             self.open = None
@@ -94,7 +92,7 @@ class CandidateState:
             self._partial = None
 
     def fail(self, error: DragomanError) -> None:
-        """It ends with an error, which carries what there was of it."""
+        """Ends the candidate with an error, which carries what there was of it."""
         if self._partial is not None:
             self.out.add_whole_part(self._partial.call(cut=True))
         self.out.fail(error)
@@ -114,7 +112,7 @@ class _PartialCall:
         self.add(part)
 
     def add(self, part: JsonMap) -> bool:
-        """More of the arguments. Tells whether yet more is to come.
+        """Adds more of the arguments. True if yet more is to come.
 
         Raises:
             DecodeError: a path that is none, or a value that is none.
@@ -127,7 +125,7 @@ class _PartialCall:
         return bool(call.get("willContinue"))
 
     def call(self, *, cut: bool = False) -> Content:
-        """The call, with the arguments that have come; what is no call alone stays the
+        """Returns the call, with the arguments that have come; what is no call alone stays the
         provider's."""
         inner = {
             **read_extra_fields(self._part["functionCall"], "partialArgs", "willContinue"),
@@ -141,7 +139,7 @@ class _PartialCall:
         )
 
     def _put(self, piece: JsonMap) -> None:
-        """A value at its path; a text that stands there already grows."""
+        """Returns a value at its path; a text that stands there already grows."""
         path = str(piece.get("jsonPath", ""))
         steps = [
             int(m[2]) if m[2] else m[1] or m[3] or m[4] or ""
@@ -162,7 +160,7 @@ class _PartialCall:
 
 
 def _at(container: Any, step: str | int, empty: Any) -> Any:
-    """What stands at a step; `empty` where nothing does yet, which is put there."""
+    """Returns the value at a step; if there is none yet, puts `empty` there."""
     if (
         isinstance(step, int)
         and isinstance(container, list)

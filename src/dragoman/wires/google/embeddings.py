@@ -53,7 +53,7 @@ _SNAKE = {"taskType": "task_type", "outputDimensionality": "output_dimensionalit
 
 
 def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-    """A body of any of the four shapes → the neutral request.
+    """Converts a body of any of the four shapes to the neutral request.
 
     Raises:
         InvalidRequestError: it holds no texts, or entries that differ in more than their text.
@@ -104,12 +104,12 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Json:
-    """The neutral request → a body. A purpose is a task type."""
+    """Converts the neutral request to a body. A purpose is a task type."""
     return _dumped(request, quirks)[1]
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> HttpRequest:
-    """The neutral request → path, headers and body."""
+    """Converts the neutral request to path, headers and body."""
     method, body = _dumped(request, quirks)
     model = (
         request.model if "/" in request.model else f"{(quirks or Quirks()).models}/{request.model}"
@@ -118,7 +118,7 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Ht
 
 
 def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
-    """A response of any of the four shapes → its vectors. AI Studio counts nothing.
+    """Converts a response of any of the four shapes to its vectors. AI Studio counts nothing.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -154,7 +154,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """Vectors → a response, in the shape that belongs to the request's."""
+    """Converts vectors to a response, in the shape that belongs to the request's."""
     vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
     match OWN.form(request.native).get("shape") if request else None:
         case "embedContent" if vectors:
@@ -166,7 +166,7 @@ def dump_response(
 
 
 def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
-    """The method and the body: as it was read, or as an endpoint wants it."""
+    """Returns the method and the body: as it was read, or as an endpoint wants it."""
     form = OWN.form(request.native) if quirks is None else {}
     vertex = quirks is not None and quirks.vertex_embeddings
     gemini = any(part in request.model for part in ("gemini", "maas"))
@@ -203,8 +203,8 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Jso
 
 
 def _text(content: Any) -> str:
-    """The text of a content that is one text of a user's and nothing else, else nothing. The API
-    takes a single object in place of the list."""
+    """Returns the text of a content that is one text of a user's and nothing else, else nothing.
+    The API takes a single object in place of the list."""
     content = if_object(content)
     listed_parts = content.get("parts")
     parts: list[Any] = [listed_parts] if isinstance(listed_parts, dict) else if_list(listed_parts)
@@ -213,7 +213,7 @@ def _text(content: Any) -> str:
 
 
 def _counted(entries: list[Json]) -> Usage | None:
-    """The tokens that Vertex AI counts for each text."""
+    """Returns the tokens that Vertex AI counts for each text."""
     counts = [if_object(entry.get("statistics")).get("token_count") for entry in entries]
     tokens = [
         int(count)

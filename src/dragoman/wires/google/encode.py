@@ -55,7 +55,7 @@ _NOTHING = OpenText()
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """A whole response."""
+    """Returns a whole response."""
     content: Json = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
@@ -71,8 +71,8 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take of a request: `array` where its client asks for a
-    stream without `alt=sse`. No response has a time."""
+    """Returns what `encoder` and `dump_response` take of a request: `array` if its client asks for
+    a stream without `alt=sse`. No response has a time."""
     if request is None:
         return {"id": id}
     return {
@@ -101,7 +101,7 @@ class _Open:
         """A heap of their indexes."""
 
     def add(self, index: int, part: Content) -> None:
-        """A part begins."""
+        """Returns a part begins."""
         if index not in self.parts:
             heappush(self.order, index)
         self.parts[index] = _Part(part)
@@ -116,8 +116,8 @@ class Encoder(ResponseEncoder):
     """
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: `id` and `model` of the response, where the events' own are not to be
-        told."""
+        """Starts a response. `envelope`: its `id` and `model`, where they replace those of the
+        events."""
         super().__init__(OWN, envelope)
         self._identity: Json = {}
         self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
@@ -170,7 +170,7 @@ class Encoder(ResponseEncoder):
         return [*unfinished, self._chunk(end)]
 
     def _write(self, open_parts: _Open) -> Objects:
-        """All that may be written now."""
+        """Returns all chunks that may be written now."""
         out: list[Json] = []
         while open_parts.order:
             index = open_parts.order[0]
@@ -190,7 +190,7 @@ class Encoder(ResponseEncoder):
         return out
 
     def _flush(self, message_id: str) -> Objects:
-        """The rest of a message, whose parts nobody finished."""
+        """Returns the rest of a message, whose parts nobody finished."""
         open_parts = self._parts[message_id]
         for part in open_parts.parts.values():
             part.finished = (
@@ -199,7 +199,8 @@ class Encoder(ResponseEncoder):
         return self._write(open_parts)
 
     def _more(self, part: _Part, text: str) -> Json:
-        """More text of a part. What goes on with another part's text stands behind an empty one."""
+        """Returns more text of a part. Text that continues another part's is behind an empty
+        one."""
         piece = (
             {"text": text, "thought": True}
             if isinstance(part.began, ThinkingPart)
@@ -210,7 +211,7 @@ class Encoder(ResponseEncoder):
         return self._content([{"text": ""}, piece] if apart else [piece])
 
     def _finish(self, part: _Part, finished: Content) -> list[Json]:
-        """The end of a part: what its text did not say."""
+        """Returns the end of a part: what its text did not say."""
         is_ours = OWN.is_ours(finished.native)
         if part.begun and not is_ours:
             return []
@@ -262,7 +263,7 @@ class ArrayEncoder(Encoder):
         return before + json_bytes.encode(data)
 
     def close(self) -> bytes:
-        """The end of the array, also behind an error."""
+        """Returns the end of the array, also behind an error."""
         if self._is_closed:
             return b""
         self._is_closed = True
@@ -278,9 +279,9 @@ encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _parts(piece: Content) -> list[Json]:
-    """A piece as clients are shown it: also the thinking of other providers, without what they
-    signed. A call that is not whole is none: its arguments are an object here, and a client would
-    run it with an empty one."""
+    """Returns a piece as clients are shown it: also the thinking of other providers, without what
+    they signed. A call that is not whole is none: its arguments are an object here, and a client
+    would run it with an empty one."""
     if isinstance(piece, ToolCallPart) and piece.state != "complete":
         return []
     if isinstance(piece, ThinkingPart) and piece.text and not OWN.is_ours(piece.native):
@@ -316,7 +317,7 @@ def _end(
     *,
     malformed: bool = False,
 ) -> Json:
-    """The fields of a response, or of the last chunk of one."""
+    """Returns the fields of a response, or of the last chunk of one."""
     outside = {key: envelope[key] for key in _OUTSIDE if key in envelope}
     if (blocked := envelope.get(BLOCKED)) is not None:
         outside["promptFeedback"] = {

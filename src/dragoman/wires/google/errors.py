@@ -42,7 +42,7 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
+    """Converts an exception to status, headers and body."""
     status, class_word = error_status(error), look_up_class(_WORDS, error, "")
     message = (
         error.message
@@ -71,7 +71,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
 
 
 def _detail(details: list[Json], detail_type: str, key: str) -> str | None:
-    """A text in the detail of that type."""
+    """Returns a text in the detail of that type."""
     values = (
         detail.get(key)
         for detail in details
@@ -81,7 +81,7 @@ def _detail(details: list[Json], detail_type: str, key: str) -> str | None:
 
 
 def _info(payload: Any) -> ErrorInfo:
-    """A stream that is no event stream sends it in an array."""
+    """Returns a stream that is no event stream sends it in an array."""
     payload = next(iter(if_list(payload)), payload)
     inner = if_object(if_object(payload).get("error"))
     details = if_objects(inner.get("details"))

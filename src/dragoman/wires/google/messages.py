@@ -50,7 +50,7 @@ _Content = Json
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """`{"systemInstruction": …, "contents": […]}` → messages."""
+    """Returns the messages of `{"systemInstruction": …, "contents": […]}`."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
@@ -84,8 +84,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is hardly
-    anything else)."""
+    """Returns how surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is
+    hardly anything else)."""
     fields = if_object(message)
     parts = if_objects(fields.get("parts"))
     of_others = "content" in fields or any("type" in entry for entry in (fields, *parts))
@@ -107,9 +107,10 @@ def prepare_conversation(
     *,
     model: str | None = None,
 ) -> OutgoingContents:
-    """A conversation made ready for its dump. `tools`: of the request; those and the functions that
-    are called in the history get names that the API takes; `model`: its model, else the target's. A
-    name that breaks the rules and was recorded so goes back as it is where there is no target."""
+    """Returns a conversation made ready for its dump. `tools`: of the request; those and the
+    functions that are called in the history get names that the API takes; `model`: its model, else
+    the target's. A name that breaks the rules and was recorded so goes back as it is where there is
+    no target."""
     messages, part_indexes = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls = _calls(messages)
@@ -136,7 +137,7 @@ def prepare_conversation(
 
 
 def dump_conversation(out: OutgoingContents) -> Json:
-    """A conversation → `{"systemInstruction": …, "contents": […]}`."""
+    """Converts a conversation to `{"systemInstruction": …, "contents": […]}`."""
     messages = out.messages
     order = {call.id: number for number, call in enumerate(_calls(messages))} if out.unnamed else {}
     head = next(
@@ -198,7 +199,7 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _role(content: JsonMap) -> Role | None:
-    """`None`: it has a role that is none."""
+    """Returns the role of a content, or None if it is no known one."""
     name = content.get("role") or "user"
     return _ROLES.get(name) if isinstance(name, str) else None
 
@@ -211,7 +212,7 @@ def _load_entry(
     origin: Origin | None,
     problems: list[Problem] | None,
 ) -> Message:
-    """A content → the message. `before`: the one that came last."""
+    """Converts a content to the message. `before`: the one that came last."""
     if (plain := _load_plain(content, origin)) is not None:
         if plain.role is Role.MODEL and (before is None or before.role is not Role.MODEL):
             pairing.round()
@@ -235,8 +236,8 @@ def _load_entry(
 
 
 def _load_plain(content: Any, origin: Origin | None) -> Message | None:
-    """A content of the usual role and one text with nothing beside it, as nearly all are; `None`:
-    any other."""
+    """Returns a content of the usual role and one text with nothing beside it, as nearly all are;
+    `None`: any other."""
     if type(content) is not dict or len(fields := cast("Json", content)) != 2:
         return None
     name, parts = fields.get("role"), fields.get("parts")
@@ -255,7 +256,7 @@ def _load_plain(content: Any, origin: Origin | None) -> Message | None:
 
 
 def _field(content: Any) -> str | None:
-    """Which field of a content is at fault, where it cannot be read and one is known."""
+    """Returns the field of a content that is at fault, if one is known."""
     fields = if_object(content)
     if _role(fields) is None:
         return "role"
@@ -267,7 +268,7 @@ def _field(content: Any) -> str | None:
 
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:
-    """`usual`: the role's usual name; empty where it has none."""
+    """Returns the message of a content. `usual`: the role's usual name; empty if it has none."""
     form: Json = {}
     if usual and content.get("role") != usual:
         form["role"] = content.get("role", "absent")
@@ -289,7 +290,7 @@ def _content(message: Message, parts: list[Json], usual: str) -> _Content:
 
 
 def _entry(message: Message, out: OutgoingContents, position: int) -> _Content | None:
-    """A content; `None` where nothing of it can be sent."""
+    """Returns a content; `None` where nothing of it can be sent."""
     parts = dump_content(message.content, out, position)
     if not parts and "parts" not in OWN.form(message.native):
         why = "nothing of it can be sent, and the API takes no empty content"
@@ -303,7 +304,7 @@ def _entry(message: Message, out: OutgoingContents, position: int) -> _Content |
 
 
 def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
-    """All calls of functions."""
+    """Returns all function calls of a conversation."""
     if ToolCallPart not in collect_part_types(messages):
         return []
     content = chain.from_iterable(message.content for message in messages)
@@ -313,7 +314,7 @@ def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
 
 
 def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, int]) -> Message:
-    """The message with results that have no id to send in the order of their calls, name by
+    """Returns the message with results that have no id to send in the order of their calls, name by
     name."""
     content = list(message.content)
     indexes: dict[str, list[int]] = {}
@@ -331,7 +332,7 @@ def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, in
 
 
 def _joins(message: Message, before: Message) -> bool:
-    """Whether both hold results of one round, which the API wants in one content."""
+    """Returns True if both hold results of one round, which the API wants in one content."""
     return message.role is before.role is Role.USER and all(
         any(isinstance(piece, ToolResultPart) for piece in neighbour.content)
         for neighbour in (message, before)
@@ -339,7 +340,7 @@ def _joins(message: Message, before: Message) -> bool:
 
 
 def _as_it_is(_: ToolCallPart | ToolResultPart) -> bool:
-    """Ids stay as they are where nothing is sent anywhere."""
+    """Returns an id unchanged: without a target nothing is sent."""
     return True
 
 

@@ -69,8 +69,8 @@ _JOINED = ("generationConfig", "toolConfig")
 
 
 def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is
-    read too."""
+    """Converts a body to the neutral request. A body for counting tokens, which may hold a whole
+    request, is read too."""
     snake: set[str] = set()
     fields = camelled(if_object(body), snake)
     form: Json = {}
@@ -124,7 +124,7 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 
 
 def model_of_path(path: str) -> tuple[str, bool]:
-    """A path → the model, and whether the answer is streamed."""
+    """Converts a path to the model, and whether the answer is streamed."""
     match = _PATH.search(path)
     if match is None:
         return "", False
@@ -137,8 +137,8 @@ def model_of_path(path: str) -> tuple[str, bool]:
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """The neutral request → path, headers and body. A model's name that has a `/` stays as it
-    is."""
+    """Converts the neutral request to path, headers and body. A model's name that has a `/` stays
+    as it is."""
     request = sending.request
     form = OWN.form(request.native)
     prepare = partial(prepare_conversation, model=request.model)
@@ -188,8 +188,8 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:
-    """A client's body as it is. Its name of the model stands in the path, and may stand in the body
-    too."""
+    """Returns a client's body as it is. Its name of the model stands in the path, and may stand in
+    the body too."""
     if "model" in body:
         body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
     return HttpRequest(_path(request, quirks or Quirks()), body=body)
@@ -218,8 +218,8 @@ load_request, dump_request, dump_http = (
 
 
 def _take_tools(options: Json) -> tuple[tuple[ToolSpec | ServerTool, ...], Json]:
-    """Takes the tools out of a body → the tools, and their wire form. The API takes a single object
-    in place of the list."""
+    """Takes the tools out of a body and returns them with their wire form. The API takes a single
+    object for a list."""
     entries = options.pop("tools", None)
     if entries is None:
         return (), {}
@@ -274,7 +274,8 @@ def _tool_config(
 def _sent_tools(
     request: ModelRequest, out: OutgoingContents, form: JsonMap
 ) -> tuple[ToolSpec | ServerTool, ...]:
-    """The tools, without functions where the model does not take them beside an output schema."""
+    """Returns the tools, without functions where the model does not take them beside an output
+    schema."""
     if request.output_schema is None or "tools_with_schema" in form or out.newer:
         return request.tools
     if functions := [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]:

@@ -42,7 +42,7 @@ Schema = JsonMap
 
 
 def lift(schema: Schema) -> Json:
-    """The subset of OpenAPI → JSON Schema."""
+    """Converts the subset of OpenAPI to JSON Schema."""
     out = _each(schema, _lifted)
     nullable = out.pop("nullable", False)
     type_name = out.get("type")
@@ -60,8 +60,8 @@ def lift(schema: Schema) -> Json:
 
 
 def lower(schema: Schema, *, types: str = "upper") -> Json:
-    """JSON Schema → the subset of OpenAPI. `types`: how types are written, `upper`, `lower` or
-    `number`."""
+    """Converts a JSON Schema to the subset of OpenAPI. `types`: how types are written, `upper`,
+    `lower` or `number`."""
     definitions = {
         f"#/{key}/{name}": definition
         for key in ("$defs", "definitions")
@@ -71,8 +71,8 @@ def lower(schema: Schema, *, types: str = "upper") -> Json:
 
 
 def load_older(schema: Schema) -> tuple[Json, str]:
-    """A schema of the older subset → JSON Schema, and its form: how types were written, or that it
-    is kept as it is."""
+    """Converts a schema of the older subset to JSON Schema, and its form: how types were written,
+    or that it is kept as it is."""
     lifted = lift(schema)
     for types in _TYPES:
         if lower(lifted, types=types) == schema:
@@ -81,7 +81,7 @@ def load_older(schema: Schema) -> tuple[Json, str]:
 
 
 def dump_older(schema: Schema, form: str) -> Schema:
-    """The inverse."""
+    """Returns the inverse."""
     return lower(schema, types=form) if form in _TYPES else schema
 
 
@@ -98,7 +98,7 @@ class _Lowering:
         self._left = _MOST_REFERENCES
 
     def schema(self, schema: Any, within: tuple[str, ...]) -> Json:
-        """A schema that stands within the definitions of these names."""
+        """Returns a schema that stands within the definitions of these names."""
 
         def deeper(inner: Any) -> Json:
             return self.schema(inner, within)
@@ -148,8 +148,8 @@ class _Lowering:
 
 
 def _all_of(schema: Schema, definitions: JsonMap) -> Json:
-    """A schema with its `allOf` put in: objects' properties and lists of what is required are
-    joined."""
+    """Returns a schema with its `allOf` put in: objects' properties and lists of what is required
+    are joined."""
     out = {key: value for key, value in schema.items() if key != "allOf"}
     for part in map(if_object, if_list(schema["allOf"])):
         for key, value in if_object(definitions.get(str(part.get("$ref")), part)).items():
@@ -164,7 +164,7 @@ def _all_of(schema: Schema, definitions: JsonMap) -> Json:
 
 
 def _name_values(out: Json, text: str | int) -> None:
-    """The subset has enums of strings only: other values stand in the description."""
+    """Returns the subset has enums of strings only: other values stand in the description."""
     if not all(isinstance(value, str) for value in out["enum"]):
         values = f"One of: {', '.join(map(str, out.pop('enum')))}"
         out["description"] = f"{out['description']} {values}" if out.get("description") else values
@@ -173,7 +173,7 @@ def _name_values(out: Json, text: str | int) -> None:
 
 
 def _types(schema: Schema) -> tuple[list[str], bool]:
-    """The types that are allowed, and whether null is."""
+    """Returns the types that are allowed, and whether null is."""
     type_value = schema.get("type")
     kinds = [
         type_name
@@ -187,8 +187,8 @@ def _types(schema: Schema) -> tuple[list[str], bool]:
 
 
 def _each(schema: Schema, deeper: Any, keys: Collection[str] | None = None) -> Json:
-    """The schema with `deeper` done to those inside it; of its other keys only `keys`, where those
-    are given."""
+    """Returns the schema with `deeper` done to those inside it; of its other keys only `keys`,
+    where those are given."""
     out: Json = {}
     for key, value in schema.items():
         if key in _MAPS and isinstance(value, Mapping):

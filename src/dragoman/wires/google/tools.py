@@ -65,11 +65,11 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
 
     @property
     def newer(self) -> bool:
-        """Whether the model is none of those before Gemini 3."""
+        """True if the model is none of those before Gemini 3."""
         return not self.quirks.is_older(self.model)
 
     def own(self, piece: Content, position: int, index: int) -> Json:
-        """A piece's own fields, without a signature that the target does not read."""
+        """Returns a piece's own fields, without a signature that the target does not read."""
         wire_fields = _own_fields(piece)
         if (why := self.unreadable[position]) is not None and wire_fields.pop(
             SIGNATURE, None
@@ -80,8 +80,8 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
     def signed(
         self, piece: Content, fields: _Fields, position: int, index: int, which: str
     ) -> Json | None:
-        """The part with these fields and the piece's own, which goes back to its own origin and to
-        nobody else: else it is lost, and the loss names it by `which`."""
+        """Returns the part with these fields and the piece's own, which goes back to its own origin
+        and to nobody else: else it is lost, and the loss names it by `which`."""
         why = self.unreadable[position] or (
             None if OWN.is_ours(piece.native) else "it is another provider's"
         )
@@ -91,7 +91,7 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
         return merged(_own_fields(piece), fields)
 
     def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, index: int) -> Json:
-        """The field `id` of a function's call or result; none where it is not sent."""
+        """Returns the field `id` of a function's call or result; none where it is not sent."""
         recorded_id = given_id(piece.native, piece.id)
         if recorded_id.get("id") != piece.id:
             return recorded_id
@@ -110,12 +110,12 @@ class Pairing:
         self._ran = ""
 
     def round(self) -> None:
-        """A new round of calls begins: results no longer answer the calls before it."""
+        """Returns a new round of calls begins: results no longer answer the calls before it."""
         self._by_id.clear()
         self._by_name.clear()
 
     def call(self, sent_id: str | None, name: str) -> str:
-        """A call of a function → its id."""
+        """Converts a call of a function to its id."""
         id_ = self._take(sent_id)
         call = _Call(id_)
         self._by_id.setdefault(id_, deque()).append(call)
@@ -123,7 +123,8 @@ class Pairing:
         return id_
 
     def result(self, sent_id: str | None, name: str) -> str:
-        """A function's response → the id of its call: the first one of that name that has none."""
+        """Converts a function's response to the id of its call: the first one of that name that has
+        none."""
         calls = (self._by_id.get(sent_id) if sent_id else self._by_name.get(name)) or deque[_Call]()
         while calls:
             call = calls.popleft()
@@ -133,12 +134,12 @@ class Pairing:
         return sent_id or self.call(None, "")
 
     def run(self, sent_id: str | None) -> str:
-        """A call that the provider ran → its id."""
+        """Converts a call that the provider ran to its id."""
         self._ran = self._take(sent_id)
         return self._ran
 
     def ran(self, sent_id: str | None) -> str:
-        """What the provider's call gave → the id of that call."""
+        """Converts what the provider's call gave to the id of that call."""
         return sent_id or self._ran or self.run(None)
 
     def _take(self, sent_id: str | None) -> str:
@@ -166,14 +167,14 @@ class _Call:
 
 
 def is_unnamed(native: Native) -> bool:
-    """Whether a call or a result came without an id: it is marked so among its fields, where the
-    API has no null."""
+    """Returns True if a call or a result came without an id: it is marked so among its fields,
+    where the API has no null."""
     return OWN.fields(native).get("id", "") is None
 
 
 def given_id(native: Native, id_: str) -> Json:
-    """The field `id` of a call or result as it is sent: an id that was not given is not sent
-    back."""
+    """Returns the field `id` of a call or result as it is sent: an id that was not given is not
+    sent back."""
     if not is_unnamed(native):
         return {"id": id_}
     form = OWN.form(native)
@@ -181,7 +182,7 @@ def given_id(native: Native, id_: str) -> Json:
 
 
 def load_id(inner: _Fields, form: Json) -> tuple[str | None, dict[str, None]]:
-    """The id of a call or result that was given, and the mark where none was."""
+    """Returns the id of a call or result that was given, and the mark where none was."""
     if id_ := if_text(inner.get("id")):
         return id_, {}
     if "id" in inner:
@@ -192,8 +193,8 @@ def load_id(inner: _Fields, form: Json) -> tuple[str | None, dict[str, None]]:
 def load_call(
     inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolCallPart | None:
-    """A `functionCall` → the call; `None` where it is of another shape. `own`: the part's other
-    fields."""
+    """Converts a `functionCall` to the call; `None` where it is of another shape. `own`: the part's
+    other fields."""
     name, arguments = if_text(inner.get("name")), inner.get("args")
     if not name:
         return None
@@ -213,7 +214,7 @@ def load_call(
 
 
 def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, index: int) -> Json:
-    """The inverse."""
+    """Returns the inverse."""
     inner = {
         "name": out.name(call.name),
         "args": call.arguments,
@@ -229,7 +230,7 @@ def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, index: i
 
 
 def load_tools(entries: Sequence[Any]) -> list[_Tool]:
-    """`tools`, each of which holds functions, tools of the provider's, or both → one list.
+    """Returns one list of the `tools`, each of which holds functions, server tools, or both.
 
     Raises:
         HistoryError: there is something else in it.
@@ -262,8 +263,7 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
 
 
 def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
-    """The inverse of `load_tools`: all functions in one entry, each tool of the provider's in its
-    own."""
+    """Reverses `load_tools`: all functions in one entry, each tool of the provider's in its own."""
     entries: list[Json] = []
     snake: list[Sequence[str]] = []
     functions: list[Json] | None = None
@@ -290,8 +290,8 @@ def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
 
 
 def load_tool_choice(config: Any) -> tuple[str, Json] | None:
-    """`functionCallingConfig` → the choice, and its wire form; `None` where no setting says it (it
-    stays an option)."""
+    """Returns the tool choice of a `functionCallingConfig`, and its wire form; None if no setting
+    expresses it, so that it stays an option."""
     if not isinstance(config, dict):
         return None
     snake: set[str] = set()
@@ -312,7 +312,7 @@ def load_tool_choice(config: Any) -> tuple[str, Json] | None:
 
 
 def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
-    """The choice → `functionCallingConfig`."""
+    """Converts the choice to `functionCallingConfig`."""
     mode = _SENT_CHOICES.get(choice, "ANY")
     if _mode(form.get("mode")) == mode:
         mode = form["mode"]
@@ -322,15 +322,15 @@ def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
 
 
 def _own_fields(piece: Content) -> Json:
-    """A piece's own fields, without the mark of an id that was not given; a part of the provider's
-    has none."""
+    """Returns a piece's own fields, without the mark of an id that was not given; a part of the
+    provider's has none."""
     wire_fields = OWN.fields(piece.native)
     unnamed = not isinstance(piece, ProviderPart) and wire_fields.get("id", "") is None
     return read_extra_fields(wire_fields, "id") if unnamed else wire_fields
 
 
 def _mode(mode: Any) -> str | None:
-    """A mode by its name or its number → its name."""
+    """Converts a mode by its name or its number to its name."""
     return (
         mode.upper()
         if isinstance(mode, str)
@@ -376,7 +376,7 @@ def _dump_function(tool: ToolSpec, out: OutgoingContents) -> Json:
 def _entry_forms(
     tools: Sequence[_Tool], again: bool, block_fields: JsonMap, snake: set[str]
 ) -> list[Json]:
-    """For each tool of an entry what is unusual about its place."""
+    """Returns for each tool of an entry what is unusual about its position."""
     together: list[Json] = [
         {"place": "together"} if isinstance(tool, ServerTool) else {} for tool in tools[1:]
     ]

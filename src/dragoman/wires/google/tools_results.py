@@ -57,8 +57,8 @@ def load_result(
     pairing: Pairing,
     load_block: Callable[[_Fields], Content],
 ) -> ToolResultPart:
-    """A `functionResponse` → the result. `own`: the part's other fields; `load_block` reads the
-    media in it."""
+    """Converts a `functionResponse` to the result. `own`: the part's other fields; `load_block`
+    reads the media in it."""
     name = if_text(inner.get("name"))
     id_, unnamed = load_id(inner, form)
     if inner.get("name") != name:
@@ -85,8 +85,8 @@ def load_result(
 def dump_result(
     result: ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> tuple[Json, list[Json]]:
-    """The inverse, and the parts that follow the message's own: media that a function's response
-    cannot hold."""
+    """Returns the inverse, and the parts that follow the message's own: media that a function's
+    response cannot hold."""
     wire_fields, form = out.own(result, position, index), OWN.form(result.native)
     name = result.name or out.functions.get(result.id, "")
     inner: Json = {"name": out.name(name), **out.id_field(result, position, index)}
@@ -125,7 +125,7 @@ def dump_result(
 
 
 def load_code(inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing) -> ToolCallPart:
-    """An `executableCode` → the call of the tool that ran it."""
+    """Converts an `executableCode` to the call of the tool that ran it."""
     id_, unnamed = load_id(inner, form)
     native = _native(block_fields, unnamed, form)
     return ToolCallPart(
@@ -136,7 +136,7 @@ def load_code(inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairin
 def load_code_result(
     inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolResultPart:
-    """A `codeExecutionResult` → the result."""
+    """Converts a `codeExecutionResult` to the result."""
     id_, unnamed = load_id(inner, form)
     native = _native(block_fields, unnamed, form)
     failed = inner.get("outcome") not in _OK
@@ -148,7 +148,7 @@ def load_code_result(
 def load_server_call(
     inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolCallPart | None:
-    """A `toolCall` → the call; `None` where it is of another shape."""
+    """Converts a `toolCall` to the call; `None` where it is of another shape."""
     name, arguments = inner.get("toolType"), inner.get("args", {})
     if not isinstance(name, str) or not isinstance(arguments, dict):
         return None
@@ -165,7 +165,7 @@ def load_server_call(
 def load_server_result(
     inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolResultPart | None:
-    """A `toolResponse` → the result; `None` where it is of another shape."""
+    """Converts a `toolResponse` to the result; `None` where it is of another shape."""
     name = inner.get("toolType")
     if not isinstance(name, str):
         return None
@@ -184,8 +184,8 @@ def load_server_result(
 def dump_run(
     piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> Json | None:
-    """A call or result of a tool that the provider ran → the part as it came; `None` where it may
-    not go back."""
+    """Converts a call or result of a tool that the provider ran to the part as it came; `None`
+    where it may not go back."""
     calls = isinstance(piece, ToolCallPart)
     id_, value = given_id(piece.native, piece.id), piece.arguments if calls else piece.result
     if piece.name == _CODE:
@@ -202,7 +202,7 @@ def dump_run(
 
 
 def _load_response(response: _Fields) -> tuple[Any, bool]:
-    """A `response` → the result, and whether it tells of an error."""
+    """Converts a `response` to the result, and whether it tells of an error."""
     if set(response) == {"result"}:
         value = response["result"]
         if not isinstance(value, dict) and _dump_response(value) == response:
@@ -211,7 +211,7 @@ def _load_response(response: _Fields) -> tuple[Any, bool]:
 
 
 def _dump_response(result: Any, *, is_error: bool = False) -> Json:
-    """A result that is no media → a `response`."""
+    """Converts a result that is no media to a `response`."""
     if isinstance(result, str):
         read = _object(result)
         result = result if read is None else read
@@ -224,8 +224,8 @@ def _dump_response(result: Any, *, is_error: bool = False) -> Json:
 def _with_media(
     response: _Fields, parts: Any, load_block: Callable[[_Fields], Content]
 ) -> tuple[TextPart | Media, ...] | None:
-    """A `response` and its media → the result's parts, the text first; `None` where parts cannot
-    say it all."""
+    """Converts a `response` and its media to the result's parts, the text first; `None` where parts
+    cannot say it all."""
     if not isinstance(parts, list) or not parts:
         return None
     loaded = [
@@ -248,7 +248,7 @@ def _text(parts: Sequence[Content]) -> str:
 
 
 def _object(text: str) -> Json | None:
-    """The JSON object that a text is; `None`: it is none."""
+    """Returns the JSON object that a text is; `None`: it is none."""
     if not text.lstrip().startswith("{"):
         return None
     try:

@@ -58,22 +58,22 @@ _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 
 
 def load_finish(reason: str | int | None) -> FinishReason:
-    """A finish reason, by its name or its number → the neutral one; `unspecified` for one that is
-    not known."""
+    """Converts a finish reason, by its name or its number to the neutral one; `unspecified` for one
+    that is not known."""
     name = _NUMBERED.get(reason) if isinstance(reason, int) else reason
     return _REASONS.get(name or "", FinishReason.unspecified)
 
 
 def dump_finish(reason: FinishReason | None, original: str | int | None = None) -> str | int:
-    """The neutral finish reason → the API's; `original` where the provider said more than the
-    neutral one does."""
+    """Converts the neutral finish reason to the API's; `original` where the provider said more than
+    the neutral one does."""
     if original is not None:
         return original
     return _SENT.get(reason or FinishReason.unspecified, "OTHER")
 
 
 def load_usage(raw: JsonMap) -> Usage | None:
-    """Usage. The API counts the prompt without what tools of its own added to it, and the answer
+    """Returns the usage. The API counts the prompt without what its own tools added, and the answer
     without thoughts."""
     count = {key: value for key in _READ if type(value := raw.get(key)) is int}
     if not count:
@@ -96,7 +96,7 @@ def load_usage(raw: JsonMap) -> Usage | None:
 
 
 def other_usage(raw: JsonMap) -> Json:
-    """What the provider's usage has beyond the neutral counts."""
+    """Returns the provider's usage beyond the neutral counts."""
     return {
         key: value
         for key, value in raw.items()
@@ -105,7 +105,7 @@ def other_usage(raw: JsonMap) -> Json:
 
 
 def dump_usage(usage: Usage | None, other: JsonMap) -> Json:
-    """Usage → the API's counts; what is not known is left out."""
+    """Converts usage to the API's counts; what is not known is left out."""
     usage = usage or Usage()
     answer_tokens, thought, by_tools = (
         usage.output_tokens,
@@ -138,7 +138,7 @@ def add_fields(fields: Json, further: JsonMap) -> None:
 
 
 def _grown(before: JsonMap, more: JsonMap) -> Json:
-    """The lists of two pieces joined."""
+    """Returns the lists of two pieces joined."""
     return {
         key: [*if_list(before.get(key)), *if_list(value)] if isinstance(value, list) else value
         for key, value in more.items()
