@@ -164,9 +164,8 @@ class AgentAnswer:
         message_part = self._whose(part)
         self._closed[opened.index] = event.message_id, message_part, opened
         if isinstance(message_part, ToolCallPart) and message_part.run_by == "provider":
-            self._calls[message_part.id] = (
-                opened.index
-            )  # until its result, or the end of the run, says what becomes of it
+            # Until its result, or the end of the run, says what becomes of it.
+            self._calls[message_part.id] = opened.index
         else:
             self._out.end(opened, message_part)
 

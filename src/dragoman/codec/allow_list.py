@@ -174,7 +174,8 @@ class AllowList:
                 continue
             is_whole = is_whole and passed is inner
         if not out and not is_whole:
-            raise _Refused(left_out.pop())  # an empty object asks for nothing
+            # An empty object asks for nothing.
+            raise _Refused(left_out.pop())
         return value if is_whole else out
 
     def _is_listed(self, fields: JsonMap, key: str) -> bool:

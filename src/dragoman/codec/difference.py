@@ -28,7 +28,8 @@ def is_equal(value: Any, other: Any) -> bool:
     """Returns True if two values are the same JSON: `1`, `1.0` and `true` are not."""
     if value is other:
         return True
-    if type(value) is str is type(other):  # nearly all that is compared, without encoding it
+    # Nearly all that is compared, without encoding it.
+    if type(value) is str is type(other):
         return value == other
     return _stored(value) == _stored(other)
 
@@ -74,5 +75,6 @@ def restore_fields(
 def _stored(value: Any) -> bytes:
     try:
         return _encode(value)
-    except (ValueError, TypeError):  # half a character, which no JSON holds
+    except (ValueError, TypeError):
+        # Half a character, which no JSON holds.
         return json_bytes.encode(value)

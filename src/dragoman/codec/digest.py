@@ -283,5 +283,6 @@ def _keep(message: Message, name: str | None, after: bytes, digest: bytes) -> No
 def _bytes(value: Any) -> bytes:
     try:
         return _encode(value)
-    except UnicodeEncodeError:  # half a pair of surrogates, which UTF-8 cannot hold
+    except UnicodeEncodeError:
+        # Half a pair of surrogates, which UTF-8 cannot hold.
         return json.dumps(msgspec.to_builtins(value), sort_keys=True).encode()

@@ -159,7 +159,8 @@ def load_vector(value: Any) -> Vector:
     """
     try:
         vector = _unpacked(value) if isinstance(value, str) else msgspec.convert(value, Vector)
-    except ValueError as error:  # among them half a pair of surrogates, which is not convertible
+    except ValueError as error:
+        # Among them half a pair of surrogates, which is not convertible.
         raise shape_error(value, "a vector that is no list of numbers") from error
     if not isfinite(sum(vector)):
         raise shape_error(value, "a vector with numbers that are none (NaN or infinity)")

@@ -94,7 +94,8 @@ class ResponseEncoder(ABC):
         first = not state.started
         if self._over or not state.accepts(event):
             return NO_OBJECTS
-        if isinstance(event, PartDelta):  # nearly all of a stream
+        # Nearly all of a stream.
+        if isinstance(event, PartDelta):
             return self.delta(event)
         if isinstance(event, PartStarted):
             return NO_OBJECTS if isinstance(event.part, MarkPart) else self.part_started(event)

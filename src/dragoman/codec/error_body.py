@@ -30,14 +30,15 @@ _UNSEEN = re.compile(
 _TITLE = re.compile(r"<title[^<>]*+>\s*+([^<\s][^<]*+)</title", re.IGNORECASE)
 _NAME = re.compile(r"""(['"`])[\w.\-/:\[\]]+\1""")
 _ECHO = re.compile(r"""(input_value=|['"]input['"]: ?|\bvalue:? |\bgot )(['"]).*?\2""", re.DOTALL)
+# Characters of a page: where its title stands, where words are looked for.
 _HEAD, _READ = (
     8192,
     65536,
-)  # characters of a page: where its title stands, where words are looked for
-_OPENED = (
-    4000  # characters of a text in which `&…;` are read; Python refuses numbers that are longer
 )
-_SHOWN = 300  # characters of a text that is no JSON
+# Characters of a text in which `&…;` are read; Python refuses numbers that are longer.
+_OPENED = 4000
+# Characters of a text that is no JSON.
+_SHOWN = 300
 _DEPTH = 8
 
 
@@ -51,7 +52,8 @@ def parse_body(body: bytes) -> Any:
         return None
     title = _TITLE.search(text[:_HEAD])
     seen = " ".join((title[1] if title else _UNSEEN.sub(" ", text[:_READ])).split())
-    from html import unescape  # loads a table of 2,000 names
+    # Loads a table of 2,000 names.
+    from html import unescape
 
     return " ".join(unescape(seen[:_OPENED]).split())[:_SHOWN]
 

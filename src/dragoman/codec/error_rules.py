@@ -224,9 +224,12 @@ _VENDOR_STATUSES: Mapping[int, int] = {
     2056: 429,
 }
 """`base_resp.status_code` of MiniMax → the status that it stands for."""
-_READ = 4000  # characters of words, and of codes, that tell the kind
-_BEHIND = 500  # characters of the words of a provider behind a gateway
-_SHOWN = 1000  # characters of words in a message
+# Characters of words, and of codes, that tell the kind.
+_READ = 4000
+# Characters of the words of a provider behind a gateway.
+_BEHIND = 500
+# Characters of words in a message.
+_SHOWN = 1000
 
 
 def read_error_info(payload: Any) -> ErrorInfo:
@@ -234,9 +237,11 @@ def read_error_info(payload: Any) -> ErrorInfo:
     outer = next(iter(if_objects(payload)), if_object(payload))
     error = if_object(outer.get("error"))
     statuses = (as_text(fields.get(key)) for fields in (error, outer) for key in _STATUS_KEYS)
-    behind = if_object(error.get("metadata"))  # OpenRouter: what the provider behind it said
+    # OpenRouter: what the provider behind it said.
+    behind = if_object(error.get("metadata"))
     text = collect_words(payload)
-    param = if_text(error.get("param"))  # Xiaomi: not a field's name, but the reason
+    # Xiaomi: not a field's name, but the reason.
+    param = if_text(error.get("param"))
     reason = param if " " in param and param not in text else ""
     return ErrorInfo(
         words=": ".join(

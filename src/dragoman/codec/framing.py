@@ -18,7 +18,8 @@ __all__ = ["EventStream", "Framing", "LineStream", "frame_server_event", "is_cut
 
 _BOM = b"\xef\xbb\xbf"
 _FIELD_NAMES = (b"data", b"event", b"id", b"retry")
-_FIRST_FIELD = re.compile(rb"(?:data|event|id|retry)?[:\r\n]")  # no name: a comment
+# No name: a comment.
+_FIRST_FIELD = re.compile(rb"(?:data|event|id|retry)?[:\r\n]")
 
 
 class Framing(Protocol):
@@ -44,13 +45,13 @@ class EventStream:
     """Server-Sent Events → the data of each event."""
 
     def __init__(self) -> None:
-        self._start: bytes | None = b""  # while it is too short to tell what this is
+        # While it is too short to tell what this is.
+        self._start: bytes | None = b""
         self._body: bytearray | None = None
         self._lines = _Lines(bytes.splitlines, (b"\n", b"\r"))
         self._after_cr = False
-        self._last: bytes | None = (
-            None  # the latest data line of the event that is being read, and those before it
-        )
+        # The latest data line of the event that is being read, and those before it.
+        self._last: bytes | None = None
         self._before: list[bytes] = []
 
     @property
@@ -66,7 +67,8 @@ class EventStream:
         elif self._body is not None:
             self._body += data
             return []
-        if self._after_cr and data:  # a CRLF that was cut in two is one end of a line
+        # A CRLF that was cut in two is one end of a line.
+        if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
         if data[-1:] == b"\r":

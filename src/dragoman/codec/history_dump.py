@@ -196,7 +196,8 @@ def _segments(
             return added, head, elements
         try:
             data = _encode(elements)[1:-1]
-        except Exception as error:  # whatever the encoder refuses is refused where it is sent
+        except Exception as error:
+            # Whatever the encoder refuses is refused where it is sent.
             raise CannotCutError from error
         count, losses, notes = len(piece.mended), tuple(out.losses), _once(way.notes(elements))
         added.append(

@@ -188,9 +188,8 @@ def find_renamed_tools(
 
 def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
     """Returns the names that are sent as another."""
-    same = all(
-        map(is_, names, names.values())
-    )  # as nearly always, and seen at once also of a thousand
+    # As nearly always, and seen at once also of a thousand.
+    same = all(map(is_, names, names.values()))
     return (
         {} if same else {name: sent_name for name, sent_name in names.items() if name != sent_name}
     )
@@ -211,7 +210,8 @@ def _cut(
     for begin, end in pairwise([*cuts, len(messages)]):
         piece_messages = messages[begin:end]
         mended, lost = repair_with_losses(piece_messages)
-        if lost:  # what follows may still change it
+        # What follows may still change it.
+        if lost:
             piece_messages = messages[begin:]
             mended, lost = repair_with_losses(piece_messages)
         digests = digest.chain_digest_bytes(mended, turn.wire, state)
@@ -243,7 +243,8 @@ def _names(
         for sent_names in every
         for name, sent_name in sent_names.items()
     ):
-        raise CannotCutError  # one of them was recorded under a name that does not fit
+        # One of them was recorded under a name that does not fit.
+        raise CannotCutError
     return names
 
 

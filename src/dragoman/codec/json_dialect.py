@@ -120,7 +120,8 @@ class _Fitting:
 
     def schema(self, schema: Any, within: str) -> Json:
         """Returns the form of a schema inside the definition `within`."""
-        if not isinstance(schema, Mapping):  # `true`: anything
+        # `true`: anything.
+        if not isinstance(schema, Mapping):
             schema = {}
         schema = self._flat(cast("Schema", schema))
         if "$ref" in schema:

@@ -70,9 +70,8 @@ def strict_schema(schema: JsonMap) -> Json | None:
     try:
         root = schema
         seen: set[str] = set()
-        while (
-            "$ref" in root
-        ):  # strict mode wants an object at the root, pydantic writes a recursive model as a reference
+        # Strict mode wants an object at the root, pydantic writes a recursive model as a reference.
+        while "$ref" in root:
             if (name := str(root["$ref"])) in seen:
                 return None
             seen.add(name)
@@ -97,9 +96,8 @@ def _strict(schema: Any, definitions: JsonMap) -> Json:
     if "$ref" in schema:
         _resolved(str(schema["$ref"]), definitions)
         reference = {"$ref": schema["$ref"]}
-        return (
-            {"anyOf": [reference], **out} if out else reference
-        )  # a reference takes nothing beside it
+        # A reference takes nothing beside it.
+        return {"anyOf": [reference], **out} if out else reference
     if "anyOf" in schema:
         if not isinstance(schema["anyOf"], list):
             raise _NotStrictError

@@ -70,7 +70,8 @@ def decode_plain_url(url: str) -> DataPart | None:
         return None
     try:
         data = unquote_to_bytes(text)
-    except UnicodeEncodeError:  # half a character
+    except UnicodeEncodeError:
+        # Half a character.
         return None
     return DataPart(data, head[5:].partition(";")[0] or "text/plain")
 
@@ -140,5 +141,6 @@ def guess_media_type(url: str) -> str | None:
     """Returns the media type that a URL's path suggests, or None."""
     try:
         return guess_type(urlsplit(url).path)[0]
-    except ValueError:  # no URL at all
+    except ValueError:
+        # No URL at all.
         return None

@@ -23,9 +23,10 @@ def plug_ins(group: str) -> Iterable[EntryPoint]:
 
 @lru_cache(maxsize=8)
 def _installed_in(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint]:  # noqa: ARG001 where they are looked for, which takes some 20 ms
+    # Slow to import, and needed for names that are not built in only.
     from importlib.metadata import (
         entry_points,
-    )  # slow to import, and needed for names that are not built in only
+    )
 
     return tuple(entry_points(group=group))
 

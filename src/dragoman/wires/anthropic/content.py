@@ -103,9 +103,8 @@ def load_content(
         if not blocks or is_plain_text(blocks):
             form["content"] = "list" if blocks else []
         return tuple([_load_piece(block, role, names) for block in blocks])
-    if (
-        role is Role.SYSTEM and "content" not in entry
-    ):  # it only changes settings, in fields of its own
+    # It only changes settings, in fields of its own.
+    if role is Role.SYSTEM and "content" not in entry:
         form["content"] = "absent"
         return ()
     raise HistoryError(f'"{where}.content" must be a string or a list of content blocks').at(
@@ -177,7 +176,8 @@ def load_media(block: JsonMap) -> Media | None:
                     name,
                     block_native,
                 )
-            except ValueError:  # no base64, or half a pair of surrogates
+            except ValueError:
+                # No base64, or half a pair of surrogates.
                 return None
         case {"type": "url", "url": str(url)}:
             part = LinkPart(url, _PDF if block_type == "document" else None, name, block_native)
@@ -227,7 +227,8 @@ def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
-    text = if_text(block.get("text"))  # the API refuses blank text, and no part may be empty
+    # The API refuses blank text, and no part may be empty.
+    text = if_text(block.get("text"))
     return (
         TextPart(text, OWN.note(read_extra_fields(block, "type", "text"))) if text.strip() else None
     )
@@ -268,7 +269,8 @@ def _dump_thinking(
         out.lose(position, index, Lost.thinking, why)
         return None
     if not signed and out.answer:
-        wire_fields = {"signature": ""}  # the official clients demand one
+        # The official clients demand one.
+        wire_fields = {"signature": ""}
     return {
         "type": "thinking",
         **wire_fields,

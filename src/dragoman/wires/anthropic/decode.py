@@ -71,30 +71,31 @@ class Decoder(MessageDecoder):
         super().__init__(origin, new_id)
         self._stop_reason: str | None = None
         self._usage: Json = {}
-        self._response: Json = {}  # fields of the response beyond the message's
-        self._held: dict[int, Json] = {}  # blocks that become parts when they are whole
-        self._further: dict[
-            int, list[JsonMap]
-        ] = {}  # the deltas of each open block, but for its main ones
-        self._names: dict[str, str] = {}  # id of each call so far → its tool
-        self._late: OpenPart | None = (
-            None  # a call that may have been cut: the stop reason or the next block decides
-        )
-        self._index = (
-            -1
-        )  # the block that deltas are coming for, its part, and the kind of its deltas
+        # Fields of the response beyond the message's.
+        self._response: Json = {}
+        # Blocks that become parts when they are whole.
+        self._held: dict[int, Json] = {}
+        # The deltas of each open block, but for its main ones.
+        self._further: dict[int, list[JsonMap]] = {}
+        # Id of each call so far → its tool.
+        self._names: dict[str, str] = {}
+        # A call that may have been cut: the stop reason or the next block decides.
+        self._late: OpenPart | None = None
+        # The block that deltas are coming for, its part, and the kind of its deltas.
+        self._index = -1
         self._part = OpenPart(-1, None, OpenText())
         self._kind: type[_Text | _Thinking | _Input] | None = None
 
     def read_fast(self, payload: bytes) -> bool:
         """Reads a delta of the block that is open, which nearly all events are."""
+        # Deep in what is passed over.
         try:
             event = _decode_delta(payload)
         except (
             msgspec.DecodeError,
             UnicodeDecodeError,
             RecursionError,
-        ):  # deep in what is passed over
+        ):
             return False
         if event.index != self._index and (part := self._out.find(event.index)) is not None:
             self._index, self._part, self._kind = event.index, part, _KINDS.get(type(part.part))
@@ -155,9 +156,8 @@ class Decoder(MessageDecoder):
         )
         self._note(read_extra_fields(message, *_MESSAGE))
         self._count(message.get("usage"))
-        begun = (
-            {"usage": dict(self._usage)} if other_usage(self._usage) else {}
-        )  # whole; the end's takes its place
+        # Whole; the end's takes its place.
+        begun = {"usage": dict(self._usage)} if other_usage(self._usage) else {}
         self._out.start(native=OWN.note(response=begun))
         for index, block in enumerate(
             as_list(message.get("content") or None, "the blocks of content")
@@ -166,7 +166,8 @@ class Decoder(MessageDecoder):
             self._close(index)
 
     def _open(self, index: int, block: Json) -> None:
-        if self._late is not None:  # it was not the last block, so nothing cut it
+        # It was not the last block, so nothing cut it.
+        if self._late is not None:
             self._out.close(self._late)
             self._late = None
         self._index = -1

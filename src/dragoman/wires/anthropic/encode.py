@@ -77,14 +77,15 @@ class Encoder(ResponseEncoder):
         """Starts a response. `envelope`: its `id` and `model`, where they replace those of the
         events."""
         super().__init__(OWN, envelope)
-        self._parts: dict[_Key, Content] = {}  # parts that are open, as they began
+        # Parts that are open, as they began.
+        self._parts: dict[_Key, Content] = {}
         self._turn: _Key | None = None
         self._waiting: dict[_Key, list[PartDelta | PartFinished]] = {}
-        self._usage: dict[
-            str, Any
-        ] = {}  # what the start held of it beyond counts that are not known yet
+        # What the start held of it beyond counts that are not known yet.
+        self._usage: dict[str, Any] = {}
         self._block = -1
-        self._open = False  # a block is
+        # A block is.
+        self._open = False
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the state has read it
         if not first:
@@ -109,7 +110,8 @@ class Encoder(ResponseEncoder):
         if self._waits(key, event) or (part := self._parts.get(key)) is None:
             return NO_OBJECTS
         delta = _delta(part, str(event.delta))
-        if delta is None:  # it comes whole at its end
+        # It comes whole at its end.
+        if delta is None:
             return NO_OBJECTS
         if self._open:
             return [self._more(delta)]
@@ -119,7 +121,8 @@ class Encoder(ResponseEncoder):
         key = (event.message_id, event.index)
         if self._waits(key, event):
             return NO_OBJECTS
-        if self._parts.pop(key, None) is None:  # it is closed already, and no block is amended
+        # It is closed already, and no block is amended.
+        if self._parts.pop(key, None) is None:
             self._turn = None
             return self._next()
         return [*self._finish(event.part), *self._next()]
@@ -176,13 +179,13 @@ class Encoder(ResponseEncoder):
         out: list[JsonMap] = []
         if not self._open:
             blocks = _blocks((part,))
-            if not blocks:  # nothing that a client gets
+            # Nothing that a client gets.
+            if not blocks:
                 self._turn = None
                 return out
             if isinstance(part, (DataPart, LinkPart, FilePart)) and blocks[0]["type"] == "text":
-                part = TextPart(
-                    blocks[0]["text"]
-                )  # a response holds no media, but for files that the provider has
+                # A response holds no media, but for files that the provider has.
+                part = TextPart(blocks[0]["text"])
             streams = (
                 isinstance(part, (TextPart, ThinkingPart, ToolCallPart))
                 and blocks[0].get("type") in _STREAMED

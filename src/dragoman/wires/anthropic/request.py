@@ -106,11 +106,13 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     }
     nulls: Json = dict.fromkeys(form.get("null", ()))
     set_fields = {key: value for key, value in fields.items() if value is not None}
-    if sending.target is not None:  # else it is written as it was read
+    # Else it is written as it was read.
+    if sending.target is not None:
         set_fields = fit_together(set_fields, request.model, out.losses)
     body = {**nulls, **options, **set_fields}
     used: Iterable[str] = ()
-    if not request.as_sent:  # a client of this API sends the betas that it wants
+    # A client of this API sends the betas that it wants.
+    if not request.as_sent:
         used = _words(body, tool_words if request.tools else _types(body.get("tools")), block_types)
     needed = dict.fromkeys(
         [*form.get("betas", ()), *[betas[beta_use] for beta_use in used if beta_use in betas]]

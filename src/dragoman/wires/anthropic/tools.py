@@ -148,7 +148,8 @@ def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, index: i
     ids = {"id": out.id(position, index, call), "name": out.name(call.name)}
     block = {"type": "tool_use", **own_fields(call, out, position), **ids}
     if call.state == "complete" or "input" not in block:
-        block["input"] = call.arguments  # `{}` for what is cut or invalid
+        # `{}` for what is cut or invalid.
+        block["input"] = call.arguments
         out.lose_unfinished(position, index, call, call.arguments)
     return block
 

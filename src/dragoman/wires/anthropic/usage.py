@@ -10,7 +10,8 @@ from dragoman.message import FinishReason, Usage
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 
-_REASONS = {  # the first of each kind is what is written
+# The first of each kind is what is written.
+_REASONS = {
     "end_turn": FinishReason.stop,
     "stop_sequence": FinishReason.stop,
     "max_tokens": FinishReason.length,

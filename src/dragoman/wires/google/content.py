@@ -123,9 +123,8 @@ def _load_text(text: Any, block_fields: _Block, snake: set[str]) -> TextPart | T
         return _thinking(text, block_fields, snake)
     if text:
         return TextPart(text, OWN.note(block_fields, form=snake_form(snake)))
-    return (
-        _thinking("", block_fields, snake, "thought") if SIGNATURE in block_fields else None
-    )  # decision 14
+    # Decision 14.
+    return _thinking("", block_fields, snake, "thought") if SIGNATURE in block_fields else None
 
 
 def _thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> ThinkingPart:

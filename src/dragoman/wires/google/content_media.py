@@ -56,7 +56,8 @@ def load_file(inner: JsonMap, block_fields: JsonMap, form: Json) -> LinkPart | F
     if mime_type is None or "*" in mime_type:
         form["mimeType"] = inner.get("mimeType", "absent")
     elif mime_type == _OTHER and guess_media_type(uri) is None:
-        mime_type = None  # it is written so where the type is not known, which the API demands
+        # It is written so where the type is not known, which the API demands.
+        mime_type = None
     part_type = FilePart if uri.startswith(_UPLOADS) else LinkPart
     return part_type(
         uri, mime_type, _name(inner), _native("fileData", inner, block_fields, form, "fileUri")

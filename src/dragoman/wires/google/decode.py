@@ -81,8 +81,10 @@ class Decoder(ResponseDecoder):
         super().__init__(origin, new_id)
         self._candidates: dict[int, CandidateState] = {}
         self._usage: Json = {}
-        self._envelope: Json = {}  # fields of the response around its candidates
-        self._whole: bytes | None = None  # a body that is a whole response
+        # Fields of the response around its candidates.
+        self._envelope: Json = {}
+        # A body that is a whole response.
+        self._whole: bytes | None = None
 
     def read_fast(self, payload: bytes) -> bool:
         """Reads more text or thinking of a candidate that has begun, which nearly all chunks

@@ -26,8 +26,10 @@ __all__ = ["CandidateState"]
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]{1,6})\]|\[(?:'([^']*)'|\"([^\"]*)\")\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")
-_MOST = 10_000  # elements of a list; a larger index is no index
-_GAP = 100  # elements that a path may leave out
+# Elements of a list; a larger index is no index.
+_MOST = 10_000
+# Elements that a path may leave out.
+_GAP = 100
 
 
 class CandidateState:
@@ -41,13 +43,17 @@ class CandidateState:
     def __init__(self, out: Emitter) -> None:
         """Starts a candidate. `out`: receives its events."""
         self.out = out
-        self.open: OpenPart | None = None  # the text or thinking that more may come for
-        self.thinks = False  # it is thinking
+        # The text or thinking that more may come for.
+        self.open: OpenPart | None = None
+        # It is thinking.
+        self.thinks = False
         self.reason: str | int | None = None
-        self.fields: Json = {}  # of the candidate beside its content
+        # Of the candidate beside its content.
+        self.fields: Json = {}
         self._pairing = Pairing(out.new_id)
         self._partial: _PartialCall | None = None
-        self._count = 0  # texts so far
+        # Texts so far.
+        self._count = 0
 
     def add_text(self, text: str, *, thinks: bool, joins: bool) -> None:
         """Adds text or thinking. `joins`: it continues the open part, if that has the same type."""

@@ -73,7 +73,8 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
         entries = if_objects(body["requests"]) if "requests" in body else [dict(body)]
         texts = [_text(entry.get("content")) for entry in entries]
         if entries and all("role" in if_object(entry.get("content")) for entry in entries):
-            form["role"] = "user"  # as Google's clients for JavaScript and Go write it
+            # As Google's clients for JavaScript and Go write it.
+            form["role"] = "user"
         form["config"] = all(_CONFIG in entry for entry in entries)
         fields = [
             {**read_extra_fields(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))}

@@ -89,7 +89,8 @@ class _Part:
         self.began = part
         self.waiting: list[str | bytes] = []
         self.finished: Content | None = None
-        self.begun = False  # some of its text is written
+        # Some of its text is written.
+        self.begun = False
 
 
 class _Open:
@@ -120,11 +121,12 @@ class Encoder(ResponseEncoder):
         events."""
         super().__init__(OWN, envelope)
         self._identity: Json = {}
-        self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
-        self._malformed = False  # a call was left out that no arguments can be read of
-        self._text: type[Content] | None = (
-            None  # what the last chunk's text would be taken to go on with
-        )
+        # Message → what is not written of it yet.
+        self._parts: dict[str, _Open] = {}
+        # A call was left out that no arguments can be read of.
+        self._malformed = False
+        # What the last chunk's text would be taken to go on with.
+        self._text: type[Content] | None = None
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the first opens nothing
         self._parts[event.message_id] = _Open()

@@ -23,7 +23,8 @@ _STATUSES: Mapping[str, int] = {
     "OUT_OF_RANGE": 400,
     "UNAUTHENTICATED": 401,
     "PERMISSION_DENIED": 403,
-    "FAILED_PRECONDITION": 403,  # billing, region
+    # Billing, region.
+    "FAILED_PRECONDITION": 403,
     "NOT_FOUND": 404,
     "RESOURCE_EXHAUSTED": 429,
     "INTERNAL": 500,

@@ -145,7 +145,8 @@ def dump_conversation(out: OutgoingContents) -> Json:
         len(messages),
     )
     payload: Json = {}
-    if head:  # D-120, as decision 20b reads it
+    # D-120, as decision 20b reads it.
+    if head:
         parts = list(
             chain.from_iterable(
                 dump_content(messages[number].content, out, number) for number in range(head)
@@ -184,10 +185,11 @@ def dump_conversation(out: OutgoingContents) -> Json:
             and "turn" not in OWN.form(message.native)
         ):
             before = if_list(contents[-1].get("parts"))
+            # D-121.
             contents[-1] = {
                 **contents[-1],
                 "parts": [*before, *if_list(content.get("parts"))],
-            }  # D-121
+            }
         else:
             contents.append(content)
         joined = message

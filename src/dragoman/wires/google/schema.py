@@ -103,7 +103,8 @@ class _Lowering:
         def deeper(inner: Any) -> Json:
             return self.schema(inner, within)
 
-        if not isinstance(schema, Mapping):  # `true`: anything
+        # `true`: anything.
+        if not isinstance(schema, Mapping):
             return {}
         schema = cast("Schema", schema)
         if isinstance(name := schema.get("$ref"), str):

@@ -105,7 +105,8 @@ class Pairing:
         self._new_id = new_id
         self._taken: set[str] = set()
         self._count = 0
-        self._by_id: dict[str, deque[_Call]] = {}  # calls of this round, in order
+        # Calls of this round, in order.
+        self._by_id: dict[str, deque[_Call]] = {}
         self._by_name: dict[str, deque[_Call]] = {}
         self._ran = ""
 

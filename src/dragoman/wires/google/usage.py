@@ -16,7 +16,8 @@ __all__ = [
     "other_usage",
 ]
 
-_REASONS = {  # D-126, and what the API has added since
+# D-126, and what the API has added since.
+_REASONS = {
     "STOP": FinishReason.stop,
     "MAX_TOKENS": FinishReason.length,
     "SAFETY": FinishReason.content_filter,
