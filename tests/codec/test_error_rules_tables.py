@@ -268,10 +268,10 @@ def test_what_a_wire_says_in_a_way_of_its_own_goes_before() -> None:
 def test_without_a_status_the_words_tell_whose_fault_it_is(
     words: str, kind: type[ProviderError]
 ) -> None:
-    error = build_error(ErrorInfo(words=words))
+    error = build_error(ErrorInfo(text=words))
     assert (type(error), error.status, error.message) == (kind, None, f"{words}. {ADVICE[kind]}")
-    assert type(build_error(ErrorInfo(words="bad request"), status=500)) is ProviderError
-    assert type(build_error(ErrorInfo(words="timed out"), status=424)) is ProviderTimeoutError
+    assert type(build_error(ErrorInfo(text="bad request"), status=500)) is ProviderError
+    assert type(build_error(ErrorInfo(text="timed out"), status=424)) is ProviderTimeoutError
 
 
 @pytest.mark.parametrize(
@@ -291,15 +291,15 @@ def test_a_404_is_of_the_model_or_of_something_else(words: str, kind: type[Provi
 
 
 def test_the_first_wait_that_is_told_counts() -> None:
-    told = ErrorInfo(words="try again in 3s", retry_after=1.0, headers={"x-ratelimit-reset": "4"})
+    told = ErrorInfo(text="try again in 3s", retry_after=1.0, headers={"x-ratelimit-reset": "4"})
     assert build_error(told, status=429, headers={"retry-after": "2"}).retry_after == 1.0  # type: ignore[attr-defined]
     after = [
         (
-            ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}),
+            ErrorInfo(text="try again in 3s", headers={"x-ratelimit-reset": "4"}),
             {"retry-after": "2"},
             2.0,
         ),
-        (ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}), {}, 3.0),
+        (ErrorInfo(text="try again in 3s", headers={"x-ratelimit-reset": "4"}), {}, 3.0),
         (ErrorInfo(headers={"x-ratelimit-reset": "4"}), {"x-ratelimit-reset": "5"}, 4.0),
         (ErrorInfo(retry_after=0.0), {"retry-after": "2"}, 0.0),
         (ErrorInfo(), {"x-ratelimit-reset": "5"}, 5.0),
@@ -309,7 +309,7 @@ def test_the_first_wait_that_is_told_counts() -> None:
         assert isinstance(error, RateLimitError)
         assert error.retry_after == wait
     busy = build_error(
-        ErrorInfo(words="try again in 3s"), status=503, headers={"x-ratelimit-reset": "5"}
+        ErrorInfo(text="try again in 3s"), status=503, headers={"x-ratelimit-reset": "5"}
     )
     assert isinstance(busy, OverloadedError)
     assert busy.retry_after == 3.0

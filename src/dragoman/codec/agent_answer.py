@@ -96,7 +96,9 @@ class AgentAnswer:
     def run_id(self) -> str | None:
         """The agent's id of the run (of the task, where it has tasks); `None`: it has not begun, or
         is over."""
-        return None if self.is_over or self._run_id is None else self._task() or self._run_id
+        if self.is_over or self._run_id is None:
+            return None
+        return self._task() or self._run_id
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """Converts the run's next events to those of the message."""
@@ -123,9 +125,10 @@ class AgentAnswer:
         elif isinstance(event, MessageFinished):
             if event.message_id in self._models:
                 self._reason = event.finish_reason or self._reason
-                self._usage = (
-                    event.usage if self._usage is None else self._usage + (event.usage or Usage())
-                )
+                if self._usage is None:
+                    self._usage = event.usage
+                else:
+                    self._usage = self._usage + (event.usage or Usage())
         elif isinstance(event, MessageDropped):
             self._drop(event)
         elif isinstance(event, StateSnapshot | StateDelta | Custom):
@@ -217,7 +220,10 @@ class AgentAnswer:
             isinstance(part, ToolCallPart) and part.run_by != "provider"
             for _, part, _ in self._closed.values()
         )
-        reason = FinishReason.tool_calls if asks else self._reason or FinishReason.stop
+        if asks:
+            reason = FinishReason.tool_calls
+        else:
+            reason = self._reason or FinishReason.stop
         if reason is FinishReason.tool_calls and not asks:
             reason = FinishReason.stop
         if event.outcome == "cancelled":

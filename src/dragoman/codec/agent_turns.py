@@ -71,7 +71,10 @@ def _answers(
     resume: list[Resume] = []
     remaining: list[Content] = []
     for piece in message.content:
-        call = open_calls.get(piece.id) if isinstance(piece, ToolResultPart) else None
+        if isinstance(piece, ToolResultPart):
+            call = open_calls.get(piece.id)
+        else:
+            call = None
         interrupt = None if call is None else read_interrupt(call)
         if (
             isinstance(piece, ToolResultPart)

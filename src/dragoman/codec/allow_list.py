@@ -84,7 +84,10 @@ class AllowList:
     def __init__(self, table: str, spell: Callable[[str], str] | None = None) -> None:
         self.table = table
         """As text."""
-        self._spell = None if spell is None else lru_cache(4096)(spell)
+        if spell is None:
+            self._spell = None
+        else:
+            self._spell = lru_cache(4096)(spell)
         self._merged = cache(self._merge)
 
     def filter_body(
@@ -103,10 +106,15 @@ class AllowList:
         for key, value in body.items():
             try:
                 is_known = key in extra_fields and not self._is_listed(fields, key)
-                out[key] = value if is_known else self._field(fields, key, value, key, left_out)
+                if is_known:
+                    out[key] = value
+                else:
+                    out[key] = self._field(fields, key, value, key, left_out)
             except _Refused as refused:
                 left_out.append(refused.path)
-        return (out, list(dict.fromkeys(left_out))) if left_out else (body, [])
+        if left_out:
+            return (out, list(dict.fromkeys(left_out)))
+        return (body, [])
 
     @cached_property
     def _kinds(self) -> dict[str, ObjectKind]:
@@ -130,7 +138,9 @@ class AllowList:
             raise _Refused(path)
         if mark == "%" and not _is_public(value):
             raise _Refused(path)
-        return self._value(kinds, value, path, left_out) if kinds else value
+        if kinds:
+            return self._value(kinds, value, path, left_out)
+        return value
 
     def _value(self, kinds: tuple[str, ...], value: Any, path: str, left_out: list[str]) -> Any:
         if isinstance(value, list):
@@ -219,11 +229,10 @@ class AllowList:
         for kind_name in kinds:
             for name, (mark, inner) in self._kinds[kind_name].fields.items():
                 before = fields.get(name)
-                fields[name] = (
-                    (mark, inner)
-                    if before is None
-                    else (before[0] or mark, _joined(before[1], inner))
-                )
+                if before is None:
+                    fields[name] = (mark, inner)
+                else:
+                    fields[name] = (before[0] or mark, _joined(before[1], inner))
         return fields
 
 

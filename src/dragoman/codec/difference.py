@@ -53,7 +53,10 @@ def apply_difference(read: S, fields: Any, target_type: Any) -> S:
         return read
     try:
         carried = if_object(fields)
-        whole = carried if "type" in carried else {**msgspec.to_builtins(read), **carried}
+        if "type" in carried:
+            whole = carried
+        else:
+            whole = {**msgspec.to_builtins(read), **carried}
         return msgspec.convert(whole, target_type)
     except (ValueError, TypeError, RecursionError):
         return read

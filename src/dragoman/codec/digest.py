@@ -81,7 +81,10 @@ def chain_digest_bytes(
 
     chain = [after or b""] * (head + 1)
     for message in messages[head:]:
-        message_digest = None if holds_only_waits(message) else hash_message(message, wire, make)
+        if holds_only_waits(message):
+            message_digest = None
+        else:
+            message_digest = hash_message(message, wire, make)
         chain.append(chain[-1] if message_digest is None else _next(chain[-1], message_digest))
     return chain
 
@@ -100,7 +103,9 @@ def parse_prefix_wire(prefix: str) -> str:
     """Returns the wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier
     release, a digest alone."""
     version, _, wire_and_digest = prefix.partition(":")
-    return wire_and_digest.rpartition(":")[0] if version == _VERSION else ""
+    if version == _VERSION:
+        return wire_and_digest.rpartition(":")[0]
+    return ""
 
 
 def prefix_without_digest(wire: str) -> str:
@@ -167,11 +172,14 @@ def _plain(piece: Content) -> Any:
         unread = piece.raw if piece.state != "complete" else None
         return "tool_call", piece.name, piece.arguments, unread, piece.state, _run_by(piece)
     if isinstance(piece, ToolResultPart):
-        result = (
-            [_plain(part) for part in piece.result] if piece.is_content else _value(piece.result)
-        )
+        if piece.is_content:
+            result = [_plain(part) for part in piece.result]
+        else:
+            result = _value(piece.result)
         return "tool_result", result, piece.is_error, _run_by(piece)
-    return piece if piece.native is None else msgspec.structs.replace(piece, native=None)
+    if piece.native is None:
+        return piece
+    return msgspec.structs.replace(piece, native=None)
 
 
 def _run_by(piece: ToolCallPart | ToolResultPart) -> Literal["agent", "provider"]:
@@ -212,7 +220,9 @@ def _one_room(piece: Content) -> Content:
                 piece, result=tuple([_one_room(part) for part in inner])
             )
     native = _joined(piece.native)
-    return piece if native is piece.native else msgspec.structs.replace(piece, native=native)
+    if native is piece.native:
+        return piece
+    return msgspec.structs.replace(piece, native=native)
 
 
 def _joined(native: Native) -> Native:
@@ -223,9 +233,10 @@ def _joined(native: Native) -> Native:
     joined: Json = {}
     for key, fields in native.items():
         wire = key.removesuffix(NOTES)
-        joined[wire] = (
-            {**joined[wire], **fields} if wire in joined and isinstance(fields, dict) else fields
-        )
+        if wire in joined and isinstance(fields, dict):
+            joined[wire] = {**joined[wire], **fields}
+        else:
+            joined[wire] = fields
     return joined
 
 
@@ -255,7 +266,10 @@ def hash_message(
     """Converts the digest of a message behind `after`. `counted`: the message to what of it counts;
     `name`: which digest that is, a wire's, the neutral one (empty), or that of earlier releases
     (`None`)."""
-    entry = _large_messages.get(id(message)) if _large_messages else None
+    if _large_messages:
+        entry = _large_messages.get(id(message))
+    else:
+        entry = None
     if entry is not None and entry[0]() is message:
         before, digest = entry[1].get(name, (None, b""))
         if before == after:

@@ -76,31 +76,38 @@ def load_texts(
     input_value = options.pop(texts, None)
     numbers = tokens and _are_tokens(input_value)
     try:
-        loaded = (
-            ()
-            if numbers
-            else msgspec.convert(
+        if numbers:
+            loaded = ()
+        else:
+            loaded = msgspec.convert(
                 [input_value] if isinstance(input_value, str) else input_value, tuple[str, ...]
             )
-        )
     except msgspec.ValidationError as error:
         raise InvalidRequestError(
             f"an embeddings request needs the field {texts}, a text or a list of texts"
         ).at(field=texts) from error
-    model = options.pop("model") if if_text(options.get("model")) else ""
-    size = options.pop(dimensions) if type(options.get(dimensions)) is int else None
-    alone = {texts: "text"} if isinstance(input_value, str) else {}
+    if if_text(options.get("model")):
+        model = options.pop("model")
+    else:
+        model = ""
+    if type(options.get(dimensions)) is int:
+        size = options.pop(dimensions)
+    else:
+        size = None
+    if isinstance(input_value, str):
+        alone = {texts: "text"}
+    else:
+        alone = {}
     native = wire_native.note({texts: input_value} if numbers else None, form=alone)
     return EmbeddingsRequest(model, loaded, None, size, options, native)
 
 
 def _are_tokens(input_value: Any) -> bool:
     """True if the input is a list of token numbers, or a list of such lists."""
-    lists = (
-        if_list(input_value)
-        if any(isinstance(one, list) for one in if_list(input_value))
-        else [input_value]
-    )
+    if any(isinstance(one, list) for one in if_list(input_value)):
+        lists = if_list(input_value)
+    else:
+        lists = [input_value]
     return all(
         if_list(numbers) and all(type(number) is int for number in if_list(numbers))
         for numbers in lists
@@ -119,7 +126,10 @@ def dump_texts(
     Reverses `load_texts`."""
     alone = wire_native.form(request.native).get(texts) == "text" and len(request.texts) == 1
     body: Json = {"model": request.model} if request.model else {}
-    body[texts] = request.texts[0] if alone else list(request.texts)
+    if alone:
+        body[texts] = request.texts[0]
+    else:
+        body[texts] = list(request.texts)
     if not request.texts:
         body |= wire_native.fields(request.native)
     if request.dimensions is not None:
@@ -158,7 +168,10 @@ def load_vector(value: Any) -> Vector:
         DecodeError: it is no vector.
     """
     try:
-        vector = _unpacked(value) if isinstance(value, str) else msgspec.convert(value, Vector)
+        if isinstance(value, str):
+            vector = _unpacked(value)
+        else:
+            vector = msgspec.convert(value, Vector)
     except ValueError as error:
         # Among them half a pair of surrogates, which is not convertible.
         raise shape_error(value, "a vector that is no list of numbers") from error
@@ -237,8 +250,14 @@ def count_input_tokens(usage: Usage | None) -> Usage | None:
     tells the total alone (Voyage)."""
     if usage is None:
         return None
-    tokens = usage.total_tokens if usage.input_tokens is None else usage.input_tokens
-    total = tokens if usage.total_tokens is None else usage.total_tokens
+    if usage.input_tokens is None:
+        tokens = usage.total_tokens
+    else:
+        tokens = usage.input_tokens
+    if usage.total_tokens is None:
+        total = tokens
+    else:
+        total = usage.total_tokens
     return msgspec.structs.replace(
         usage, input_tokens=tokens, output_tokens=usage.output_tokens or 0, total_tokens=total
     )

@@ -67,7 +67,10 @@ class Emitter:
     ) -> None:
         """Starts an answer. `events`: the list to append to, if a decoder shares one among several
         answers."""
-        self.message_id = new_id() if new_id else f"message-{candidate}"
+        if new_id:
+            self.message_id = new_id()
+        else:
+            self.message_id = f"message-{candidate}"
         self.new_id = new_id
         self.candidate = candidate
         self.origin = origin

@@ -80,13 +80,15 @@ class ResponseEncoder(ABC):
         if isinstance(event, RunFinished) and self._state.accepts(event):
             return self.close()
         objects = self.objects(event)
-        return (
-            self.frame(objects[0]) if len(objects) == 1 and not self.skip else self._framed(objects)
-        )
+        if len(objects) == 1 and not self.skip:
+            return self.frame(objects[0])
+        return self._framed(objects)
 
     def close(self) -> bytes:
         """Ends the response and returns its last bytes."""
-        return self._framed(self._end()) + self.DONE if self._ends() else b""
+        if self._ends():
+            return self._framed(self._end()) + self.DONE
+        return b""
 
     def objects(self, event: Event) -> Objects:
         """Returns the objects that tell of an event, before they become bytes."""
@@ -98,9 +100,13 @@ class ResponseEncoder(ABC):
         if isinstance(event, PartDelta):
             return self.delta(event)
         if isinstance(event, PartStarted):
-            return NO_OBJECTS if isinstance(event.part, MarkPart) else self.part_started(event)
+            if isinstance(event.part, MarkPart):
+                return NO_OBJECTS
+            return self.part_started(event)
         if isinstance(event, PartFinished):
-            return NO_OBJECTS if isinstance(event.part, MarkPart) else self.part_finished(event)
+            if isinstance(event.part, MarkPart):
+                return NO_OBJECTS
+            return self.part_finished(event)
         if isinstance(event, MessageStarted):
             return self.message_started(event, first=first)
         if isinstance(event, MessageFinished):

@@ -78,9 +78,10 @@ def collect_words(value: Any, depth: int = _DEPTH) -> str:
         return "; ".join(filter(None, (collect_words(entry, depth - 1) for entry in entries)))
     fields = if_object(value)
     error = fields.get("error")
-    order = (
-        ("error", *(key for key in _WORDS if key != "error")) if isinstance(error, dict) else _WORDS
-    )
+    if isinstance(error, dict):
+        order = ("error", *(key for key in _WORDS if key != "error"))
+    else:
+        order = _WORDS
     texts = (collect_words(fields.get(key), depth - 1) for key in order)
     return next(filter(None, texts), "")
 
@@ -115,7 +116,9 @@ def _opened(text: str) -> tuple[str, Any]:
     none."""
     match = _JSON.search(text)
     inner = _decoded(text[match.start() :]) if match else None
-    return (text[: match.start()], inner) if match else (text, None)
+    if match:
+        return (text[: match.start()], inner)
+    return (text, None)
 
 
 def _decoded(text: str) -> Any:
@@ -125,6 +128,8 @@ def _decoded(text: str) -> Any:
         value: Any = msgspec.json.decode(text)
         if isinstance(value, str):
             return _decoded(value)
-        return cast("Any", value) if isinstance(value, (dict, list)) else None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
+    if isinstance(value, (dict, list)):
+        return cast("Any", value)
+    return None

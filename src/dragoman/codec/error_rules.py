@@ -242,7 +242,10 @@ def read_error_info(payload: Any) -> ErrorInfo:
     text = collect_words(payload)
     # Xiaomi: not a field's name, but the reason.
     param = if_text(error.get("param"))
-    reason = param if " " in param and param not in text else ""
+    if " " in param and param not in text:
+        reason = param
+    else:
+        reason = ""
     return ErrorInfo(
         words=": ".join(
             filter(None, (text, reason, collect_words(if_text(behind.get("raw")))[:_BEHIND]))
@@ -298,22 +301,20 @@ def build_error(
         f"{info.codes} {strip_quoted_names(info.text[:_READ])}".strip(),
         rules,
     )
-    code = (
-        f"no words but {info.codes}"
-        if re.search("[a-z]", info.codes, re.IGNORECASE)
-        else "no words"
-    )
+    if re.search("[a-z]", info.codes, re.IGNORECASE):
+        code = f"no words but {info.codes}"
+    else:
+        code = "no words"
     text = info.text or (
         f"the provider answered with HTTP {status} and {code}" if status else "the provider failed"
     )
     advice = rules.advice.get(error_class) or _ADVICE[error_class]
     error = error_class(f"{_short(text).rstrip('.')}. {advice}", status=status, body=body)
     if isinstance(error, RateLimitError | OverloadedError):
-        limits = (
-            parse_limit_reset({**headers, **info.headers})
-            if isinstance(error, RateLimitError)
-            else None
-        )
+        if isinstance(error, RateLimitError):
+            limits = parse_limit_reset({**headers, **info.headers})
+        else:
+            limits = None
         waits = (
             info.retry_after,
             parse_retry_after(headers),
@@ -348,7 +349,7 @@ class ErrorReader(msgspec.Struct, frozen=True):
         class if the message does not."""
         class_word = look_up_class(class_words, error, "")
         if not class_word or type(
-            build_error(ErrorInfo(words=error.message), rules=self.rules)
+            build_error(ErrorInfo(text=error.message), rules=self.rules)
         ) is type(error):
             return error.message
         return f"{class_word}: {error.message}"
@@ -377,12 +378,16 @@ def _kind(status: int, text: str, rules: ErrorRules) -> _Kind:
     if status == 403:
         return PermissionDeniedError
     if status == 404:
-        return ModelNotFoundError if _MODEL.search(text) else InvalidRequestError
+        if _MODEL.search(text):
+            return ModelNotFoundError
+        return InvalidRequestError
     if 400 <= status < 500 and status != _DEPENDENCY:
         return InvalidRequestError
     if (error_class := _first(_FAULTS, text)) is not None:
         return error_class
-    return InvalidRequestError if not status and _INVALID.search(text) else ProviderError
+    if not status and _INVALID.search(text):
+        return InvalidRequestError
+    return ProviderError
 
 
 def _first(lines: Patterns, text: str) -> _Kind | None:

@@ -245,8 +245,6 @@ class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
         """Converts events to a whole response; an error's body where they tell of an error.
         `envelope` as for `encoder`."""
         message = join_messages(events, losses)
-        return (
-            self.dump_error(message).body
-            if isinstance(message, DragomanError)
-            else self.dump(message, envelope)
-        )
+        if isinstance(message, DragomanError):
+            return self.dump_error(message).body
+        return self.dump(message, envelope)

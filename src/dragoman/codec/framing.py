@@ -165,11 +165,9 @@ def is_cut(data: bytes) -> bool:
 
 def frame_server_event(data: bytes, event: str | None = None) -> bytes:
     """Returns one Server-Sent Event as bytes. `data` must be one line, as JSON is."""
-    return (
-        b"data: " + data + b"\n\n"
-        if event is None
-        else b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"
-    )
+    if event is None:
+        return b"data: " + data + b"\n\n"
+    return b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"
 
 
 class _Lines:

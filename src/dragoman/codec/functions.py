@@ -62,7 +62,10 @@ def load_function(
         *(("description",) if description else ()),
         *(("parameters",) if parameters else ()),
     )
-    form = form if "parameters" in function else {**form, "parameters": _ABSENT}
+    if "parameters" in function:
+        form = form
+    else:
+        form = {**form, "parameters": _ABSENT}
     name = if_text(function.get("name"))
     return ToolSpec(
         name,
@@ -74,7 +77,10 @@ def load_function(
 
 def dump_tool(wire_native: WireNative, tool: ToolSpec, name: str) -> Json:
     """Returns a tool under that name. Reverses `load_tool`."""
-    type_field = {} if "type" in wire_native.form(tool.native) else {"type": "function"}
+    if "type" in wire_native.form(tool.native):
+        type_field = {}
+    else:
+        type_field = {"type": "function"}
     return merge_wire_fields(
         {**type_field, "function": dump_function(wire_native, tool, name)},
         read_extra_fields(wire_native.fields(tool.native), "function"),

@@ -81,11 +81,9 @@ class History:
         self, messages: Sequence[Message], tools: Sequence[object], target: Origin, wire: str
     ) -> DumpedRequest | None:
         """Returns a request to `target` by this wire, or None if it is too small to remember."""
-        return (
-            DumpedRequest(self, messages, target, wire)
-            if max(len(messages), len(tools)) >= self.least
-            else None
-        )
+        if max(len(messages), len(tools)) >= self.least:
+            return DumpedRequest(self, messages, target, wire)
+        return None
 
     def find(self, messages: Sequence[Message], key: Hashable) -> KnownHistory:
         """Returns the part of the conversation that is known, by the line that shares most of
@@ -96,7 +94,9 @@ class History:
             if shared > most:
                 best, most = number, shared
         line = self._used(best)
-        return KnownHistory() if line is None else KnownHistory(line, most)
+        if line is None:
+            return KnownHistory()
+        return KnownHistory(line, most)
 
     def is_whole(self, messages: Sequence[Message], key: Hashable) -> bool:
         """True if the conversation, or its beginning, is known as one that cannot be cut."""
@@ -130,11 +130,10 @@ class History:
             line = known_history.line
             if line is None or len(line.ends) != known_history.segments:
                 first = messages[first_index]
-                line = (
-                    SentHistory(key, first, first_index)
-                    if line is None
-                    else line.fork_at(known_history.segments, first)
-                )
+                if line is None:
+                    line = SentHistory(key, first, first_index)
+                else:
+                    line = line.fork_at(known_history.segments, first)
                 self._add(line, first)
             for segment in added:
                 line.add_segment(segment, names)
@@ -152,7 +151,10 @@ class History:
         """Returns the line and moves it to the end, so that it is dropped last; None if it is
         gone."""
         with self._lock:
-            line = None if number is None else self._lines.pop(number, None)
+            if number is None:
+                line = None
+            else:
+                line = self._lines.pop(number, None)
             if number is not None and line is not None:
                 self._lines[number] = line
             return line

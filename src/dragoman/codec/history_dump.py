@@ -85,7 +85,10 @@ def dump_with_history(
             out, unreadable=find_unreadable(messages, turn.target, out.quirks.reads, digest_at)
         )
     link = None if way.link is None else way.link.find(out)
-    payload = way.dump(out) if link is None or way.link is None else way.link.dump(out, link[0])
+    if link is None or way.link is None:
+        payload = way.dump(out)
+    else:
+        payload = way.link.dump(out, link[0])
     return Dumped(
         out, payload, _once(way.notes(way.elements(payload))), None if link is None else link[1]
     )
@@ -173,7 +176,10 @@ def _remembered(
             *way.notes(unsettled),
         ]
     )
-    elements = [msgspec.Raw(data), *unsettled] if data else unsettled
+    if data:
+        elements = [msgspec.Raw(data), *unsettled]
+    else:
+        elements = unsettled
     return _done(turn, way, pieces, losses, head, elements, notes, None)
 
 

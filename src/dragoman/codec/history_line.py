@@ -163,7 +163,10 @@ class SentHistory:
         if not number:
             self.given[self.at] = None
             self.head = segment.head
-        self.data += b"," + segment.data if number and segment.data else segment.data
+        if number and segment.data:
+            self.data += b"," + segment.data
+        else:
+            self.data += segment.data
         self.losses += segment.losses
         for name in segment.ids:
             if self.ids.setdefault(name, number) == number:
@@ -209,27 +212,31 @@ class KnownHistory(NamedTuple):
     @property
     def given(self) -> int:
         """How many messages of the conversation these are."""
-        return 0 if self.line is None else self.line.ends[self.segments - 1]
+        if self.line is None:
+            return 0
+        return self.line.ends[self.segments - 1]
 
     @property
     def mended(self) -> int:
         """How many they are after repair."""
-        return 0 if self.line is None else self.line.counts[self.segments - 1]
+        if self.line is None:
+            return 0
+        return self.line.counts[self.segments - 1]
 
     @property
     def digest(self) -> bytes | None:
         """That of all of them."""
         end = DIGEST_SIZE * self.segments
-        return None if self.line is None else bytes(self.line.digests[end - DIGEST_SIZE : end])
+        if self.line is None:
+            return None
+        return bytes(self.line.digests[end - DIGEST_SIZE : end])
 
     @property
     def data(self) -> bytes:
         """Their JSON."""
-        return (
-            b""
-            if self.line is None
-            else bytes(self.line.data[: self.line.offsets[self.segments - 1]])
-        )
+        if self.line is None:
+            return b""
+        return bytes(self.line.data[: self.line.offsets[self.segments - 1]])
 
     @property
     def head(self) -> JsonMap:
@@ -239,7 +246,9 @@ class KnownHistory(NamedTuple):
     @property
     def losses(self) -> Sequence[Loss]:
         """What of them was left out."""
-        return () if self.line is None else self.line.losses[: self.line.lost[self.segments - 1]]
+        if self.line is None:
+            return ()
+        return self.line.losses[: self.line.lost[self.segments - 1]]
 
     @property
     def notes(self) -> Sequence[str]:
@@ -262,5 +271,10 @@ class KnownHistory(NamedTuple):
 
     def before_link(self) -> KnownHistory:
         """Returns the part before the last segment that a request can continue from."""
-        number = -1 if self.line is None else self.line.links[self.segments - 1]
-        return KnownHistory(self.line, number) if number > 0 else KnownHistory()
+        if self.line is None:
+            number = -1
+        else:
+            number = self.line.links[self.segments - 1]
+        if number > 0:
+            return KnownHistory(self.line, number)
+        return KnownHistory()

@@ -88,11 +88,9 @@ class DumpRules(msgspec.Struct, Generic[O], frozen=True, gc=False):
 
     def head(self, payload: Any) -> JsonMap:
         """Returns the fields of the payload beside the list."""
-        return (
-            {name: value for name, value in payload.items() if name != self.field}
-            if self.field
-            else {}
-        )
+        if self.field:
+            return {name: value for name, value in payload.items() if name != self.field}
+        return {}
 
 
 class CannotCutError(Exception):
@@ -190,9 +188,9 @@ def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
     """Returns the names that are sent as another."""
     # As nearly always, and seen at once also of a thousand.
     same = all(map(is_, names, names.values()))
-    return (
-        {} if same else {name: sent_name for name, sent_name in names.items() if name != sent_name}
-    )
+    if same:
+        return {}
+    return {name: sent_name for name, sent_name in names.items() if name != sent_name}
 
 
 def _cut(
@@ -301,6 +299,10 @@ def _unrepaired(loss: Loss, sources: Sequence[Source]) -> Loss | None:
         return loss
     source = sources[loss.message]
     if loss.part is None:
-        return None if source.message is None else replace(loss, message=source.message)
+        if source.message is None:
+            return None
+        return replace(loss, message=source.message)
     stood = source.parts[loss.part]
-    return None if stood is None else replace(loss, message=stood[0], part=stood[1])
+    if stood is None:
+        return None
+    return replace(loss, message=stood[0], part=stood[1])

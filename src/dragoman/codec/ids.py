@@ -204,7 +204,10 @@ class _Fresh:
     def __init__(self, rule: NameRule, taken: set[str]) -> None:
         self.taken = taken
         self._rule = rule
-        self._filler = "_" if re.fullmatch(f"[{rule.letters}]", "_") else ""
+        if re.fullmatch(f"[{rule.letters}]", "_"):
+            self._filler = "_"
+        else:
+            self._filler = ""
         self._tries: dict[str, count[int]] = {}
 
     def __call__(self, name: str) -> str:
@@ -224,4 +227,6 @@ class _Fresh:
         tail = digest[: max(_DIGEST_LENGTH, rule.least - len(readable))][: rule.most]
         fits = readable and len(readable) + len(filler) + len(tail) <= rule.most
         candidate = f"{readable}{filler}{tail}" if fits else tail
-        return candidate if rule.begins(candidate) else f"_{candidate}"[: rule.most]
+        if rule.begins(candidate):
+            return candidate
+        return f"_{candidate}"[: rule.most]

@@ -134,11 +134,10 @@ class _Fitting:
         kinds = if_list(schema.get("type"))
         if len(kinds) > 1 and not self._dialect.lists:
             return {"anyOf": [self.schema(_of(schema, type_name), within) for type_name in kinds]}
-        out = (
-            {"type": schema["type"], **self._beside(schema)}
-            if "type" in schema
-            else self._beside(schema)
-        )
+        if "type" in schema:
+            out = {"type": schema["type"], **self._beside(schema)}
+        else:
+            out = self._beside(schema)
         if "object" in (*kinds, schema.get("type")) or "properties" in schema:
             out |= self._object(schema, within)
         if "items" in schema:
@@ -159,7 +158,9 @@ class _Fitting:
             raise _NoFormError
         reference = {"$ref": schema["$ref"]}
         beside = self._beside(schema)
-        return {"anyOf": [reference], **beside} if beside else reference
+        if beside:
+            return {"anyOf": [reference], **beside}
+        return reference
 
     def _object(self, schema: Schema, within: str) -> Json:
         properties = if_object(schema.get("properties"))
@@ -184,9 +185,10 @@ class _Fitting:
         if dialect.closed:
             out["additionalProperties"] = False
         elif dialect.free and "additionalProperties" in schema:
-            out["additionalProperties"] = (
-                free if isinstance(free, bool) else self.schema(free, within)
-            )
+            if isinstance(free, bool):
+                out["additionalProperties"] = free
+            else:
+                out["additionalProperties"] = self.schema(free, within)
         return out
 
     def _beside(self, schema: Schema) -> Json:
@@ -210,7 +212,10 @@ class _Fitting:
             ):
                 descriptions.append(f"{key}: {json_bytes.encode(value).decode()}")
         if descriptions:
-            before = [str(schema["description"])] if schema.get("description") else []
+            if schema.get("description"):
+                before = [str(schema["description"])]
+            else:
+                before = []
             out["description"] = "\n".join([*before, *descriptions])
         return out
 
@@ -280,10 +285,11 @@ def _references(schema: Any) -> set[str]:
     """Returns the names that a schema refers to."""
     if isinstance(schema, Mapping):
         schema = cast("Schema", schema)
-        names = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set[str]()
+        if isinstance(schema.get("$ref"), str):
+            names = {schema["$ref"]}
+        else:
+            names = set[str]()
         return names.union(*map(_references, schema.values()))
-    return (
-        set[str]().union(*map(_references, cast("list[Any]", schema)))
-        if isinstance(schema, list)
-        else set()
-    )
+    if isinstance(schema, list):
+        return set[str]().union(*map(_references, cast("list[Any]", schema)))
+    return set()

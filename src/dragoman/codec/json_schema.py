@@ -155,14 +155,23 @@ def _type(schema: JsonMap) -> Any:
     if type_value is None and "properties" in schema:
         return "object"
     if type_value is None and ("enum" in schema or "const" in schema):
-        values: list[object] = if_list(schema["enum"]) if "enum" in schema else [schema["const"]]
+        if "enum" in schema:
+            values: list[object] = if_list(schema["enum"])
+        else:
+            values = [schema["const"]]
         type_value = list(dict.fromkeys(_JSON_TYPES.get(type(value)) for value in values))
     if isinstance(type_value, list):
         kinds = [
             type_name for type_name in cast("list[Any]", type_value) if type_name != "null"
         ] or cast("list[Any]", type_value)
-        type_value = kinds[0] if len(kinds) == 1 else cast("Any", type_value)
-    kinds = cast("list[Any]", type_value) if isinstance(type_value, list) else [type_value]
+        if len(kinds) == 1:
+            type_value = kinds[0]
+        else:
+            type_value = cast("Any", type_value)
+    if isinstance(type_value, list):
+        kinds = cast("list[Any]", type_value)
+    else:
+        kinds = [type_value]
     if (
         not kinds
         or not all(isinstance(type_name, str) for type_name in kinds)

@@ -94,7 +94,9 @@ def if_list(value: Any) -> list[Any]:
 def if_objects(value: Any) -> list[Json]:
     """Returns the value if it is a list of JSON objects, else an empty list."""
     entries = if_list(value)
-    return entries if all(isinstance(entry, dict) for entry in entries) else []
+    if all(isinstance(entry, dict) for entry in entries):
+        return entries
+    return []
 
 
 def if_text(value: Any) -> str:
@@ -142,12 +144,16 @@ def as_text(value: Any) -> str:
     """Returns the value if it is a text. None is an empty text; other values become JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None else json_bytes.encode(value).decode()
+    if value is None:
+        return ""
+    return json_bytes.encode(value).decode()
 
 
 def text_or_json(value: Any) -> str:
     """Returns a text as it is, any other value as JSON."""
-    return value if isinstance(value, str) else json_bytes.encode(value).decode()
+    if isinstance(value, str):
+        return value
+    return json_bytes.encode(value).decode()
 
 
 def select_unread(fields: Json, read: Collection[str]) -> Json:

@@ -94,5 +94,8 @@ class Layout(msgspec.Struct, frozen=True):
             return body
         if self.beside is None:
             return list(messages)
-        listed = body[field] if isinstance(body.get(field), str) else list(messages)
+        if isinstance(body.get(field), str):
+            listed = body[field]
+        else:
+            listed = list(messages)
         return {field: listed, **{other: body[other] for other in self.beside if other in body}}

@@ -126,7 +126,9 @@ def read_interrupt(call: ToolCallPart) -> Interrupt | None:
         read = msgspec.convert(stored, Interrupt) if stored else None
     except msgspec.ValidationError:
         return None
-    return None if read is None else msgspec.structs.replace(read, call=call)
+    if read is None:
+        return None
+    return msgspec.structs.replace(read, call=call)
 
 
 def attach_resume(result: ToolResultPart, resume: Resume) -> ToolResultPart:
@@ -141,7 +143,10 @@ def read_resume(interrupt: Interrupt, result: ToolResultPart) -> Resume:
     such as one that repair made up, cancels."""
     stored = _held(result.native, _ANSWERS)
     try:
-        resume = msgspec.convert(stored, Resume) if stored else Resume(interrupt.id, "cancelled")
+        if stored:
+            resume = msgspec.convert(stored, Resume)
+        else:
+            resume = Resume(interrupt.id, "cancelled")
     except msgspec.ValidationError:
         resume = Resume(interrupt.id, "cancelled")
     return msgspec.structs.replace(

@@ -116,8 +116,13 @@ def describe_as_text(part: Media) -> str:
     `read_media_text` is `None`.
     """
     mime_type, where = _named(part)
-    head = f"[media: {mime_type}] {where}" if where else f"[media: {mime_type}]"
-    return head if (text := read_media_text(part)) is None else f"{head}\n{text}"
+    if where:
+        head = f"[media: {mime_type}] {where}"
+    else:
+        head = f"[media: {mime_type}]"
+    if (text := read_media_text(part)) is None:
+        return head
+    return f"{head}\n{text}"
 
 
 def media_label(part: Media) -> str:

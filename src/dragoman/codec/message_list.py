@@ -73,7 +73,9 @@ def load_list(
             messages.append(Message(Role.USER, tuple(results)))
             results = []
         messages.append(loaded)
-    return [*messages, Message(Role.USER, tuple(results))] if results else messages
+    if results:
+        return [*messages, Message(Role.USER, tuple(results))]
+    return messages
 
 
 def load_plain_message(
@@ -110,7 +112,9 @@ def _field_at_fault(entry: Any, roles: Collection[str], *, lists: bool) -> str |
         return "role"
     content = fields.get("content")
     listed = lists and (content == [] or if_objects(content))
-    return None if listed or isinstance(content, str | None) else "content"
+    if listed or isinstance(content, str | None):
+        return None
+    return "content"
 
 
 ABSENT = "absent"
@@ -157,8 +161,13 @@ def dump_content(
     the vendor takes nothing else), else a list."""
     written_form = form.get("content", empty)
     if not blocks:
-        written_form = empty if written_form == "list" else written_form
-        return {} if written_form == ABSENT else {"content": written_form}
+        if written_form == "list":
+            written_form = empty
+        else:
+            written_form = written_form
+        if written_form == ABSENT:
+            return {}
+        return {"content": written_form}
     texts = [plain_text(block) for block in blocks]
     if None not in texts and (string_only or (len(texts) == 1 and written_form != "list")):
         return {"content": "".join(map(str, texts))}
@@ -168,11 +177,9 @@ def dump_content(
 def plain_text(block: JsonMap) -> str | None:
     """Returns the text of a block that is text and nothing else, and not empty."""
     text = block.get("text")
-    return (
-        text
-        if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text
-        else None
-    )
+    if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text:
+        return text
+    return None
 
 
 def is_plain_text(blocks: Sequence[JsonMap]) -> bool:

@@ -43,7 +43,9 @@ class WireNative:
 
     def fields(self, native: Native) -> Json:
         """Returns the fields that are written as they are; a new mapping."""
-        return dict(if_object(native[self._fields])) if native and self._fields in native else {}
+        if native and self._fields in native:
+            return dict(if_object(native[self._fields]))
+        return {}
 
     def notes(self, native: Native) -> Json:
         """Returns all notes. Do not change them."""
@@ -56,7 +58,9 @@ class WireNative:
 
     def response(self, native: Native) -> Json:
         """Returns the fields of the response around a message."""
-        return if_object(self.notes(native).get("response")) if native else {}
+        if native:
+            return if_object(self.notes(native).get("response"))
+        return {}
 
     def note(
         self,
@@ -72,16 +76,20 @@ class WireNative:
         all_notes: Json = {_FORM: form} if form else {}
         if notes:
             all_notes |= {name: value for name, value in notes.items() if value}
-        native: Json = {self._fields: dict(fields or {})} if fields or mark else {}
+        if fields or mark:
+            native: Json = {self._fields: dict(fields or {})}
+        else:
+            native = {}
         if all_notes:
             native[self._notes] = all_notes
         return native or None
 
     def with_notes(self, native: Native, **notes: Any) -> Native:
         """Returns the same native mapping with further notes, which may be empty."""
-        native_fields = (
-            {self._fields: native[self._fields]} if native and self._fields in native else {}
-        )
+        if native and self._fields in native:
+            native_fields = {self._fields: native[self._fields]}
+        else:
+            native_fields = {}
         return {**native_fields, self._notes: {**self.notes(native), **notes}}
 
     def with_form(self, native: Native, **form: Any) -> Native:

@@ -70,11 +70,10 @@ def digest_lookup(messages: Sequence[Message]) -> DigestAt:
 
     def digest_at(wire: str, position: int) -> str:
         if wire not in chains:
-            chains[wire] = (
-                digest.chain_signature_digests(messages, wire)
-                if wire
-                else digest.chain_digests(messages)
-            )
+            if wire:
+                chains[wire] = digest.chain_signature_digests(messages, wire)
+            else:
+                chains[wire] = digest.chain_digests(messages)
         return chains[wire][position]
 
     return digest_at

@@ -80,7 +80,9 @@ class ResponseState:
     @property
     def usage(self) -> Usage | None:
         """Of all messages that stand."""
-        return sum(self._usages.values(), Usage()) if self._usages else None
+        if self._usages:
+            return sum(self._usages.values(), Usage())
+        return None
 
     def accepts(self, event: Event) -> bool:
         """True if an event belongs to this response. Records what the event says about the
@@ -121,7 +123,10 @@ class ResponseState:
         self.envelope |= self._native(event.native)
         if event.usage is not None:
             before = self._usages.get(event.message_id)
-            self._usages[event.message_id] = event.usage if before is None else before + event.usage
+            if before is None:
+                self._usages[event.message_id] = event.usage
+            else:
+                self._usages[event.message_id] = before + event.usage
         return True
 
 
@@ -139,7 +144,9 @@ def list_further_candidates(events: Iterable[Event]) -> list[Loss]:
 def name_model(origin: Origin | None) -> str:
     """Returns the name of the model that answers: the one that serves, else the requested one;
     empty if unknown."""
-    return (origin.served_model or origin.model or "") if origin is not None else ""
+    if origin is not None:
+        return origin.served_model or origin.model or ""
+    return ""
 
 
 def drop_retracted(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
@@ -158,7 +165,9 @@ def drop_retracted(events: Iterable[Event], losses: list[Loss] | None = None) ->
             indexes[message_id].append(index)
         if isinstance(event, MessageDropped):
             void.update(indexes.pop(event.message_id, ()))
-    return [event for place, event in enumerate(events) if place not in void] if void else events
+    if void:
+        return [event for place, event in enumerate(events) if place not in void]
+    return events
 
 
 def join_messages(

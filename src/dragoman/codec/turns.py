@@ -80,11 +80,9 @@ def holds_only_answers(message: Message) -> bool:
 
 
 def _answers(piece: Content) -> bool:
-    return (
-        piece.kind == INTERRUPT
-        if isinstance(piece, MarkPart)
-        else isinstance(piece, ToolResultPart)
-    )
+    if isinstance(piece, MarkPart):
+        return piece.kind == INTERRUPT
+    return isinstance(piece, ToolResultPart)
 
 
 def make_inner_ids(turn_id: str, taken: Container[str] = ()) -> Iterator[str]:

@@ -29,7 +29,7 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]),
+    distinctive=frozenset(["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]),
 )
 """Where the messages stand in the body of a request."""
 

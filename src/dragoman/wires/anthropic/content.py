@@ -115,11 +115,9 @@ def load_content(
 def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
     """Returns the field `content`: a single text is a string, unless its message came in another
     form."""
-    return (
-        blocks[0]["text"]
-        if is_plain_text(blocks) and OWN.form(message.native).get("content") != "list"
-        else blocks
-    )
+    if is_plain_text(blocks) and OWN.form(message.native).get("content") != "list":
+        return blocks[0]["text"]
+    return blocks
 
 
 def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
@@ -162,7 +160,10 @@ def load_media(block: JsonMap) -> Media | None:
     """Returns the part of an image, a document or a file, or None if no part has room for all of
     its fields."""
     block_type, source = block.get("type"), block.get("source")
-    name = (if_text(block.get("title")) or None) if block_type == "document" else None
+    if block_type == "document":
+        name = if_text(block.get("title")) or None
+    else:
+        name = None
     fields = read_extra_fields(block, "type", "source", "file_id", "title")
     block_native, file_native = OWN.note(fields), OWN.note(fields, mark=True)
     match source:
@@ -197,9 +198,9 @@ def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
     back to where it was recorded."""
     piece = load_block(block, names)
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
-        return (
-            _whole(block) if role is Role.MODEL and block["type"] != "container_upload" else piece
-        )
+        if role is Role.MODEL and block["type"] != "container_upload":
+            return _whole(block)
+        return piece
     if not isinstance(piece, (ToolCallPart, ToolResultPart)):
         return piece
     fits = CALL_IDS.fits(piece.id)
@@ -219,19 +220,17 @@ def _whole(block: JsonMap) -> ProviderPart:
 def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
     """Returns the texts and media that a tool returned; nothing if it returned anything else."""
     parts = tuple([load_block(inner_block) for inner_block in if_objects(block.get("content"))])
-    return (
-        parts
-        if all(isinstance(part, (TextPart, DataPart, LinkPart, FilePart)) for part in parts)
-        else ()
-    )
+    if all(isinstance(part, (TextPart, DataPart, LinkPart, FilePart)) for part in parts):
+        return parts
+    return ()
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
     # The API refuses blank text, and no part may be empty.
     text = if_text(block.get("text"))
-    return (
-        TextPart(text, OWN.note(read_extra_fields(block, "type", "text"))) if text.strip() else None
-    )
+    if text.strip():
+        return TextPart(text, OWN.note(read_extra_fields(block, "type", "text")))
+    return None
 
 
 def _load_thinking(block: JsonMap) -> ThinkingPart | None:
@@ -313,7 +312,10 @@ def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
     """Returns the block of a file, and what is lost by it, why, and which file. A file that the API
     does not take becomes a text that names it."""
     block_type, source, why = _media_source(part)
-    lost = None if why is None else (name_part_type(part), why, media_label(part))
+    if why is None:
+        lost = None
+    else:
+        lost = (name_part_type(part), why, media_label(part))
     if source is None:
         return _media_text(part), lost
     block = {**OWN.fields(part.native), "type": block_type, **source}
@@ -368,7 +370,9 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
 def _file_kind(mime_type: str | None) -> str:
     if mime_type is None or mime_type == _PDF or mime_type.startswith("text/"):
         return "document"
-    return "image" if mime_type.startswith("image/") else "container_upload"
+    if mime_type.startswith("image/"):
+        return "image"
+    return "container_upload"
 
 
 _LOADERS: Mapping[str, Callable[[JsonMap], Content | None]] = {

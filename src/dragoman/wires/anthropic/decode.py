@@ -157,7 +157,10 @@ class Decoder(MessageDecoder):
         self._note(read_extra_fields(message, *_MESSAGE))
         self._count(message.get("usage"))
         # Whole; the end's takes its place.
-        begun = {"usage": dict(self._usage)} if other_usage(self._usage) else {}
+        if other_usage(self._usage):
+            begun = {"usage": dict(self._usage)}
+        else:
+            begun = {}
         self._out.start(native=OWN.note(response=begun))
         for index, block in enumerate(
             as_list(message.get("content") or None, "the blocks of content")
@@ -189,7 +192,10 @@ class Decoder(MessageDecoder):
                 native=OWN.note({key: value for key, value in block_fields.items() if value})
             ), text
         if block_type == "thinking" and isinstance(text := block.get("thinking"), str):
-            form = {} if "signature" in block_fields else {"signature": "absent"}
+            if "signature" in block_fields:
+                form = {}
+            else:
+                form = {"signature": "absent"}
             return ThinkingPart(native=OWN.note(block_fields, form=form)), text
         if block_type in CALLS:
             call_id = block.get("id")
@@ -199,10 +205,14 @@ class Decoder(MessageDecoder):
             call = load_call({**block, "id": minted, "input": {}})
             if call is not None:
                 self._names[call.id] = call.name
-                text = json_bytes.encode(block["input"]).decode() if block.get("input") else ""
-                native = (
-                    call.native if call_id else OWN.note({**OWN.fields(call.native), "id": None})
-                )
+                if block.get("input"):
+                    text = json_bytes.encode(block["input"]).decode()
+                else:
+                    text = ""
+                if call_id:
+                    native = call.native
+                else:
+                    native = OWN.note({**OWN.fields(call.native), "id": None})
                 return msgspec.structs.replace(call, native=native), text
         return None
 
@@ -225,9 +235,10 @@ class Decoder(MessageDecoder):
                 read_extra_fields(delta, "type", field)
             )
         else:
-            more = (
-                {"citations": [delta.get("citation")]} if delta_type == "citations_delta" else delta
-            )
+            if delta_type == "citations_delta":
+                more = {"citations": [delta.get("citation")]}
+            else:
+                more = delta
             self._further.setdefault(index, []).append(more)
 
     def _close(self, index: int) -> None:
@@ -255,7 +266,10 @@ class Decoder(MessageDecoder):
     def _update(self, event: Json) -> None:
         delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
-        self._stop_reason = reason if isinstance(reason, str) else self._stop_reason
+        if isinstance(reason, str):
+            self._stop_reason = reason
+        else:
+            self._stop_reason = self._stop_reason
         self._note(read_extra_fields(delta, "stop_reason"))
         self._note(read_extra_fields(event, "type", "delta", "usage"))
         self._count(event.get("usage"))
@@ -309,6 +323,6 @@ def grown(block: JsonMap, deltas: Iterable[JsonMap]) -> Json:
 
 
 def _joined(run: list[Any]) -> Any:
-    return (
-        "".join(run) if isinstance(run[0], str) else [entry for entries in run for entry in entries]
-    )
+    if isinstance(run[0], str):
+        return "".join(run)
+    return [entry for entries in run for entry in entries]

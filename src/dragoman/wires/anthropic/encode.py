@@ -133,11 +133,9 @@ class Encoder(ResponseEncoder):
         dropped = event.message_id
         self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
         self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
-        return (
-            NO_OBJECTS
-            if self._turn is None or self._turn[0] != dropped
-            else [*self._close(), *self._next()]
-        )
+        if self._turn is None or self._turn[0] != dropped:
+            return NO_OBJECTS
+        return [*self._close(), *self._next()]
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]
@@ -215,9 +213,10 @@ class Encoder(ResponseEncoder):
         out: list[JsonMap] = []
         while self._waiting and self._turn is None:
             for event in self._waiting.pop(next(iter(self._waiting))):
-                out += (
-                    self.delta(event) if isinstance(event, PartDelta) else self.part_finished(event)
-                )
+                if isinstance(event, PartDelta):
+                    out += self.delta(event)
+                else:
+                    out += self.part_finished(event)
         return out
 
     def _close_all(self) -> list[JsonMap]:
@@ -239,7 +238,9 @@ class Encoder(ResponseEncoder):
     def _close(self) -> Objects:
         self._turn = None
         was_open, self._open = self._open, False
-        return [{"type": "content_block_stop", "index": self._block}] if was_open else NO_OBJECTS
+        if was_open:
+            return [{"type": "content_block_stop", "index": self._block}]
+        return NO_OBJECTS
 
 
 _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
@@ -299,8 +300,12 @@ def _text(part: Content) -> str:
     if isinstance(part, (TextPart, ThinkingPart)):
         return part.text
     if isinstance(part, ToolCallPart) and part.raw is None:
-        return json_bytes.encode(part.arguments).decode() if part.arguments else ""
-    return part.raw or "" if isinstance(part, ToolCallPart) else ""
+        if part.arguments:
+            return json_bytes.encode(part.arguments).decode()
+        return ""
+    if isinstance(part, ToolCallPart):
+        return part.raw or ""
+    return ""
 
 
 def _opening(part: Content) -> Json:
@@ -309,6 +314,9 @@ def _opening(part: Content) -> Json:
     if isinstance(part, ToolCallPart):
         return {"type": "tool_use", **block_fields, "id": part.id, "name": part.name, "input": {}}
     if isinstance(part, ThinkingPart):
-        signature = {} if OWN.form(part.native).get("signature") == "absent" else {"signature": ""}
+        if OWN.form(part.native).get("signature") == "absent":
+            signature = {}
+        else:
+            signature = {"signature": ""}
         return {"type": "thinking", **block_fields, "thinking": "", **signature}
     return {"type": "text", **block_fields, "text": ""}

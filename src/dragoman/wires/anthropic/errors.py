@@ -43,9 +43,10 @@ _WORDS: Mapping[type[DragomanError], str] = {
 def dump_error(error: DragomanError) -> ErrorResponse:
     """Converts an exception to status, headers and body."""
     status, class_word = error_status(error, _OWN_STATUSES), look_up_class(_WORDS, error, "")
-    message = (
-        error.message if class_word in error.message.lower() else f"{class_word}: {error.message}"
-    )
+    if class_word in error.message.lower():
+        message = error.message
+    else:
+        message = f"{class_word}: {error.message}"
     body: Json = {
         "type": "error",
         "error": {"type": _SENT.get(status, "api_error"), "message": message},

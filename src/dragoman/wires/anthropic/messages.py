@@ -50,7 +50,7 @@ __all__ = [
 layout = Layout(
     fields=("messages",),
     beside=("system",),
-    own=frozenset(
+    distinctive=frozenset(
         [
             "system",
             "stop_sequences",
@@ -161,7 +161,9 @@ def votes(message: Any) -> int:
     if fields.get("type") == "message" and "stop_reason" in fields:
         return 3
     all_votes = [1, *[_block_votes(block) for block in if_list(content)]]
-    return 0 if 0 in all_votes and max(all_votes) < 3 else max(all_votes)
+    if 0 in all_votes and max(all_votes) < 3:
+        return 0
+    return max(all_votes)
 
 
 def prepare_conversation(
@@ -194,7 +196,7 @@ def prepare_conversation(
         target,
         quirks,
         losses,
-        places=part_indexes,
+        part_indexes=part_indexes,
         model=((target and target.model) or "") if model is None else model,
         ids=map_call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
         names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
@@ -274,7 +276,10 @@ def _load(
         raise HistoryError(fault).at(
             field=f"messages[{position}].role" if isinstance(entry, dict) else None
         )
-    form: Json = {"place": "messages"} if role is Role.SYSTEM else {}
+    if role is Role.SYSTEM:
+        form: Json = {"place": "messages"}
+    else:
+        form = {}
     content = load_content(entry, role, names, form, f"messages[{position}]")
     if role is Role.USER and _would_move(content, before):
         form["turn"] = "as is"
@@ -293,7 +298,9 @@ def _fault(entry: Any) -> str | None:
     if _role_of(entry) is None:
         return "role"
     content = if_object(entry).get("content")
-    return None if isinstance(content, str) or if_objects(content) else "content"
+    if isinstance(content, str) or if_objects(content):
+        return None
+    return "content"
 
 
 def _system_length(messages: Sequence[Message]) -> int:
@@ -390,4 +397,6 @@ def _has_results(entry: JsonMap) -> bool:
 def _listed(entry: JsonMap) -> list[Json]:
     """Returns the blocks of a message."""
     content = entry.get("content")
-    return [{"type": "text", "text": content}] if isinstance(content, str) else if_objects(content)
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return if_objects(content)

@@ -62,7 +62,10 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     messages = load_conversation(payload, received.origin, received.problems)
     if body.get("system") in ("", []):
         form["system"] = body["system"]
-    stream = fields.pop("stream") if isinstance(fields.get("stream"), bool) else None
+    if isinstance(fields.get("stream"), bool):
+        stream = fields.pop("stream")
+    else:
+        stream = None
     if stream is False:
         form["stream"] = "explicit"
     tools = load_tools(fields, form)
@@ -70,7 +73,10 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     schema = load_schema(fields, form)
     if betas := _header(received.headers):
         form["betas"] = betas
-    model = fields.pop("model") if isinstance(fields.get("model"), str) else ""
+    if isinstance(fields.get("model"), str):
+        model = fields.pop("model")
+    else:
+        model = ""
     native, wire = OWN.note(form=form), NAME if fields else None
     return ModelRequest(
         model, tuple(messages), tools, settings, schema, stream is True, fields, native, wire=wire

@@ -99,7 +99,10 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
     """Returns the answer to a request for all models."""
     data = [dump_model(model, now=now) for model in models]
-    ends = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+    if data:
+        ends = (data[0]["id"], data[-1]["id"])
+    else:
+        ends = (None, None)
     return {"data": data, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
 
 
@@ -115,11 +118,9 @@ def dump_seal(token: str) -> ThinkingPart:
 
 def load_seal(piece: Content) -> str | None:
     """Returns the token that such a piece may hold."""
-    return (
-        if_text(OWN.fields(piece.native).get("data")) or None
-        if isinstance(piece, ThinkingPart)
-        else None
-    )
+    if isinstance(piece, ThinkingPart):
+        return if_text(OWN.fields(piece.native).get("data")) or None
+    return None
 
 
 seal = SealForm(dump_seal, load_seal)

@@ -172,13 +172,12 @@ def load_result(
         return ToolResultPart(id_, names.get(id_, ""), content, is_error, "provider", native)
     if not isinstance(content, (str, list, NoneType)):
         return None
-    content_form = (
-        "absent"
-        if "content" not in block
-        else "blocks"
-        if isinstance(content, list) and not parts
-        else ""
-    )
+    if "content" not in block:
+        content_form = "absent"
+    elif isinstance(content, list) and not parts:
+        content_form = "blocks"
+    else:
+        content_form = ""
     is_null = "content" in block and content is None
     block_fields = read_extra_fields(block, "type", *read_names, *(() if is_null else ("content",)))
     native = OWN.note(block_fields, form={"content": content_form} if content_form else {})
@@ -211,7 +210,10 @@ def dump_result(
         or part.result is not None
         or (content_form != "absent" and "content" not in block)
     ):
-        block["content"] = () if part.is_content else text_or_json(part.result)
+        if part.is_content:
+            block["content"] = ()
+        else:
+            block["content"] = text_or_json(part.result)
     return {**block, **error}
 
 
@@ -238,11 +240,9 @@ def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> Json:
     """Returns the piece's own fields; towards an origin that does not read them, cache marks
     alone."""
     wire_fields = OWN.fields(piece.native)
-    return (
-        wire_fields
-        if out.unreadable[position] is None
-        else {key: wire_fields[key] for key in ("cache_control",) if key in wire_fields}
-    )
+    if out.unreadable[position] is None:
+        return wire_fields
+    return {key: wire_fields[key] for key in ("cache_control",) if key in wire_fields}
 
 
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
@@ -267,7 +267,10 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
         *(("description",) if description else ()),
         *(("input_schema",) if schema else ()),
     )
-    form = {} if TOOL_NAMES.fits(name) else {"id_or_name": "as is"}
+    if TOOL_NAMES.fits(name):
+        form = {}
+    else:
+        form = {"id_or_name": "as is"}
     return ToolSpec(name, description, schema, OWN.note(read_extra_fields(tool, *read), form=form))
 
 
@@ -287,5 +290,8 @@ def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
     block = {"type": quirks.server_tools.get(tool.name, tool.name), **tool.options, **wire_fields}
     if OWN.form(tool.native).get("name") != "absent":
         versioned = _VERSIONED.fullmatch(tool.name)
-        block["name"] = versioned[1] if versioned and "type" not in wire_fields else tool.name
+        if versioned and "type" not in wire_fields:
+            block["name"] = versioned[1]
+        else:
+            block["name"] = tool.name
     return block

@@ -98,7 +98,9 @@ def dump_usage(usage: Usage | None, other: Any) -> Json:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return None
 
 
 def _details(raw: JsonMap) -> JsonMap:

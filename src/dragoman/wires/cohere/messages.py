@@ -56,7 +56,7 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(
+    distinctive=frozenset(
         ["p", "k", "documents", "citation_options", "safety_mode", "strict_tools", "stop_sequences"]
     ),
     of_tools=frozenset(["function"]),
@@ -139,7 +139,7 @@ def prepare_conversation(
         target,
         quirks,
         losses,
-        places=places,
+        part_indexes=places,
         ids=map_call_ids(
             messages,
             quirks.ids,

@@ -63,7 +63,10 @@ def load_block(part: _Fields, pairing: Pairing) -> Content:
     kinds = [field for field in ("text", *_LOADERS) if field in block]
     piece: Content | None = None
     if not kinds and block and set(block) <= {"thought", SIGNATURE}:
-        absent = ("text",) if block.get("thought") is True else ("text", "thought")
+        if block.get("thought") is True:
+            absent = ("text",)
+        else:
+            absent = ("text", "thought")
         piece = _thinking("", block, snake, *absent)
     elif kinds == ["text"]:
         piece = _load_text(block["text"], read_extra_fields(block, "text"), snake)
@@ -102,11 +105,9 @@ def dump_block(
     """Converts a piece to its part (`None`: it cannot be sent), and parts that follow all others of
     its message."""
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
-        return (
-            dump_result(piece, out, position, index)
-            if _has_side(piece, out, position, index)
-            else (None, ())
-        )
+        if _has_side(piece, out, position, index):
+            return dump_result(piece, out, position, index)
+        return (None, ())
     return _DUMPERS[type(piece)](piece, out, position, index), ()
 
 
@@ -124,7 +125,9 @@ def _load_text(text: Any, block_fields: _Block, snake: set[str]) -> TextPart | T
     if text:
         return TextPart(text, OWN.note(block_fields, form=snake_form(snake)))
     # Decision 14.
-    return _thinking("", block_fields, snake, "thought") if SIGNATURE in block_fields else None
+    if SIGNATURE in block_fields:
+        return _thinking("", block_fields, snake, "thought")
+    return None
 
 
 def _thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> ThinkingPart:
@@ -156,7 +159,9 @@ def _dump_thinking(
         **wire_fields,
         **{key: value for key, value in fields.items() if form.get(key) != "absent"},
     }
-    return {**block, **wire_fields} if form.get("thought") == "absent" else block
+    if form.get("thought") == "absent":
+        return {**block, **wire_fields}
+    return block
 
 
 def _dump_provider(
@@ -170,14 +175,19 @@ def _dump_call(
 ) -> _Block | None:
     if call.run_by == "provider":
         return dump_run(call, out, position, index)
-    return dump_call(call, out, position, index) if _has_side(call, out, position, index) else None
+    if _has_side(call, out, position, index):
+        return dump_call(call, out, position, index)
+    return None
 
 
 def _has_side(
     piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> bool:
     """Returns True if a call or result stands where a target takes it."""
-    side = Role.MODEL if isinstance(piece, ToolCallPart) else Role.USER
+    if isinstance(piece, ToolCallPart):
+        side = Role.MODEL
+    else:
+        side = Role.USER
     if out.target is None or out.messages[position].role is side:
         return True
     why = "the API takes calls from the model and results from the user alone"

@@ -68,11 +68,17 @@ def dump_media(part: Media, out: OutgoingContents, position: int, index: int) ->
     """Converts a part to its fields of the wire; a text in its place, where the API can know
     nothing of it."""
     wire_fields = out.own(part, position, index)
-    block = _inline(part, out) if isinstance(part, DataPart) else _file(part)
+    if isinstance(part, DataPart):
+        block = _inline(part, out)
+    else:
+        block = _file(part)
     if block is not None:
         return merged(wire_fields, block)
     if read_media_text(part) is None:
-        why = ELSEWHERE if isinstance(part, FilePart) else f"the API takes no {part.mime_type}"
+        if isinstance(part, FilePart):
+            why = ELSEWHERE
+        else:
+            why = f"the API takes no {part.mime_type}"
         out.lose(position, index, name_part_type(part), why, media_label(part))
     return {"text": describe_as_text(part)}
 
@@ -82,7 +88,10 @@ def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
     type."""
     if out.target is not None and not _TAKEN.match(part.mime_type):
         return None
-    encode = urlsafe_b64encode if OWN.form(part.native).get("data") == "urlsafe" else b64encode
+    if OWN.form(part.native).get("data") == "urlsafe":
+        encode = urlsafe_b64encode
+    else:
+        encode = b64encode
     return {
         "inlineData": {
             "mimeType": part.mime_type,

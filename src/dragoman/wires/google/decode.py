@@ -216,7 +216,10 @@ class Decoder(ResponseDecoder):
     def _finish(self, candidate: CandidateState, *, refused: bool, first: bool) -> None:
         """Ends a candidate. `first`: the usage is told with it."""
         out = candidate.out
-        reason = FinishReason.content_filter if refused else load_finish(candidate.reason)
+        if refused:
+            reason = FinishReason.content_filter
+        else:
+            reason = load_finish(candidate.reason)
         candidate.close(cut=reason is FinishReason.length)
         if reason is FinishReason.stop and out.calls():
             reason = FinishReason.tool_calls

@@ -160,9 +160,10 @@ class _PartialCall:
         if isinstance(value, (dict, list)):
             raise DecodeError(f"what stands at {path!r} of a call's arguments is no value")
         before = _at(container, steps[-1], None)
-        container[steps[-1]] = (
-            before + value if isinstance(before, str) and isinstance(value, str) else value
-        )
+        if isinstance(before, str) and isinstance(value, str):
+            container[steps[-1]] = before + value
+        else:
+            container[steps[-1]] = value
 
 
 def _at(container: Any, step: str | int, empty: Any) -> Any:

@@ -70,7 +70,10 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
         ]
     else:
         form["shape"] = _BATCH if "requests" in body else _ONE
-        entries = if_objects(body["requests"]) if "requests" in body else [dict(body)]
+        if "requests" in body:
+            entries = if_objects(body["requests"])
+        else:
+            entries = [dict(body)]
         texts = [_text(entry.get("content")) for entry in entries]
         if entries and all("role" in if_object(entry.get("content")) for entry in entries):
             # As Google's clients for JavaScript and Go write it.
@@ -100,7 +103,10 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
     purpose = _PURPOSES.get(str(options.get(task)))
     if purpose is not None:
         del options[task]
-    dimensions = options.pop(size) if type(options.get(size)) is int else None
+    if type(options.get(size)) is int:
+        dimensions = options.pop(size)
+    else:
+        dimensions = None
     return EmbeddingsRequest(model, tuple(texts), purpose, dimensions, options, OWN.note(form=form))
 
 
@@ -112,9 +118,10 @@ def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) ->
 def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> HttpRequest:
     """Converts the neutral request to path, headers and body."""
     method, body = _dumped(request, quirks)
-    model = (
-        request.model if "/" in request.model else f"{(quirks or Quirks()).models}/{request.model}"
-    )
+    if "/" in request.model:
+        model = request.model
+    else:
+        model = f"{(quirks or Quirks()).models}/{request.model}"
     return HttpRequest(f"/{model}:{method}", {}, body)
 
 
@@ -190,9 +197,17 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Jso
         parameters = read_extra_fields(settings, *_INSTANCE)
         instances = [{"content": text, **instance_settings} for text in request.texts]
         return shape, {"instances": instances, **({"parameters": parameters} if parameters else {})}
-    prefix = None if vertex else "" if "/" in request.model else "models/"
+    if vertex:
+        prefix = None
+    elif "/" in request.model:
+        prefix = ""
+    else:
+        prefix = "models/"
     before = form.get("model") if form else prefix
-    named = {} if before is None else {"model": before + request.model}
+    if before is None:
+        named = {}
+    else:
+        named = {"model": before + request.model}
     if form.get("config", vertex):
         settings = {_CONFIG: settings} if settings else {}
     role = {"role": "user"} if "role" in form else {}
@@ -208,9 +223,14 @@ def _text(content: Any) -> str:
     The API takes a single object in place of the list."""
     content = if_object(content)
     listed_parts = content.get("parts")
-    parts: list[Any] = [listed_parts] if isinstance(listed_parts, dict) else if_list(listed_parts)
+    if isinstance(listed_parts, dict):
+        parts: list[Any] = [listed_parts]
+    else:
+        parts = if_list(listed_parts)
     alone = len(parts) == 1 and read_extra_fields(content, "parts") in ({}, {"role": "user"})
-    return if_text(if_object(parts[0]).get("text")) if alone else ""
+    if alone:
+        return if_text(if_object(parts[0]).get("text"))
+    return ""
 
 
 def _counted(entries: list[Json]) -> Usage | None:

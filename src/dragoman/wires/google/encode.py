@@ -158,7 +158,9 @@ class Encoder(ResponseEncoder):
         """See `ResponseEncoder`. What is written already, no client of this format can take back: a
         text is ended by a line's end."""
         self._parts[event.message_id] = _Open()
-        return [self._content([{"text": "\n"}])] if self._text is OpenText else NO_OBJECTS
+        if self._text is OpenText:
+            return [self._content([{"text": "\n"}])]
+        return NO_OBJECTS
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]
@@ -203,11 +205,10 @@ class Encoder(ResponseEncoder):
     def _more(self, part: _Part, text: str) -> Json:
         """Returns more text of a part. Text that continues another part's is behind an empty
         one."""
-        piece = (
-            {"text": text, "thought": True}
-            if isinstance(part.began, ThinkingPart)
-            else {"text": text}
-        )
+        if isinstance(part.began, ThinkingPart):
+            piece = {"text": text, "thought": True}
+        else:
+            piece = {"text": text}
         apart = not part.begun and self._text is type(part.began)
         self._text, part.begun = type(part.began), True
         return self._content([{"text": ""}, piece] if apart else [piece])
@@ -232,7 +233,10 @@ class Encoder(ResponseEncoder):
         self._text = None
         if part.begun:
             signature = OWN.fields(finished.native).get(SIGNATURE)
-            parts = [{"text": "", SIGNATURE: signature}] if signature else []
+            if signature:
+                parts = [{"text": "", SIGNATURE: signature}]
+            else:
+                parts = []
         else:
             self._malformed = self._malformed or _is_malformed(finished)
             parts = _parts(finished)
@@ -333,7 +337,8 @@ def _end(
         finish = "MALFORMED_FUNCTION_CALL"
     fields = read_extra_fields(envelope, *_OUTSIDE, BLOCKED, "usageMetadata", "finishReason")
     empty = "blockReason" in if_object(outside.get("promptFeedback")) and "parts" not in content
-    candidates = (
-        [] if empty else [{"content": content, "finishReason": finish, "index": 0, **fields}]
-    )
+    if empty:
+        candidates = []
+    else:
+        candidates = [{"content": content, "finishReason": finish, "index": 0, **fields}]
     return {"candidates": candidates, **({"usageMetadata": counts} if counts else {}), **outside}

@@ -45,11 +45,10 @@ _TYPE = "type.googleapis.com/google.rpc."
 def dump_error(error: DragomanError) -> ErrorResponse:
     """Converts an exception to status, headers and body."""
     status, class_word = error_status(error), look_up_class(_WORDS, error, "")
-    message = (
-        error.message
-        if class_word.lower() in error.message.lower()
-        else f"{class_word}: {error.message}"
-    )
+    if class_word.lower() in error.message.lower():
+        message = error.message
+    else:
+        message = f"{class_word}: {error.message}"
     details: list[Json] = []
     if (
         isinstance(error, errors.RateLimitError | errors.OverloadedError)

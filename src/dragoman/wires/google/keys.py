@@ -90,7 +90,9 @@ def not_usual(block: JsonMap, key: str) -> Any:
     """Returns the note of a field that is not as usual: its value (in a list, unless it is empty,
     as it could look like a note), or that it was absent."""
     value = block.get(key, "absent")
-    return [value] if key in block and value else value
+    if key in block and value:
+        return [value]
+    return value
 
 
 def given(noted: Any, key: str) -> Json:

@@ -127,7 +127,7 @@ def prepare_conversation(
         target,
         quirks,
         losses,
-        places=part_indexes,
+        part_indexes=part_indexes,
         ids=map_call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
         names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
         model=((target and target.model) or "") if model is None else model,
@@ -139,7 +139,10 @@ def prepare_conversation(
 def dump_conversation(out: OutgoingContents) -> Json:
     """Converts a conversation to `{"systemInstruction": …, "contents": […]}`."""
     messages = out.messages
-    order = {call.id: number for number, call in enumerate(_calls(messages))} if out.unnamed else {}
+    if out.unnamed:
+        order = {call.id: number for number, call in enumerate(_calls(messages))}
+    else:
+        order = {}
     head = next(
         (number for number, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
@@ -254,7 +257,9 @@ def _load_plain(content: Any, origin: Origin | None) -> Message | None:
         return None
     if name == "user":
         return Message(Role.USER, (TextPart(text),))
-    return Message(Role.MODEL, (TextPart(text),), origin=origin) if name == "model" else None
+    if name == "model":
+        return Message(Role.MODEL, (TextPart(text),), origin=origin)
+    return None
 
 
 def _field(content: Any) -> str | None:
@@ -262,11 +267,9 @@ def _field(content: Any) -> str | None:
     fields = if_object(content)
     if _role(fields) is None:
         return "role"
-    return (
-        "parts"
-        if any(not isinstance(part, dict) for part in if_list(fields.get("parts")))
-        else None
-    )
+    if any(not isinstance(part, dict) for part in if_list(fields.get("parts"))):
+        return "parts"
+    return None
 
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:
@@ -330,7 +333,9 @@ def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, in
             strict=True,
         ):
             content[index] = message.content[source]
-    return message.replace(content=tuple(content)) if len(indexes) else message
+    if len(indexes):
+        return message.replace(content=tuple(content))
+    return message
 
 
 def _joins(message: Message, before: Message) -> bool:

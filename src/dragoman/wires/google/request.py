@@ -196,8 +196,14 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
 
 
 def _path(request: ModelRequest, quirks: Quirks) -> str:
-    model = request.model if "/" in request.model else f"{quirks.models}/{request.model}"
-    method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+    if "/" in request.model:
+        model = request.model
+    else:
+        model = f"{quirks.models}/{request.model}"
+    if request.stream:
+        method = "streamGenerateContent?alt=sse"
+    else:
+        method = "generateContent"
     return f"/{model}:{method}"
 
 

@@ -86,7 +86,9 @@ def dump_older(schema: Schema, form: str) -> Schema:
 
 
 def _lifted(schema: Any) -> Any:
-    return lift(cast("Schema", schema)) if isinstance(schema, Mapping) else schema
+    if isinstance(schema, Mapping):
+        return lift(cast("Schema", schema))
+    return schema
 
 
 class _Lowering:
@@ -124,7 +126,10 @@ class _Lowering:
         choices = [
             if_object(choice) for key in ("anyOf", "oneOf") for choice in if_list(schema.get(key))
         ]
-        choices += [{"type": type_name} for type_name in types] if len(types) > 1 else []
+        if len(types) > 1:
+            choices += [{"type": type_name} for type_name in types]
+        else:
+            choices += []
         if non_null := [one for one in choices if one.get("type") != "null"]:
             nullable = nullable or len(non_null) < len(choices)
             if len(non_null) == 1 and nullable:
@@ -168,7 +173,10 @@ def _name_values(out: Json, text: str | int) -> None:
     """Returns the subset has enums of strings only: other values stand in the description."""
     if not all(isinstance(value, str) for value in out["enum"]):
         values = f"One of: {', '.join(map(str, out.pop('enum')))}"
-        out["description"] = f"{out['description']} {values}" if out.get("description") else values
+        if out.get("description"):
+            out["description"] = f"{out['description']} {values}"
+        else:
+            out["description"] = values
     elif "type" not in out:
         out["type"] = text
 

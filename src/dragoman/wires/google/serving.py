@@ -126,11 +126,9 @@ def dump_seal(token: str) -> ThinkingPart:
 
 def load_seal(piece: Content) -> str | None:
     """Returns the token that such a piece may hold."""
-    return (
-        if_text(OWN.fields(piece.native).get(SIGNATURE)) or None
-        if isinstance(piece, ThinkingPart)
-        else None
-    )
+    if isinstance(piece, ThinkingPart):
+        return if_text(OWN.fields(piece.native).get(SIGNATURE)) or None
+    return None
 
 
 seal = SealForm(dump_seal, load_seal)

@@ -95,7 +95,9 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
         recorded_id = given_id(piece.native, piece.id)
         if recorded_id.get("id") != piece.id:
             return recorded_id
-        return {} if piece.id in self.unnamed else {"id": self.id(position, index, piece)}
+        if piece.id in self.unnamed:
+            return {}
+        return {"id": self.id(position, index, piece)}
 
 
 class Pairing:
@@ -327,18 +329,18 @@ def _own_fields(piece: Content) -> Json:
     provider's has none."""
     wire_fields = OWN.fields(piece.native)
     unnamed = not isinstance(piece, ProviderPart) and wire_fields.get("id", "") is None
-    return read_extra_fields(wire_fields, "id") if unnamed else wire_fields
+    if unnamed:
+        return read_extra_fields(wire_fields, "id")
+    return wire_fields
 
 
 def _mode(mode: Any) -> str | None:
     """Converts a mode by its name or its number to its name."""
-    return (
-        mode.upper()
-        if isinstance(mode, str)
-        else _NUMBERED.get(mode)
-        if type(mode) is int
-        else None
-    )
+    if isinstance(mode, str):
+        return mode.upper()
+    if type(mode) is int:
+        return _NUMBERED.get(mode)
+    return None
 
 
 def _load_function(block: Any) -> ToolSpec:

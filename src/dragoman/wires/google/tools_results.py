@@ -100,9 +100,10 @@ def dump_result(
             _text(result.result),
             [piece for piece in result.result if isinstance(piece, _MEDIA)],
         )
-        inner["response"] = (
-            _dump_response(text, is_error=result.is_error) if text or result.is_error else {}
-        )
+        if text or result.is_error:
+            inner["response"] = _dump_response(text, is_error=result.is_error)
+        else:
+            inner["response"] = {}
         if media and tuple(result.result[-len(media) :]) != tuple(media):
             out.lose(
                 position, index, Lost.order, "a function's response has its text before its media"
@@ -240,7 +241,9 @@ def _with_media(
     text = text_or_json(value) if value else ""
     if not text:
         return None if response else tuple(media)
-    return (TextPart(text), *media) if _dump_response(text) == response else None
+    if _dump_response(text) == response:
+        return (TextPart(text), *media)
+    return None
 
 
 def _text(parts: Sequence[Content]) -> str:

@@ -61,7 +61,10 @@ _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 def load_finish(reason: str | int | None) -> FinishReason:
     """Converts a finish reason, by its name or its number to the neutral one; `unspecified` for one
     that is not known."""
-    name = _NUMBERED.get(reason) if isinstance(reason, int) else reason
+    if isinstance(reason, int):
+        name = _NUMBERED.get(reason)
+    else:
+        name = reason
     return _REASONS.get(name or "", FinishReason.unspecified)
 
 
@@ -86,7 +89,10 @@ def load_usage(raw: JsonMap) -> Usage | None:
         sum(input_counts) if input_counts else None,
         sum(output_counts) if output_counts else None,
     )
-    total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
+    if input_tokens is None or output_tokens is None:
+        total = None
+    else:
+        total = input_tokens + output_tokens
     return Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,

@@ -58,7 +58,7 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["options", "keep_alive", "think"]),
+    distinctive=frozenset(["options", "keep_alive", "think"]),
     of_tools=frozenset(["function"]),
 )
 """Where its messages stand."""
@@ -151,7 +151,7 @@ def prepare_conversation(
         target,
         quirks or Quirks(),
         losses,
-        places=places,
+        part_indexes=places,
         ids=ids,
         names={},
     )
