@@ -15,9 +15,9 @@ __all__ = [
     "ModelString",
     "default_model",
     "default_transport",
-    "find_stand_ins",
+    "provider_middleware",
     "parse_model_string",
-    "resolve",
+    "resolve_model",
 ]
 
 
@@ -37,7 +37,7 @@ def default_model(*environments: Mapping[str, str] | None) -> str:
     )
 
 
-def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
+def resolve_model(model: str | Provider) -> tuple[ModelString, Provider]:
     """A model string, or a record, → both.
 
     Raises:
@@ -49,21 +49,21 @@ def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
     return string, providers.get(string.provider)
 
 
-def find_stand_ins(provider: Provider) -> tuple[Middleware, ...]:
+def provider_middleware(provider: Provider) -> tuple[Middleware, ...]:
     """What a provider's record says must stand in for what it cannot do itself."""
-    needed: list[Middleware] = []
+    layers: list[Middleware] = []
     if (
         Capability.tools not in provider.capabilities
         and Capability.typed_output in provider.capabilities
     ):
         from dragoman.model.constrained import constrained_tools
 
-        needed.append(constrained_tools)
+        layers.append(constrained_tools)
     if provider.repeats_itself:
         from dragoman.model.repetition import end_repetition
 
-        needed.append(end_repetition)
-    return tuple(needed)
+        layers.append(end_repetition)
+    return tuple(layers)
 
 
 def default_transport() -> Transport:

@@ -238,9 +238,9 @@ def _merge(parent: Json, cells: Json) -> Json:
     """The cells of an entry over those of its parent. `on` is merged by wire and field."""
     merged = {**parent, **cells}
     if "on" in parent and "on" in cells:
-        merged["on"] = dict(parent["on"])
-        for wire, special in cast("dict[str, Json]", cells["on"]).items():
-            merged["on"][wire] = {**parent["on"].get(wire, {}), **special}
+        on = cast("dict[str, Json]", parent["on"])
+        specials = cast("dict[str, Json]", cells["on"])
+        merged["on"] = on | {wire: {**on.get(wire, {}), **specials[wire]} for wire in specials}
     if "sources" in parent:
         merged["sources"] = {**parent["sources"], **cells.get("sources", {})}
     return merged
@@ -252,7 +252,9 @@ def _without(cells: Json, path: list[str]) -> Json:
     if not further:
         return {key: value for key, value in cells.items() if key != first}
     inner = cells.get(first)
-    return {**cells, first: _without(inner, further)} if isinstance(inner, dict) else cells
+    if not isinstance(inner, dict):
+        return cells
+    return {**cells, first: _without(cast("Json", inner), further)}
 
 
 def _to_cells(profile: ModelProfile) -> Json:

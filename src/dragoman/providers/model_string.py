@@ -17,7 +17,7 @@ from dragoman.errors import SettingsError
 __all__ = ["ModelString", "parse_model_string"]
 
 _NAME_BEFORE_COLON = re.compile(r"[a-z][a-z0-9+.-]*")
-_KINDS = {"chat": "chat", "embeddings": "embeddings", "media": "media", "other": "media"}
+_MODEL_FIELDS = {"chat": "chat", "embeddings": "embeddings", "media": "media", "other": "media"}
 
 
 class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,14 +35,18 @@ class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         models = {"chat": self.chat, "embeddings": self.embeddings, "media": self.media}
-        named = {model_kind: model for model_kind, model in models.items() if model}
-        if not named:
+        named_models = {model_kind: model for model_kind, model in models.items() if model}
+        if not named_models:
             return self.provider
-        is_plain = "?" not in named.get("chat", "") or "://" in named["chat"]
-        if named.keys() == {"chat"} and _NAME_BEFORE_COLON.fullmatch(self.provider) and is_plain:
-            return f"{self.provider}:{named['chat']}"
+        is_plain = "?" not in named_models.get("chat", "") or "://" in named_models["chat"]
+        if (
+            named_models.keys() == {"chat"}
+            and _NAME_BEFORE_COLON.fullmatch(self.provider)
+            and is_plain
+        ):
+            return f"{self.provider}:{named_models['chat']}"
         return f"{self.provider}?" + "&".join(
-            f"{model_kind}={quote(model, safe='/:')}" for model_kind, model in named.items()
+            f"{model_kind}={quote(model, safe='/:')}" for model_kind, model in named_models.items()
         )
 
 
@@ -52,7 +56,7 @@ def parse_model_string(text: str) -> ModelString:
     Raises:
         SettingsError: it has none of the forms.
     """
-    head, mark, tail = _split(text)
+    head, mark, tail = _split_string(text)
     provider = head.lower()
     if provider and not mark:
         return ModelString(provider)
@@ -63,10 +67,13 @@ def parse_model_string(text: str) -> ModelString:
         return ModelString(provider, model or None)
     if mark == "?" and provider:
         pairs = [pair.partition("=") for pair in tail.split("&") if pair]
-        if all(model_kind in _KINDS for model_kind, _, _ in pairs):
+        if all(model_kind in _MODEL_FIELDS for model_kind, _, _ in pairs):
             return ModelString(
                 provider,
-                **{_KINDS[model_kind]: unquote(model) or None for model_kind, _, model in pairs},
+                **{
+                    _MODEL_FIELDS[model_kind]: unquote(model) or None
+                    for model_kind, _, model in pairs
+                },
             )
     raise SettingsError(
         f'Invalid model string format: "{text}". Write provider, provider:model, provider/model or '
@@ -74,6 +81,6 @@ def parse_model_string(text: str) -> ModelString:
     )
 
 
-def _split(text: str) -> tuple[str, str, str]:
+def _split_string(text: str) -> tuple[str, str, str]:
     index = min((text.index(mark) for mark in ":/?" if mark in text), default=len(text))
     return text[:index], text[index : index + 1], text[index + 1 :]
