@@ -243,7 +243,7 @@ def test_only_the_beginning_of_long_words_tells_the_kind_and_is_shown() -> None:
 
 def test_what_a_wire_says_in_a_way_of_its_own_goes_before() -> None:
     rules = ErrorRules(
-        words=compile_patterns((ContextLengthError, "SO LONG")),
+        patterns=compile_patterns((ContextLengthError, "SO LONG")),
         statuses={401: ContentRefusedError, 418: OverloadedError},
         advice={ContextLengthError: "Own advice."},
     )

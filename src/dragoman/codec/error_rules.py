@@ -247,7 +247,7 @@ def read_error_info(payload: Any) -> ErrorInfo:
     else:
         reason = ""
     return ErrorInfo(
-        words=": ".join(
+        text=": ".join(
             filter(None, (text, reason, collect_words(if_text(behind.get("raw")))[:_BEHIND]))
         ),
         codes=" ".join(dict.fromkeys(collect_codes(payload)))[:_READ],

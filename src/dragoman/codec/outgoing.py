@@ -124,9 +124,9 @@ class _Unreadable(Sequence[str | None]):
     @overload
     def __getitem__(self, index: int) -> str | None: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[str | None]: ...
-    def __getitem__(self, at: int | slice) -> str | Sequence[str | None] | None:
-        return self._found[at]
+    def __getitem__(self, index: slice) -> Sequence[str | None]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str | None] | None:
+        return self._found[index]
 
     def __iter__(self) -> Iterator[str | None]:
         return iter(self._found)

@@ -29,7 +29,9 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    distinctive=frozenset(["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]),
+    distinctive=frozenset(
+        ["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]
+    ),
 )
 """Where the messages stand in the body of a request."""
 

@@ -74,7 +74,7 @@ WORDS = {
 # from the gateway.
 
 RULES = ErrorRules(
-    words=compile_patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded"))
+    patterns=compile_patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded"))
 )
 """For want of capacity: the tier's limit is the caller's."""
 ERRORS: tuple[ErrorLine, ...] = (
