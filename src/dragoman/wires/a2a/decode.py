@@ -50,17 +50,19 @@ class Decoder(PlainDecoder):
         self._texts: dict[str, Key] = {}
         """Id of an artifact → the part that it shows."""
 
-    def admit(self, kind: str, fields: Json) -> bool:
+    def admit(self, object_type: str, fields: Json) -> bool:
         """See `RunDecoder.admit`. `False`: the object is told already, by what it carries."""
-        super().admit(kind, fields)
+        super().admit(object_type, fields)
         carried = extras(fields.get("metadata"))
         # Objects of ours that tell a delta carry nothing: the artifact is known from its first
         # piece.
         if carried:
-            return not self._tell_carried(kind, fields, carried)
-        if kind == "artifactUpdate" and fields.get("append") is True:
+            return not self._tell_carried(object_type, fields, carried)
+        if object_type == "artifactUpdate" and fields.get("append") is True:
             return not self._tell_text(if_object(fields.get("artifact")))
-        return not (kind == "statusUpdate" and self._is_bare(if_object(fields.get("status"))))
+        return not (
+            object_type == "statusUpdate" and self._is_bare(if_object(fields.get("status")))
+        )
 
     def _is_bare(self, status: Json) -> bool:
         """True for a status of ours that goes on and has no message."""
