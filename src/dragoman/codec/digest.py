@@ -45,6 +45,7 @@ __all__ = [
     "hashed",
     "neutral",
     "neutral_chain",
+    "of_value",
     "prefix",
     "signed_chain",
     "wire_of",
@@ -230,6 +231,11 @@ def chain(messages: Iterable[Message]) -> list[str]:
     for message in messages:
         digests.append(digest(digests[-1], message))
     return digests
+
+
+def of_value(value: Any) -> str:
+    """Returns the digest of a JSON value or struct."""
+    return blake2b(_bytes(value), digest_size=SIZE).hexdigest()
 
 
 LARGE = 4096

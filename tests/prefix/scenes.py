@@ -1,0 +1,240 @@
+"""Scenes of ten turns before a strict provider: what applications do between two requests.
+
+Each scene is a coroutine over a `Stage`, which makes agents for the provider and asks them, streamed
+or whole. A scene names in `SCENES` what it changes knowingly, so that a test knows what may be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from dragoman import Agent, Chat, Message, Settings, dump_messages, handoff, load_messages, tool
+from dragoman.memory import Memory
+from dragoman.tools import Tool, toolset
+
+TURNS = 10
+
+
+@tool
+def look(place: str) -> str:
+    """Looks at a place."""
+    return f"{place}: nothing but sand"
+
+
+@tool
+def measure(place: str) -> int:
+    """Measures the height of a place."""
+    return 12
+
+
+@tool(requires_approval=True)
+def dig(place: str) -> str:
+    """Digs a hole."""
+    return f"a hole in {place}"
+
+
+@tool(requires_approval=True)
+def fill(place: str) -> str:
+    """Fills a hole."""
+    return f"no hole in {place}"
+
+
+@tool
+def paint(colour: str) -> str:
+    """Paints the fence."""
+    return f"the fence is {colour}"
+
+
+class Stage:
+    """Makes agents for one provider at one address, and asks them."""
+
+    def __init__(self, url: str, model: str, *, is_streamed: bool) -> None:
+        self.url, self.model, self.is_streamed = url, model, is_streamed
+        self.losses: list[Any] = []
+
+    def agent(self, *, model: str | None = None, **options: Any) -> Agent[None]:
+        """An agent whose requests go to the provider."""
+        options.setdefault("settings", Settings(reasoning="high", max_tokens=32_000))
+        return Agent(model or self.model, base_url=self.url, api_key="none", **options)
+
+    async def ask(self, target: Any, prompt: Any, **options: Any) -> Any:
+        """Sends one prompt to an agent or chat, and returns the result."""
+        if not self.is_streamed:
+            result = await target.send(prompt, **options)
+        else:
+            stream = target.send_stream(prompt, **options)
+            chunks = [chunk async for chunk in stream]
+            result = chunks[-1]
+        self.losses += result.losses
+        return result
+
+
+async def talk(stage: Stage) -> None:
+    """Text alone."""
+    async with stage.agent(system="You dig.") as agent:
+        chat = Chat(agent)
+        for turn in range(TURNS):
+            await stage.ask(chat, f"turn {turn}")
+
+
+async def tools(stage: Stage) -> None:
+    """Rounds of parallel calls."""
+    async with stage.agent(system="You dig.", tools=[look, measure]) as agent:
+        chat = Chat(agent)
+        for turn in range(TURNS):
+            await stage.ask(chat, f"turn {turn} tools {turn % 3}")
+
+
+async def approvals(stage: Stage) -> None:
+    """Two calls that wait, answered one by one, each with another agent from stored messages."""
+    stored = dump_messages([])
+    for turn in range(TURNS):
+        async with stage.agent(system="You dig.", tools=[dig, fill]) as agent:
+            history = load_messages(stored)
+            result = await stage.ask(agent, f"turn {turn} tools 1", history=history)
+            stored = dump_messages([*history, *result.messages])
+        while result.pending:
+            async with stage.agent(system="You dig.", tools=[dig, fill]) as agent:
+                history = load_messages(stored)
+                result = await stage.ask(
+                    agent, None, history=history, resume=[result.pending[0].approve()]
+                )
+                stored = dump_messages([*history, *result.messages])
+
+
+class Place(BaseModel):
+    name: str
+
+
+async def typed(stage: Stage) -> None:
+    """Answers of a type, of which each needs a second try and fails; the talk goes on."""
+    async with stage.agent(system="You dig.", tools=[look, measure]) as agent:
+        history: list[Message] = []
+        for turn in range(TURNS):
+            if turn % 3:
+                result = await stage.ask(agent, f"turn {turn} tools 1", history=history)
+                history += result.messages
+                continue
+            try:
+                result = await agent.send_for(f"turn {turn} tools 0", Place, history=history)
+                history += result.messages
+            except Exception as error:  # noqa: BLE001 - the model gives no such type
+                history += getattr(getattr(error, "result", None), "messages", [])
+
+
+async def fallback_and_back(stage: Stage) -> None:
+    """Another model of the provider for three turns, then back."""
+    async with stage.agent(system="You dig.", tools=[look, measure]) as agent:
+        chat = Chat(agent)
+        for turn in range(TURNS):
+            other = {"model": "anthropic:claude-sonnet-5-5"} if turn in (3, 4, 5) else {}
+            await stage.ask(chat, f"turn {turn} tools {turn % 2}", **other)
+
+
+async def hand_off(stage: Stage) -> None:
+    """The conversation goes to another agent and returns."""
+    async with stage.agent(system="You measure.", tools=[look, measure], display_name="Surveyor") as two:
+        async with stage.agent(
+            system="You dig.", tools=[handoff(two), look], display_name="Digger"
+        ) as one:
+            chat = Chat(one)
+            for turn in range(TURNS):
+                await stage.ask(chat, f"turn {turn} tools {1 if turn in (2, 6) else 0}")
+
+
+async def agents_in_tools(stage: Stage) -> None:
+    """A tool that asks another agent."""
+    async with stage.agent(system="You measure.", display_name="Surveyor") as inner:
+        async with stage.agent(
+            system="You dig.", tools=[inner.as_tool(description="Measures."), look]
+        ) as agent:
+            chat = Chat(agent)
+            for turn in range(TURNS):
+                await stage.ask(chat, f"turn {turn} tools {turn % 2}")
+
+
+async def changing_toolset(stage: Stage) -> None:
+    """A toolset that lists other tools in every third turn."""
+    turn = 0
+
+    @toolset
+    def shed(context: Any) -> list[Tool]:
+        return [look, measure, paint] if turn // 3 % 2 else [look, measure]
+
+    async with stage.agent(system="You dig.", tools=[shed]) as agent:
+        chat = Chat(agent)
+        for turn in range(TURNS):  # noqa: B007 - read by the toolset
+            await stage.ask(chat, f"turn {turn} tools 1")
+
+
+async def late_tool(stage: Stage) -> None:
+    """A tool that comes in the middle of the conversation and stays."""
+    history: list[Message] = []
+    for turn in range(TURNS):
+        late = [paint] if turn >= 5 else []
+        async with stage.agent(system="You dig.", tools=[look, measure, *late]) as agent:
+            result = await stage.ask(agent, f"turn {turn} tools 1", history=history)
+            history += result.messages
+
+
+async def changing_system(stage: Stage) -> None:
+    """A system text with the number of the turn."""
+    history: list[Message] = []
+    for turn in range(TURNS):
+        async with stage.agent(system=f"You dig. It is day {turn // 2}.", tools=[look, measure]) as agent:
+            result = await stage.ask(agent, f"turn {turn} tools 1", history=history)
+            history += result.messages
+
+
+async def window(stage: Stage, **size: Any) -> None:
+    """A thread in memory of which a window is sent."""
+    memory = Memory(**size)
+    async with stage.agent(system="You dig.", tools=[look, measure], memory=memory) as agent:
+        for turn in range(TURNS):
+            await stage.ask(agent, f"turn {turn} tools 1", thread_id="one")
+
+
+async def window_of_messages(stage: Stage) -> None:
+    """The newest messages of a thread."""
+    await window(stage, last_messages=8)
+
+
+async def window_of_tokens(stage: Stage) -> None:
+    """As many messages of a thread as fit."""
+    await window(stage, tokens=300)
+
+
+async def stored_history(stage: Stage) -> None:
+    """A history that an earlier release stored: its origins have one digest."""
+    history: list[Message] = []
+    async with stage.agent(system="You dig.", tools=[look, measure]) as agent:
+        for turn in range(TURNS):
+            result = await stage.ask(agent, f"turn {turn} tools 1", history=history)
+            history = load_messages(dump_messages([*history, *result.messages]))
+
+
+class Scene(NamedTuple):
+    """A scene, and what in it breaks the prefix knowingly."""
+
+    play: Callable[[Stage], Awaitable[None]]
+    breaks: frozenset[str] = frozenset()
+
+
+SCENES: Mapping[str, Scene] = {
+    "talk": Scene(talk),
+    "tools": Scene(tools),
+    "approvals": Scene(approvals),
+    "typed": Scene(typed),
+    "fallback and back": Scene(fallback_and_back),
+    "hand-off": Scene(hand_off),
+    "agents in tools": Scene(agents_in_tools),
+    "changing toolset": Scene(changing_toolset),
+    "late tool": Scene(late_tool),
+    "changing system": Scene(changing_system),
+    "window of messages": Scene(window_of_messages, frozenset({"window"})),
+    "window of tokens": Scene(window_of_tokens, frozenset({"window"})),
+    "stored history": Scene(stored_history),
+}
