@@ -12,7 +12,7 @@ from copy import copy
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 

@@ -64,10 +64,13 @@ class Stage:
         """Sends one prompt to an agent or chat, and returns the result."""
         if not self.is_streamed:
             result = await target.send(prompt, **options)
+        elif isinstance(target, Chat):
+            result = [chunk async for chunk in target.send_stream(prompt, **options)][-1]
         else:
-            stream = target.send_stream(prompt, **options)
-            chunks = [chunk async for chunk in stream]
-            result = chunks[-1]
+            async with target.run(prompt, **options) as run:
+                async for _ in run:
+                    pass
+                result = await run.result()
         self.losses += result.losses
         return result
 
@@ -121,7 +124,7 @@ async def typed(stage: Stage) -> None:
             try:
                 result = await agent.send_for(f"turn {turn} tools 0", Place, history=history)
                 history += result.messages
-            except Exception as error:  # noqa: BLE001 - the model gives no such type
+            except Exception as error:
                 history += getattr(getattr(error, "result", None), "messages", [])
 
 
@@ -136,13 +139,13 @@ async def fallback_and_back(stage: Stage) -> None:
 
 async def hand_off(stage: Stage) -> None:
     """The conversation goes to another agent and returns."""
-    async with stage.agent(system="You measure.", tools=[look, measure], display_name="Surveyor") as two:
-        async with stage.agent(
-            system="You dig.", tools=[handoff(two), look], display_name="Digger"
-        ) as one:
-            chat = Chat(one)
-            for turn in range(TURNS):
-                await stage.ask(chat, f"turn {turn} tools {1 if turn in (2, 6) else 0}")
+    async with (
+        stage.agent(system="You measure.", tools=[look, measure], display_name="Surveyor") as two,
+        stage.agent(system="You dig.", tools=[handoff(two), look], display_name="Digger") as one,
+    ):
+        chat = Chat(one)
+        for turn in range(TURNS):
+            await stage.ask(chat, f"turn {turn} tools {1 if turn in (2, 6) else 0}")
 
 
 async def agents_in_tools(stage: Stage) -> None:
@@ -166,7 +169,7 @@ async def changing_toolset(stage: Stage) -> None:
 
     async with stage.agent(system="You dig.", tools=[shed]) as agent:
         chat = Chat(agent)
-        for turn in range(TURNS):  # noqa: B007 - read by the toolset
+        for turn in range(TURNS):
             await stage.ask(chat, f"turn {turn} tools 1")
 
 
@@ -184,7 +187,9 @@ async def changing_system(stage: Stage) -> None:
     """A system text with the number of the turn."""
     history: list[Message] = []
     for turn in range(TURNS):
-        async with stage.agent(system=f"You dig. It is day {turn // 2}.", tools=[look, measure]) as agent:
+        async with stage.agent(
+            system=f"You dig. It is day {turn // 2}.", tools=[look, measure]
+        ) as agent:
             result = await stage.ask(agent, f"turn {turn} tools 1", history=history)
             history += result.messages
 

@@ -1,6 +1,6 @@
 """Plays every scene before the strict provider and prints what came of it.
 
-    python tests/prefix/table.py [SCENE …]
+python tests/prefix/table.py [SCENE …]
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def play(scene: str, bind: str, *, is_streamed: bool) -> dict[str, Any]:
     try:
         asyncio.run(SCENES[scene].play(stage))
         error = None
-    except Exception as caught:  # noqa: BLE001 - the table shows it
+    except Exception as caught:
         error = caught
     finally:
         server.shutdown()

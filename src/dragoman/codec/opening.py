@@ -21,11 +21,29 @@ from dragoman.json_bytes import Json
 from dragoman.message import OURS, Message, Native, Origin, Role
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = ["Change", "Opening", "digest_system", "digest_tools", "find_opening", "head_length"]
+__all__ = [
+    "Began",
+    "Change",
+    "Note",
+    "Opening",
+    "digest_system",
+    "digest_tools",
+    "find_opening",
+    "head_length",
+]
 
 Tools = tuple[ToolSpec | ServerTool, ...]
 _KEY = "prefix"
 _CACHE_MARK = "cache_control"
+
+
+class Began(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The system text and the tools that a conversation began with."""
+
+    system: tuple[Message, ...] = ()
+    """The system messages at its head."""
+    tools: Tools = ()
+    """The tools of its first request."""
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -33,67 +51,67 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
 
     message: Message
     """The system message that says so, as it was sent."""
-    system: tuple[Message, ...]
-    """The system text from here on."""
-    tools: Tools
-    """The tools from here on."""
+    now: Began
+    """The system text and the tools from here on."""
 
 
-class _Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an answer notes. An opening has no `change`."""
+class Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an answer notes of its request."""
 
-    system: tuple[Message, ...] = ()
-    tools: Tools = ()
+    began: Began | None = None
+    """The conversation begins anew here."""
     change: Change | None = None
+    """This has changed."""
+    drops: bool = False
+    """The provider was told to drop thinking that is bound to another conversation. It has to be
+    told so with every later request."""
+
+    def add_to(self, native: Native) -> Native:
+        """Returns the `native` of the answer with this note."""
+        if self == _NOTHING:
+            return native
+        ours = if_object((native or {}).get(OURS))
+        return {**(native or {}), OURS: {**ours, _KEY: msgspec.to_builtins(self)}}
+
+
+_NOTHING = Note()
 
 
 class Opening(NamedTuple):
     """How a conversation began, and what has changed since."""
 
-    system: tuple[Message, ...]
-    """The system messages at its head."""
-    tools: Tools
-    """The tools of its first request."""
-    changes: tuple[tuple[int, Change], ...] = ()
+    began: Began | None
+    """`None`: no answer has noted it."""
+    changes: tuple[tuple[int, Change], ...]
     """Each with the position of the answer before which it is sent, oldest first."""
+    drops: bool
+    """The provider drops thinking that is bound to another conversation."""
 
-    @property
-    def latest(self) -> tuple[tuple[Message, ...], Tools]:
-        """The system text and the tools that the model knows of by now."""
-        if not self.changes:
-            return self.system, self.tools
-        change = self.changes[-1][1]
-        return change.system, change.tools
-
-    def restore(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Returns the messages behind the head, with each change before its answer."""
+    def restore(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], list[int]]:
+        """Returns the messages behind the head with each change before its answer, and for each
+        the position that it has in `messages`; a change has that of its answer."""
         restored: list[Message] = []
+        places: list[int] = []
         begin = head_length(messages)
         for position, change in self.changes:
-            restored += messages[begin:position]
-            restored.append(change.message)
+            restored += (*messages[begin:position], change.message)
+            places += (*range(begin, position), position)
             begin = position
-        return (*restored, *messages[begin:])
-
-    def note(self, native: Native = None) -> Native:
-        """Returns the `native` of the first answer, which notes this opening."""
-        return _with_note(native, _Note(self.system, self.tools))
+        restored += messages[begin:]
+        places += range(begin, len(messages))
+        return tuple(restored), places
 
 
-def note_change(change: Change, native: Native = None) -> Native:
-    """Returns the `native` of the answer to a request that had this change."""
-    return _with_note(native, _Note(change=change))
-
-
-def find_opening(messages: Sequence[Message], target: Origin) -> Opening | None:
+def find_opening(messages: Sequence[Message], target: Origin) -> Opening:
     """Returns how the conversation began for `target`, and what has changed since.
 
     Args:
-        messages: the conversation, whose answers have notes. The newest opening counts: all that
+        messages: the conversation, whose answers have notes. The newest beginning counts: all that
             was signed before it is void.
         target: who reads the conversation; notes of other providers' answers are passed over.
     """
     changes: list[tuple[int, Change]] = []
+    drops = False
     for position in range(len(messages) - 1, -1, -1):
         message = messages[position]
         if message.native is None or OURS not in message.native:
@@ -101,10 +119,12 @@ def find_opening(messages: Sequence[Message], target: Origin) -> Opening | None:
         note = _read_note(message)
         if note is None or message.origin is None or message.origin.provider != target.provider:
             continue
-        if note.change is None:
-            return Opening(note.system, note.tools, tuple(reversed(changes)))
-        changes.append((position, note.change))
-    return None
+        drops = drops or note.drops
+        if note.change is not None:
+            changes.append((position, note.change))
+        if note.began is not None:
+            return Opening(note.began, tuple(reversed(changes)), drops)
+    return Opening(None, (), drops)
 
 
 def head_length(messages: Sequence[Message]) -> int:
@@ -135,20 +155,17 @@ def _plain_tool(tool: ToolSpec | ServerTool) -> ToolSpec | ServerTool:
         for wire, fields in tool.native.items()
         if isinstance(fields, Mapping)
     }
-    return msgspec.structs.replace(tool, native={key: own for key, own in native.items() if own} or None)
+    return msgspec.structs.replace(
+        tool, native={key: own for key, own in native.items() if own} or None
+    )
 
 
-def _with_note(native: Native, note: _Note) -> Native:
-    ours = if_object((native or {}).get(OURS))
-    return {**(native or {}), OURS: {**ours, _KEY: msgspec.to_builtins(note)}}
-
-
-def _read_note(message: Message) -> _Note | None:
+def _read_note(message: Message) -> Note | None:
     """The note of an answer; `None`: it has none, or one that somebody else wrote."""
     note: Json = if_object(if_object((message.native or {}).get(OURS)).get(_KEY))
     if not note:
         return None
     try:
-        return msgspec.convert(note, _Note)
+        return msgspec.convert(note, Note)
     except (msgspec.ValidationError, ValueError):
         return None

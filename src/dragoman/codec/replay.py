@@ -54,9 +54,7 @@ def readable(
     return out
 
 
-def _find_break(
-    origin: Origin, target: Origin, position: int, digest_at: DigestAt
-) -> str | None:
+def _find_break(origin: Origin, target: Origin, position: int, digest_at: DigestAt) -> str | None:
     """Why what a message's signed content is bound to does not hold any more; `None`: it holds."""
     # An earlier release noted no rule: that of the model that reads it is the next best guess.
     binds = origin.binds or target.binds

@@ -9,34 +9,45 @@ change at the beginning, which voids what it signed: `readable` says so of each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
-from dragoman.codec import digest
 from dragoman.codec.opening import (
+    Began,
     Change,
+    Note,
     Opening,
     Tools,
     digest_system,
     digest_tools,
     find_opening,
     head_length,
-    note_change,
 )
-from dragoman.message import Message, Native, Origin
+from dragoman.errors import DragomanError, InvalidRequestError
+from dragoman.loss import Loss, Lost
+from dragoman.message import Message, Origin, Role
 from dragoman.model_profile import ModelProfile
-from dragoman.request import ModelRequest, ServerTool, ToolSpec
+from dragoman.request import ModelRequest
 from dragoman.wires.wire import Wire
 
-__all__ = ["KeptRequest", "keep_prefix"]
+__all__ = ["KeptRequest", "drop_mismatches", "keep_prefix"]
+
+_MISMATCH = re.compile(r"bound to a different conversation")
+_DROPPED = Loss(
+    None,
+    None,
+    Lost.thinking,
+    "the provider found some bound to another conversation; it is asked to drop that",
+)
 
 
 class _ChangingWire(Protocol):
     """A wire that can say in the middle of a conversation what has changed."""
 
-    def load_change(self, text: str, added: Tools, removed: tuple[str, ...]) -> Message | None:
+    def load_change(self, text: str, added: Tools, removed: Sequence[str]) -> Message | None:
         """The system message that says so; `None`: the wire has no room for such tools."""
         ...
 
@@ -48,8 +59,12 @@ class KeptRequest(NamedTuple):
     """What is sent."""
     target: Origin
     """Who reads it, with the digests of its system text and tools."""
-    note: Native
+    note: Note
     """What the answer notes for the requests that follow."""
+    places: Sequence[int] | None = None
+    """For each message that is sent the position of the given one; `None`: they are the same."""
+    losses: tuple[Loss, ...] = ()
+    """What the provider is asked to leave out."""
 
 
 def keep_prefix(
@@ -64,72 +79,99 @@ def keep_prefix(
         profile: of the same model.
         wire: writes the request.
     """
-    can_say = bool(profile.midsys) and hasattr(wire, "load_change") and not request.as_sent
-    note: Native = None
-    if can_say and request.messages:
-        request, note = _keep(request, target, cast("_ChangingWire", wire))
-    if profile.binds is not None:
-        target = msgspec.structs.replace(target, binds=profile.binds)
-    if profile.binds == "prefix":
-        system = request.messages[: head_length(request.messages)]
-        target = msgspec.structs.replace(
-            target, system=digest_system(system), tools=digest_tools(request.tools)
-        )
-    return KeptRequest(request, target, note)
+    kept = KeptRequest(request, target, Note())
+    # A client of the same API says itself what its conversation is.
+    if hasattr(wire, "load_change") and not request.as_sent and request.messages:
+        opening = find_opening(request.messages, target)
+        if profile.midsys:
+            kept = _keep(kept, opening, cast("_ChangingWire", wire))
+        kept = _mark_drops(kept, opening)
+    return kept._replace(target=_bind(target, kept.request, profile))
 
 
-def _keep(
-    request: ModelRequest, target: Origin, wire: _ChangingWire
-) -> tuple[ModelRequest, Native]:
-    """The request as it is sent, and what its answer notes."""
-    messages = request.messages
-    system = messages[: head_length(messages)]
-    opening = find_opening(messages, target)
-    if opening is None:
-        return request, Opening(system, request.tools).note()
-    change = None
-    if not _is_current(opening, system, request.tools):
-        change = _describe_change(opening, system, request.tools, wire)
-        if change is None or request.prefix == "break":
-            return request, Opening(system, request.tools).note()
-    elif not opening.changes and request.tools == opening.tools:
-        return request, None
-    kept = (*opening.system, *opening.restore(messages))
-    if change is not None:
-        kept = (*kept, change.message)
-    request = request.replace(messages=kept, tools=opening.tools)
-    return request, None if change is None else note_change(change)
+def drop_mismatches(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
+    """Returns the request to send in place of one whose thinking the provider found bound to
+    another conversation; `None`: that is not what was refused."""
+    is_mismatch = isinstance(error, InvalidRequestError) and _MISMATCH.search(error.message)
+    if not is_mismatch or request.prefix == "drop" or request.as_sent or request.on_loss == "error":
+        return None
+    return request.replace(prefix="drop")
 
 
-def _is_current(opening: Opening, system: tuple[Message, ...], tools: Tools) -> bool:
-    """True if the model knows of this system text and these tools already."""
-    known_system, known_tools = opening.latest
-    return digest_system(system) == digest_system(known_system) and _by_name(tools) == _by_name(
-        known_tools
+def _bind(target: Origin, request: ModelRequest, profile: ModelProfile) -> Origin:
+    """The target with what its signed thinking is bound to in this request."""
+    if profile.binds is None:
+        return target
+    if profile.binds != "prefix":
+        return msgspec.structs.replace(target, binds=profile.binds)
+    system = request.messages[: head_length(request.messages)]
+    return msgspec.structs.replace(
+        target,
+        binds="prefix",
+        system=digest_system(system),
+        tools=digest_tools(request.tools),
     )
 
 
-def _describe_change(
-    opening: Opening, system: tuple[Message, ...], tools: Tools, wire: _ChangingWire
-) -> Change | None:
+def _mark_drops(kept: KeptRequest, opening: Opening) -> KeptRequest:
+    """The request with the word that the provider drops what does not fit, where it had to be told
+    so before, or has to be told so now."""
+    if opening.drops and kept.request.prefix != "drop":
+        return kept._replace(request=kept.request.replace(prefix="drop"))
+    if kept.request.prefix == "drop" and not opening.drops:
+        note = msgspec.structs.replace(kept.note, drops=True)
+        return kept._replace(note=note, losses=(_DROPPED,))
+    return kept
+
+
+def _keep(kept: KeptRequest, opening: Opening, wire: _ChangingWire) -> KeptRequest:
+    """The request with the system text and tools that the conversation began with, what its answer
+    notes, and where its messages stood."""
+    request, messages = kept.request, kept.request.messages
+    head = head_length(messages)
+    now = Began(messages[:head], request.tools)
+    began = opening.began
+    if began is None:
+        return kept._replace(note=Note(began=now))
+    change = None
+    latest = opening.changes[-1][1].now if opening.changes else began
+    if not _says_the_same(latest, now):
+        # A system message has its place behind one of the user's.
+        if request.prefix != "break" and messages[-1].role is Role.USER:
+            change = _describe_change(latest, now, wire)
+        if change is None:
+            return kept._replace(note=Note(began=now))
+    restored, places = opening.restore(messages)
+    if change is not None:
+        restored, places = (*restored, change.message), [*places, len(messages) - 1]
+    heads = [max(0, min(position, head - 1)) for position in range(len(began.system))]
+    return kept._replace(
+        request=request.replace(messages=(*began.system, *restored), tools=began.tools),
+        note=Note(change=change),
+        places=[*heads, *places],
+    )
+
+
+def _says_the_same(before: Began, now: Began) -> bool:
+    """True if the model knows of this system text and these tools already."""
+    return digest_system(before.system) == digest_system(now.system) and _digest_by_name(
+        before.tools
+    ) == _digest_by_name(now.tools)
+
+
+def _describe_change(before: Began, now: Began, wire: _ChangingWire) -> Change | None:
     """What has changed since the model was last told; `None`: the wire cannot say it."""
-    known_system, known_tools = opening.latest
     text = ""
-    if digest_system(system) != digest_system(known_system):
-        text = "\n\n".join([message.text for message in system if message.text])
-        if not text:
-            text = "The instructions so far no longer apply."
-    known, current = _by_name(known_tools), _by_name(tools)
-    added = tuple([tool for tool in tools if known.get(tool.name) != current[tool.name]])
-    removed = tuple([name for name in known if known[name] != current.get(name)])
+    if digest_system(before.system) != digest_system(now.system):
+        text = "\n\n".join([message.text for message in now.system if message.text])
+        text = text or "The instructions so far no longer apply."
+    known, current = _digest_by_name(before.tools), _digest_by_name(now.tools)
+    added = tuple([tool for tool in now.tools if known.get(tool.name) != current[tool.name]])
+    removed = [name for name in known if known[name] != current.get(name)]
     message = wire.load_change(text, added, removed)
-    return None if message is None else Change(message, system, tools)
+    return None if message is None else Change(message, now)
 
 
-def _by_name(tools: Tools) -> Mapping[str, str]:
-    """Name of each tool → the digest of its description for the model."""
-    return {tool.name: _digest_tool(tool) for tool in tools}
-
-
-def _digest_tool(tool: ToolSpec | ServerTool) -> str:
-    return digest.of_value(msgspec.structs.replace(tool, native=None))
+def _digest_by_name(tools: Tools) -> Mapping[str, str]:
+    """Name of each tool → the digest of what a request says of it."""
+    return {tool.name: digest_tools((tool,)) for tool in tools}
