@@ -52,7 +52,9 @@ class Verdict(NamedTuple):
 def seeds(name: str, recordings: int) -> tuple[Sample, ...]:
     """What a format writes of conversations of every kind, in a list, a body, and alone; and bodies
     that were recorded of it."""
-    return tuple(Sample.of(value) for value in (*_written(name), *_recorded(name, recordings)))
+    return tuple(
+        Sample.from_value(value) for value in (*_written(name), *_recorded(name, recordings))
+    )
 
 
 def _written(name: str) -> Iterator[Any]:

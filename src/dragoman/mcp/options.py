@@ -29,7 +29,7 @@ __all__ = [
     "Sampling",
     "Server",
     "TokenStore",
-    "label",
+    "make_label",
     "parse_server",
 ]
 
@@ -194,7 +194,7 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
     return Command(tuple(words))
 
 
-def label(server: Server) -> str:
+def make_label(server: Server) -> str:
     """Returns a server's name for errors: its host, or its program without further arguments, which
     may hold keys."""
     if isinstance(server, Command):
