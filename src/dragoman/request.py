@@ -195,11 +195,6 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     on_loss: OnLoss = "tell"
     """What to do where the wire or its target cannot hold all of it: send the rest and name what is
     left out, or refuse."""
-    prefix: PrefixMode = "keep"
-    """What becomes of a system text or tools that change in the middle of a conversation: the
-    request keeps those that it began with and says at its end what has changed, or has the new ones
-    in their place. `drop`: as `keep`, and the provider drops thinking that is bound to another
-    conversation, where it would refuse the request."""
     wire: str | None = None
     """The wire whose fields `options` are, where a loader took them from a request: another wire
     does not write them. `None`: that of whoever the request goes to."""
@@ -214,6 +209,11 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     verbatim: Mapping[str, Any] | None = None
     """The body that a client wrote in the wire of whoever the request goes to: it is sent as it is,
     but for the name of the model. A copy with other content has none."""
+    prefix: PrefixMode = "keep"
+    """What becomes of a system text or tools that change in the middle of a conversation: the
+    request keeps those that it began with and says at its end what has changed, or has the new ones
+    in their place. `drop`: as `keep`, and the provider drops thinking that is bound to another
+    conversation, where it would refuse the request."""
 
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):

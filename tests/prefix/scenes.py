@@ -11,68 +11,11 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from dragoman import Agent, Chat, Message, Settings, dump_messages, handoff, load_messages, tool
+from dragoman import Chat, Message, dump_messages, handoff, load_messages
 from dragoman.memory import Memory
 from dragoman.tools import Tool, toolset
-
-TURNS = 10
-
-
-@tool
-def look(place: str) -> str:
-    """Looks at a place."""
-    return f"{place}: nothing but sand"
-
-
-@tool
-def measure(place: str) -> int:
-    """Measures the height of a place."""
-    return 12
-
-
-@tool(requires_approval=True)
-def dig(place: str) -> str:
-    """Digs a hole."""
-    return f"a hole in {place}"
-
-
-@tool(requires_approval=True)
-def fill(place: str) -> str:
-    """Fills a hole."""
-    return f"no hole in {place}"
-
-
-@tool
-def paint(colour: str) -> str:
-    """Paints the fence."""
-    return f"the fence is {colour}"
-
-
-class Stage:
-    """Makes agents for one provider at one address, and asks them."""
-
-    def __init__(self, url: str, model: str, *, is_streamed: bool) -> None:
-        self.url, self.model, self.is_streamed = url, model, is_streamed
-        self.losses: list[Any] = []
-
-    def agent(self, *, model: str | None = None, **options: Any) -> Agent[None]:
-        """An agent whose requests go to the provider."""
-        options.setdefault("settings", Settings(reasoning="high", max_tokens=32_000))
-        return Agent(model or self.model, base_url=self.url, api_key="none", **options)
-
-    async def ask(self, target: Any, prompt: Any, **options: Any) -> Any:
-        """Sends one prompt to an agent or chat, and returns the result."""
-        if not self.is_streamed:
-            result = await target.send(prompt, **options)
-        elif isinstance(target, Chat):
-            result = [chunk async for chunk in target.send_stream(prompt, **options)][-1]
-        else:
-            async with target.run(prompt, **options) as run:
-                async for _ in run:
-                    pass
-                result = await run.result()
-        self.losses += result.losses
-        return result
+from prefix.served import SERVED
+from prefix.stage import TURNS, Stage, dig, fill, look, measure, paint
 
 
 async def talk(stage: Stage) -> None:
@@ -242,4 +185,5 @@ SCENES: Mapping[str, Scene] = {
     "window of messages": Scene(window_of_messages, frozenset({"window"})),
     "window of tokens": Scene(window_of_tokens, frozenset({"window"})),
     "stored history": Scene(stored_history),
+    **{name: Scene(play) for name, play in SERVED.items()},
 }

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from prefix.scenes import SCENES, Stage
+from prefix.scenes import SCENES
+from prefix.stage import Stage
 
 PROVIDER = Path(__file__).parents[3] / "shared" / "checks" / "prefix_provider.py"
 MODELS = {"prefix": "anthropic:claude-opus-5-5", "block": "anthropic:claude-sonnet-4-5"}

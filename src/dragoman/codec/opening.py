@@ -10,7 +10,9 @@ The notes stand in the answer's `native`, where no wire writes them and no diges
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Sequence
+from operator import is_
 from typing import NamedTuple
 
 import msgspec
@@ -34,6 +36,8 @@ __all__ = [
 
 Tools = tuple[ToolSpec | ServerTool, ...]
 _KEY = "prefix"
+_digested: deque[tuple[Tools, str]] = deque(maxlen=32)
+"""Tools that were digested last, and their digests."""
 _CACHE_MARK = "cache_control"
 
 
@@ -141,9 +145,17 @@ def digest_system(system: Sequence[Message]) -> str:
     return digest.neutral_chain(system)[-1]
 
 
-def digest_tools(tools: Sequence[ToolSpec | ServerTool]) -> str:
+def digest_tools(tools: Tools) -> str:
     """Returns the digest of the tools that `Origin.tools` holds, in their order."""
-    return digest.of_value([_plain_tool(tool) for tool in tools]) if tools else ""
+    if not tools:
+        return ""
+    for known, known_digest in _digested:
+        # the same objects, as in nearly every request of an agent
+        if len(known) == len(tools) and all(map(is_, known, tools)):
+            return known_digest
+    made = digest.of_value([_plain_tool(tool) for tool in tools])
+    _digested.appendleft((tools, made))
+    return made
 
 
 def _plain_tool(tool: ToolSpec | ServerTool) -> ToolSpec | ServerTool:
@@ -151,9 +163,8 @@ def _plain_tool(tool: ToolSpec | ServerTool) -> ToolSpec | ServerTool:
     if not tool.native:
         return tool
     native = {
-        wire: {name: value for name, value in fields.items() if name != _CACHE_MARK}
+        wire: {name: value for name, value in if_object(fields).items() if name != _CACHE_MARK}
         for wire, fields in tool.native.items()
-        if isinstance(fields, Mapping)
     }
     return msgspec.structs.replace(
         tool, native={key: own for key, own in native.items() if own} or None

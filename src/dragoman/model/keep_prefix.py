@@ -10,7 +10,7 @@ change at the beginning, which voids what it signed: `readable` says so of each 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, cast
 
 import msgspec
@@ -86,7 +86,9 @@ def keep_prefix(
         if profile.midsys:
             kept = _keep(kept, opening, cast("_ChangingWire", wire))
         kept = _mark_drops(kept, opening)
-    return kept._replace(target=_bind(target, kept.request, profile))
+    target = _bind(target, kept.request, profile)
+    losses = (*kept.losses, *_find_break(kept.request.messages, target))
+    return kept._replace(target=target, losses=losses)
 
 
 def drop_mismatches(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
@@ -102,15 +104,41 @@ def _bind(target: Origin, request: ModelRequest, profile: ModelProfile) -> Origi
     """The target with what its signed thinking is bound to in this request."""
     if profile.binds is None:
         return target
-    if profile.binds != "prefix":
-        return msgspec.structs.replace(target, binds=profile.binds)
     system = request.messages[: head_length(request.messages)]
     return msgspec.structs.replace(
         target,
-        binds="prefix",
+        binds=profile.binds,
         system=digest_system(system),
         tools=digest_tools(request.tools),
     )
+
+
+def _find_break(messages: Sequence[Message], target: Origin) -> list[Loss]:
+    """What at the beginning differs from the request before, as a loss that counts the messages
+    whose thinking it voids."""
+    newest = next((origin for origin in _origins(messages, target)), None)
+    if newest is None:
+        return []
+    changed = [
+        name
+        for name, before, now in (
+            ("system", newest.system, target.system),
+            ("tools", newest.tools, target.tools),
+        )
+        if before is not None and before != now
+    ]
+    if not changed:
+        return []
+    void = sum(1 for origin in _origins(messages, target) if origin.binds == "prefix")
+    why = f"changed since the last request; the thinking of {void} messages is void for it"
+    return [Loss(None, None, Lost.prefix, why, " and ".join(changed))]
+
+
+def _origins(messages: Sequence[Message], target: Origin) -> Iterator[Origin]:
+    """The origins of the target's own answers, the newest first."""
+    for message in reversed(messages):
+        if message.origin is not None and message.origin.provider == target.provider:
+            yield message.origin
 
 
 def _mark_drops(kept: KeptRequest, opening: Opening) -> KeptRequest:
