@@ -6,12 +6,16 @@ or whole. A scene names in `SCENES` what it changes knowingly, so that a test kn
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from dragoman import Chat, Message, dump_messages, handoff, load_messages
+from dragoman.mcp import mcp
 from dragoman.memory import Memory
 from dragoman.tools import Tool, toolset
 from prefix.served import SERVED
@@ -93,13 +97,12 @@ async def hand_off(stage: Stage) -> None:
 
 async def agents_in_tools(stage: Stage) -> None:
     """A tool that asks another agent."""
-    async with stage.agent(system="You measure.", display_name="Surveyor") as inner:
-        async with stage.agent(
-            system="You dig.", tools=[inner.as_tool(description="Measures."), look]
-        ) as agent:
-            chat = Chat(agent)
-            for turn in range(TURNS):
-                await stage.ask(chat, f"turn {turn} tools {turn % 2}")
+    surveyor = stage.agent(system="You measure.", display_name="Surveyor")
+    tools = [surveyor.as_tool(description="Measures."), look]
+    async with surveyor, stage.agent(system="You dig.", tools=tools) as agent:
+        chat = Chat(agent)
+        for turn in range(TURNS):
+            await stage.ask(chat, f"turn {turn} tools {turn % 2}")
 
 
 async def changing_toolset(stage: Stage) -> None:
@@ -164,6 +167,17 @@ async def stored_history(stage: Stage) -> None:
             history = load_messages(dump_messages([*history, *result.messages]))
 
 
+async def mcp_tools(stage: Stage) -> None:
+    """Tools of an MCP server, which is asked for them before each model call."""
+    command = [sys.executable, "-m", "dragoman", "mcp", "prefix.stage:SHED"]
+    folders = [str(Path(__file__).parents[1]), *sys.path]
+    server = mcp(command, env={"PYTHONPATH": os.pathsep.join(folders)})
+    async with stage.agent(system="You dig.", tools=[server]) as agent:
+        chat = Chat(agent)
+        for turn in range(TURNS):
+            await stage.ask(chat, f"turn {turn} tools {turn % 2}")
+
+
 class Scene(NamedTuple):
     """A scene, and what in it breaks the prefix knowingly."""
 
@@ -185,5 +199,6 @@ SCENES: Mapping[str, Scene] = {
     "window of messages": Scene(window_of_messages, frozenset({"window"})),
     "window of tokens": Scene(window_of_tokens, frozenset({"window"})),
     "stored history": Scene(stored_history),
+    "MCP tools": Scene(mcp_tools),
     **{name: Scene(play) for name, play in SERVED.items()},
 }

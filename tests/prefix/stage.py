@@ -39,6 +39,10 @@ def paint(colour: str) -> str:
     return f"the fence is {colour}"
 
 
+SHED = [look, measure]
+"""What an MCP server offers."""
+
+
 class Stage:
     """Makes agents for one provider at one address, and asks them."""
 
