@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import sys
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dragoman.loss import Lost
 from prefix.scenes import SCENES
 from prefix.stage import Stage
 
@@ -44,19 +46,42 @@ def play(scene: str, bind: str, *, is_streamed: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Prints a row for each scene, binding and way of asking."""
-    for scene in sys.argv[1:] or SCENES:
-        for bind in MODELS:
-            for is_streamed in (True, False):
-                report = play(scene, bind, is_streamed=is_streamed)
-                share = 100 * report["stable"] / max(report["expected"], 1)
-                print(
-                    f"{scene:20} {bind:7} {'stream' if is_streamed else 'whole':7}"
-                    f" requests {report.get('requests', 0):3} refused {sum(report['refused'].values()):2}"
-                    f" valid {report.get('valid', 0):3} dropped {report.get('dropped', 0):2}"
-                    f" missing {report.get('missing', 0):3} stable {share:5.1f} %"
-                    f" losses {len(report['losses']):3} {str(report['error'] or '')[:150]!r}"
-                )
+    """Prints a row for each scene, or with `--markdown` the table of the documentation."""
+    arguments = sys.argv[1:]
+    is_markdown = "--markdown" in arguments
+    scenes = [name for name in arguments if not name.startswith("--")] or list(SCENES)
+    for scene in scenes:
+        cells: list[str] = []
+        for bind, is_streamed in product(MODELS, (True, False)):
+            report = play(scene, bind, is_streamed=is_streamed)
+            cells.append(describe(report))
+            if not is_markdown:
+                way = "streamed" if is_streamed else "whole"
+                print(f"{scene:40} {bind:7} {way:9} {cells[-1]} {str(report['error'] or '')[:150]}")
+        if is_markdown:
+            print(f"| {scene} | {join_ways(cells[:2])} | {join_ways(cells[2:])} |")
+
+
+def describe(report: dict[str, Any]) -> str:
+    """What came of a scene, in words."""
+    share = 100 * report["stable"] / max(report["expected"], 1)
+    words = [
+        f"{report.get('requests', 0)} requests",
+        f"{sum(report['refused'].values())} refused",
+        f"{report.get('missing', 0)} missing",
+        f"{share:.0f} % stable",
+    ]
+    if report.get("dropped"):
+        words.append(f"{report['dropped']} dropped")
+    announced = [loss for loss in report["losses"] if loss.what in (Lost.prefix, Lost.thinking)]
+    if announced:
+        words.append(f"{len(announced)} losses")
+    return ", ".join(words)
+
+
+def join_ways(cells: list[str]) -> str:
+    """The cell of a streamed and of a whole scene, once where both are the same."""
+    return " / ".join(dict.fromkeys(cells))
 
 
 if __name__ == "__main__":
