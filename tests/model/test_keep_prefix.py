@@ -33,7 +33,7 @@ def ask(
     messages = [*history, Message.user(f"Question {len(history)}.")]
     head = [Message.system(system)] if system else []
     request = ModelRequest("m", (*head, *messages), tuple(TOOLS[name] for name in tools))
-    kept = keep_prefix(request, TARGET, profile, WIRE)
+    kept = keep_prefix(request, TARGET, lambda _: profile, WIRE)
     answer = Message(Role.MODEL, ("Yes.",), origin=kept.target, native=kept.note.add_to(None))
     return kept.request, [*messages, answer]
 
@@ -95,7 +95,7 @@ def test_a_model_that_heeds_no_system_message_there_gets_the_new_text_and_a_loss
     profile = ModelProfile(binds="prefix", midsys=False)
     _, history = ask([], "You dig.", profile=profile)
     messages = (Message.system("You fill."), *history, Message.user("And now?"))
-    kept = keep_prefix(ModelRequest("m", messages), TARGET, profile, WIRE)
+    kept = keep_prefix(ModelRequest("m", messages), TARGET, lambda _: profile, WIRE)
     assert kept.request.messages == messages
     [loss] = kept.losses
     assert (loss.what, loss.which) == (Lost.prefix, "system")
@@ -105,17 +105,17 @@ def test_a_model_that_heeds_no_system_message_there_gets_the_new_text_and_a_loss
 def test_break_sends_the_new_text_in_place_of_the_old_one() -> None:
     _, history = ask([], "You dig.")
     messages = (Message.system("You fill."), *history, Message.user("And now?"))
-    kept = keep_prefix(ModelRequest("m", messages, prefix="break"), TARGET, BOUND, WIRE)
+    kept = keep_prefix(ModelRequest("m", messages, prefix="break"), TARGET, lambda _: BOUND, WIRE)
     assert kept.request.messages == messages
     assert [loss.what for loss in kept.losses] == [Lost.prefix]
 
 
 def test_an_unknown_model_and_other_wires_get_the_request_as_it_is() -> None:
     request = ModelRequest("m", (Message.system("You dig."), Message.user("Go.")))
-    kept = keep_prefix(request, TARGET, ModelProfile(), WIRE)
+    kept = keep_prefix(request, TARGET, lambda _: ModelProfile(), WIRE)
     assert kept.request is request
     assert kept.target == TARGET
-    kept = keep_prefix(request, TARGET, BOUND, wires.get("openai_chat"))
+    kept = keep_prefix(request, TARGET, lambda _: BOUND, wires.get("openai_chat"))
     assert kept.request is request
 
 
@@ -124,14 +124,14 @@ def test_a_mismatch_is_sent_again_once_and_said_with_every_later_request() -> No
     again = drop_mismatches(request, REFUSED)
     assert again is not None
     assert drop_mismatches(again, REFUSED) is None
-    kept = keep_prefix(again, TARGET, BOUND, WIRE)
+    kept = keep_prefix(again, TARGET, lambda _: BOUND, WIRE)
     assert [loss.what for loss in kept.losses] == [Lost.thinking]
     answer = Message(Role.MODEL, ("Yes.",), origin=kept.target, native=kept.note.add_to(None))
     [answer] = load_messages(dump_messages([answer]))
     later = keep_prefix(
         ModelRequest("m", (*request.messages, answer, Message.user("And now?"))),
         TARGET,
-        BOUND,
+        lambda _: BOUND,
         WIRE,
     )
     assert later.request.prefix == "drop"

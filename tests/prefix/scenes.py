@@ -18,7 +18,7 @@ from dragoman import Chat, Message, dump_messages, handoff, load_messages
 from dragoman.mcp import mcp
 from dragoman.memory import Memory
 from dragoman.tools import Tool, toolset
-from prefix.served import SERVED
+from prefix.served import CHANGED, SERVED
 from prefix.stage import TURNS, Stage, dig, fill, look, measure, paint
 
 
@@ -201,4 +201,6 @@ SCENES: Mapping[str, Scene] = {
     "stored history": Scene(stored_history),
     "MCP tools": Scene(mcp_tools),
     **{name: Scene(play) for name, play in SERVED.items()},
+    # What a gateway had to change is told to its client in a header, not in the result.
+    **{name: Scene(play, frozenset({"system"})) for name, play in CHANGED.items()},
 }

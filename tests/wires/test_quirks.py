@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import wires
 from dragoman.codec.efforts import TOKENS
-from dragoman.codec.ids import NAMES, STANDARD
+from dragoman.codec.ids import CALL_IDS, TOOL_NAMES
 from dragoman.message import Message
 
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -50,10 +50,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
             "web_fetch_20250910": "web-fetch-2025-09-10",
         },
         "opening": ".",
-        "ids": STANDARD,
-        "names": NAMES,
+        "ids": CALL_IDS,
+        "names": TOOL_NAMES,
     },
-    "cohere": {"reads": (), "budgets": {effort: tokens for effort, tokens in TOKENS.items() if effort != "high"}, "ids": STANDARD, "names": NAMES},
+    "cohere": {"reads": (), "budgets": {effort: tokens for effort, tokens in TOKENS.items() if effort != "high"}, "ids": CALL_IDS, "names": TOOL_NAMES},
     "ollama": {"reads": (), "levels": ("gpt-oss",)},
 }  # fmt: skip
 

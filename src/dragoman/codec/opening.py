@@ -142,7 +142,7 @@ def head_length(messages: Sequence[Message]) -> int:
 def digest_system(system: Sequence[Message]) -> str:
     """Returns the digest of the system text that `Origin.system` holds; cache marks do not
     count."""
-    return digest.neutral_chain(system)[-1]
+    return digest.chain_neutral_digests(system)[-1]
 
 
 def digest_tools(tools: Tools) -> str:
@@ -153,7 +153,7 @@ def digest_tools(tools: Tools) -> str:
         # the same objects, as in nearly every request of an agent
         if len(known) == len(tools) and all(map(is_, known, tools)):
             return known_digest
-    made = digest.of_value([_plain_tool(tool) for tool in tools])
+    made = digest.digest_value([_plain_tool(tool) for tool in tools])
     _digested.appendleft((tools, made))
     return made
 

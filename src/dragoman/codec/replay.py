@@ -12,13 +12,13 @@ from dragoman.codec import digest
 from dragoman.loss import Lost
 from dragoman.message import Content, Message, Origin, Role
 
-__all__ = ["DigestAt", "digests_of", "kind_of", "readable"]
+__all__ = ["DigestAt", "digest_lookup", "name_part_type", "find_unreadable"]
 
 DigestAt = Callable[[str, int], str]
 """(wire, position) → the digest of all before that message, as `Origin.prefix` has it."""
 
 
-def readable(
+def find_unreadable(
     messages: Sequence[Message],
     target: Origin | None,
     reads: Collection[str] = (),
@@ -33,7 +33,7 @@ def readable(
     """
     if target is None:
         return [None] * len(messages)
-    digest_at = digest_at or digests_of(messages)
+    digest_at = digest_at or digest_lookup(messages)
     out: list[str | None] = []
     for position, message in enumerate(messages):
         origin = message.origin
@@ -67,8 +67,11 @@ def _find_break(origin: Origin, target: Origin, position: int, digest_at: Digest
             return "the tools have changed since it was signed"
     if origin.prefix is None:
         return None
-    wire = digest.wire_of(origin.prefix)
-    if origin.prefix == digest.free_prefix(wire) or digest_at(wire, position) == origin.prefix:
+    wire = digest.parse_prefix_wire(origin.prefix)
+    if (
+        origin.prefix == digest.prefix_without_digest(wire)
+        or digest_at(wire, position) == origin.prefix
+    ):
         return None
     return "what stood before it has changed"
 
@@ -78,7 +81,7 @@ def _differs(signed: str | None, current: str | None) -> bool:
     return None not in (signed, current) and signed != current
 
 
-def digests_of(messages: Sequence[Message]) -> DigestAt:
+def digest_lookup(messages: Sequence[Message]) -> DigestAt:
     """The digests of a conversation, each wire's made when it is first asked for; that of all has
     the position -1."""
 
@@ -86,12 +89,16 @@ def digests_of(messages: Sequence[Message]) -> DigestAt:
 
     def digest_at(wire: str, position: int) -> str:
         if wire not in chains:
-            chains[wire] = digest.signed_chain(messages, wire) if wire else digest.chain(messages)
+            chains[wire] = (
+                digest.chain_signature_digests(messages, wire)
+                if wire
+                else digest.chain_digests(messages)
+            )
         return chains[wire][position]
 
     return digest_at
 
 
-def kind_of(piece: Content) -> Lost:
+def name_part_type(piece: Content) -> Lost:
     """What a piece of content is, such as `thinking`, as a loss of it says; a mark is never one."""
     return Lost(str(piece.__struct_config__.tag).replace("_", " "))

@@ -50,7 +50,7 @@ from dragoman.run import Run
 from dragoman.runtime import new_id
 from dragoman.tools import Tool, ToolContext
 from dragoman.tools.agent_tool import Handoff
-from dragoman.tools.outcome import as_json
+from dragoman.tools.outcome import to_json_value
 from dragoman.tools.toolsets import CombinedToolset
 
 __all__ = ["Exposure", "Options", "make_call_provider"]
@@ -183,7 +183,7 @@ class Exposure:
             messages = (*(before.messages if before is not None else ()), *result.messages)
             files = [await self._download_file(part) for part in self._agent.files(messages)]
             if entry.output_type is not str:
-                value = as_json(result.output)
+                value = to_json_value(result.output)
                 return make_json_result(
                     {"result": value} if entry.is_wrapped else value, more=files
                 )

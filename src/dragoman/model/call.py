@@ -29,11 +29,15 @@ from typing import Any, NamedTuple, cast
 import anyio
 import msgspec
 
-from dragoman import wires
-from dragoman.codec.digest import free_prefix, prefix
-from dragoman.codec.error_rules import request_id
+from dragoman import profiles, wires
+from dragoman.codec.digest import compute_prefix, prefix_without_digest
+from dragoman.codec.error_rules import find_request_id
 from dragoman.codec.history import DumpedRequest, History
-from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
+from dragoman.codec.history_pieces import (
+    find_sent_messages,
+    map_losses_before_repair,
+    map_losses_to_input,
+)
 from dragoman.codec.opening import Note
 from dragoman.errors import (
     DecodeError,
@@ -45,11 +49,12 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.hooks import Hooks, ModelStart
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
 from dragoman.model.keep_prefix import drop_mismatches, keep_prefix
 from dragoman.model.watch import Watch
+from dragoman.model_profile import ModelProfile
 from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
 from dragoman.repair import trace_repair
@@ -65,14 +70,6 @@ _CANCEL_SECONDS = 2.0
 """Seconds that a run which is left waits at most until an agent is told so."""
 _LINK = "previous_response_id"
 _UNKNOWN_RESPONSE = re.compile(r"previous.?response", re.IGNORECASE)
-
-
-def _profile_for_now(name: str):
-    from dragoman.model_profile import ModelProfile
-
-    if "5-5" in name:
-        return ModelProfile(binds="prefix", midsys=True)
-    return ModelProfile(binds="block")
 
 
 class _OpenResponse(NamedTuple):
@@ -104,7 +101,6 @@ class ModelCaller:
         self._agent = wires.client(provider.wire)
         self.wire = wires.get(provider.wire) if self._agent is None else cast("Wire", self._agent)
         self._history = History()
-        self._profile = _profile_for_now(name)
         self._remembers = "history" in signature(self.wire.dump_http).parameters
         self._new_id = new_id
         self._clock = clock
@@ -177,7 +173,7 @@ class ModelCaller:
     ) -> _OpenResponse:
         """Sends a request once, and returns the open response."""
         route = await self.access.route(self._name)
-        messages, mark_places = places_sent(request.messages)
+        messages, mark_places = find_sent_messages(request.messages)
         request = request.replace(model=self._name)
         if messages is not request.messages:
             request = request.replace(messages=messages)
@@ -185,15 +181,15 @@ class ModelCaller:
             request = request.replace(run=RunInfo(self._new_id()))
         name = public_url(self._name) if self._provider.by_url else self._name
         target = Origin(self._provider.name, public_url(route.base_url), name)
-        kept = keep_prefix(request, target, self._profile, self.wire)
+        kept = keep_prefix(request, target, self._find_profile, self.wire)
         request, target = kept.request, kept.target
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         http, prefix_sent, losses = self._dump(request, target, route.quirks)
         if kept.places is not None:
-            losses = given_losses(losses, kept.places)
-        losses = [*kept.losses, *given_losses(losses, mark_places)]
-        if request.on_loss == "error" and (refused := refusal(losses)) is not None:
+            losses = map_losses_to_input(losses, kept.places)
+        losses = [*kept.losses, *map_losses_to_input(losses, mark_places)]
+        if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
         left_out = dict.fromkeys(losses)
         if all_losses is not None:
@@ -211,6 +207,10 @@ class ModelCaller:
             decoder = self._agent.decoder(origin=origin, new_id=self._new_id, tools=tools)
         return _OpenResponse(response, decoder, http.names, tuple(left_out), route, kept.note)
 
+    def _find_profile(self, endpoint: str | None) -> ModelProfile:
+        """What is known of the model at an endpoint."""
+        return profiles.REGISTRY.find(self._provider, self._name, endpoint=endpoint)
+
     def _dump(
         self, request: ModelRequest, target: Origin, quirks: Any
     ) -> tuple[HttpRequest, str, list[Loss]]:
@@ -221,9 +221,9 @@ class ModelCaller:
             # what follows from the prefix is asked of stored responses alone, which only this API
             # has
             before = (
-                prefix(request.messages, wire)
+                compute_prefix(request.messages, wire)
                 if get_serving(self.wire).request_fields.unstored
-                else free_prefix(wire)
+                else prefix_without_digest(wire)
             )
             return forward(request, request.verbatim, quirks), before, []
         losses: list[Loss] = []
@@ -243,8 +243,8 @@ class ModelCaller:
             before = turn.prefix
         else:
             http = dump(request, target=target, quirks=quirks, losses=losses)
-        lost = [*repairs, *unrepaired_losses(losses, sources)]
-        return http, before or prefix(mended, wire), lost
+        lost = [*repairs, *map_losses_before_repair(losses, sources)]
+        return http, before or compute_prefix(mended, wire), lost
 
     def _read(
         self, open_response: _OpenResponse, data: bytes, read_error: ProviderError | None
@@ -287,7 +287,7 @@ class ModelCaller:
         elif read_error is not None:
             error = read_error.at(partial=error.partial)
         return self.access.redact(
-            error.at(provider=self._provider.name, request_id=request_id(headers))
+            error.at(provider=self._provider.name, request_id=find_request_id(headers))
         )
 
     async def _cancel_run(self, open_response: _OpenResponse, agent: AgentClient) -> None:
@@ -333,7 +333,7 @@ def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]
     return (
         losses
         if sources is None
-        else [*repairs, *unrepaired_losses(losses[len(repairs) :], sources)]
+        else [*repairs, *map_losses_before_repair(losses[len(repairs) :], sources)]
     )
 
 

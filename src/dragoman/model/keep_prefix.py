@@ -10,7 +10,7 @@ change at the beginning, which voids what it signed: `readable` says so of each 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, cast
 
 import msgspec
@@ -68,7 +68,10 @@ class KeptRequest(NamedTuple):
 
 
 def keep_prefix(
-    request: ModelRequest, target: Origin, profile: ModelProfile, wire: Wire
+    request: ModelRequest,
+    target: Origin,
+    find_profile: Callable[[str | None], ModelProfile],
+    wire: Wire,
 ) -> KeptRequest:
     """Returns the request with the system text and tools that the conversation began with.
 
@@ -76,12 +79,17 @@ def keep_prefix(
         request: what is asked, with the system text and tools of now. With `prefix="break"` they
             are sent in their places.
         target: the model that is asked.
-        profile: of the same model.
+        find_profile: endpoint → the profile of the same model. It is asked for one only where that
+            matters: the first one of a process reads the table.
         wire: writes the request.
     """
     kept = KeptRequest(request, target, Note())
+    can_change = hasattr(wire, "load_change")
+    if not can_change and next(_origins(request.messages, target), None) is None:
+        return kept
+    profile = find_profile(target.endpoint)
     # A client of the same API says itself what its conversation is.
-    if hasattr(wire, "load_change") and not request.as_sent and request.messages:
+    if can_change and not request.as_sent and request.messages:
         opening = find_opening(request.messages, target)
         if profile.midsys:
             kept = _keep(kept, opening, cast("_ChangingWire", wire))

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias, cast, get_args
 import msgspec
 
 from dragoman import wires
-from dragoman.arguments import expect, wrong
+from dragoman.arguments import expect, wrong_type_error
 from dragoman.capability import Capability
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
@@ -156,7 +156,7 @@ class _Answers:
         elif not callable(answers):
             every = cast("Iterable[Any]", answers)
         if not isinstance(cast(object, every), Iterable):
-            raise wrong("answers", every, "an answer, a sequence of them, or a function")
+            raise wrong_type_error("answers", every, "an answer, a sequence of them, or a function")
         self._counted = isinstance(every, Sequence)
         if isinstance(every, Sequence):
             for single in every:
