@@ -16,7 +16,7 @@ from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
-from dragoman.result import ChatResult, cost_of
+from dragoman.result import ChatResult, sum_cost
 from dragoman.tools.context import PROGRESS
 
 __all__ = ["Screen", "find_cost", "show_notes", "show_pending", "format_usage"]
@@ -163,7 +163,7 @@ def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
     """Returns the cost of results in US dollars, or None if it is unknown or the extra `cost` is
     not installed."""
     try:
-        return cost_of(call for result in results for call in result.calls)
+        return sum_cost(call for result in results for call in result.calls)
     except SettingsError:
         return None
 

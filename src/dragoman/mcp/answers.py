@@ -26,7 +26,7 @@ from dragoman.mcp.options import Options
 from dragoman.message import DataPart, FinishReason, Message, Role
 from dragoman.request import ModelRequest, Settings
 from dragoman.tools import AskUser, ToolContext
-from dragoman.tools.check import faults
+from dragoman.tools.check import find_faults
 
 __all__ = ["Answers", "VisitPage", "ask_model"]
 
@@ -99,7 +99,7 @@ class Answers:
         value = entry[1]
         if isinstance(question, types.ElicitRequestURLParams):
             return types.ElicitResult(action="accept" if value is True else "decline")
-        if wrong := faults({"type": "object", **question.requested_schema}, value):
+        if wrong := find_faults({"type": "object", **question.requested_schema}, value):
             raise ToolError(
                 f"the answer does not match what {self._server} asks: {'; '.join(wrong)}"
             )

@@ -50,7 +50,7 @@ from dragoman.run import Run
 from dragoman.runtime import new_id
 from dragoman.tools import Tool, ToolContext
 from dragoman.tools.agent_tool import Handoff
-from dragoman.tools.outcome import as_json
+from dragoman.tools.outcome import to_json_value
 from dragoman.tools.toolsets import CombinedToolset
 
 __all__ = ["Exposure", "Options", "make_call_provider"]
@@ -186,7 +186,7 @@ class Exposure:
                 messages = (*before.messages, *messages)
             files = [await self._download_file(part) for part in self._agent.files(messages)]
             if entry.output_type is not str:
-                value = as_json(result.output)
+                value = to_json_value(result.output)
                 if entry.is_wrapped:
                     value = {"result": value}
                 return make_json_result(value, more=files)

@@ -18,7 +18,7 @@ from typing import Any, Self, TypeAlias, cast, get_args
 import msgspec
 
 from dragoman import wires
-from dragoman.arguments import expect, wrong
+from dragoman.arguments import expect, wrong_type_error
 from dragoman.capability import Capability
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
@@ -163,7 +163,7 @@ class _Answers:
         else:
             every = cast("Iterable[Any]", answers)
         if not isinstance(cast(object, every), Iterable):
-            raise wrong("answers", every, "an answer, a sequence of them, or a function")
+            raise wrong_type_error("answers", every, "an answer, a sequence of them, or a function")
         self._counted = isinstance(every, Sequence)
         if isinstance(every, Sequence):
             for single in every:
