@@ -215,7 +215,7 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
         url = b64encode(part.data).decode()
     else:
         url = data_url(part)
-    # OpenAI refuses the data of a file without a name.
+    # Data of a file gets a made-up name, unless it was loaded without one (see `_read_file`).
     made_up_name = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
     return {type_name: _dump_location(type_name, url, part.name or made_up_name)}
 

@@ -40,7 +40,7 @@ def dump_response(encoder: ChatEncoder, events: Iterable[Event], losses: list[Lo
     )
     end = encoder.objects(MessageFinished(message_id, whole.finish_reason, whole.usage))
     (fields,) = end or ({},)
-    calls = [piece for piece in whole.tool_calls if piece.run_by != "provider"]
+    calls = whole.tool_calls
     blocks = [block for part in whole.content if (block := _block(chat, part)) is not None]
     message = {
         "role": "assistant",
