@@ -159,7 +159,7 @@ class StreamedCalls:
         """True if all arguments of a call have come."""
         if part.deltas == ["null"]:
             return True
-        return self._ends.setdefault(part.index, JsonEnd()).among(part.deltas)
+        return self._ends.setdefault(part.index, JsonEnd()).is_among(part.deltas)
 
     def _begin(self, index: Any, call_id: str, name: str, form: dict[str, str]) -> OpenPart:
         """Begins a call."""
