@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import wires
-from dragoman.codec.ids import NAMES, STANDARD
+from dragoman.codec.ids import CALL_IDS, TOOL_NAMES
 from dragoman.message import Message
 
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -49,10 +49,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
             "web_fetch_20250910": "web-fetch-2025-09-10",
         },
         "opening": ".",
-        "ids": STANDARD,
-        "names": NAMES,
+        "ids": CALL_IDS,
+        "names": TOOL_NAMES,
     },
-    "cohere": {"reads": (), "budgets": {"low": 1024, "medium": 8192}, "ids": STANDARD, "names": NAMES},
+    "cohere": {"reads": (), "budgets": {"low": 1024, "medium": 8192}, "ids": CALL_IDS, "names": TOOL_NAMES},
     "ollama": {"reads": (), "levels": ("gpt-oss",)},
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.codec.json_dialect import JsonDialect, fit
+from dragoman.codec.json_dialect import JsonDialect, fit_schema
 from dragoman.codec.json_schema import strict_schema
 from dragoman.loss import Loss
 from dragoman.request import ModelRequest, Settings
@@ -181,7 +181,7 @@ def test_settings_to_the_last_field(settings, body, lost):
 )  # fmt: skip
 def test_schemas_of_another_shape_have_no_strict_form_or_one(schema):
     assert strict_schema(schema) is None or "$defs" not in schema
-    fit(
+    fit_schema(
         schema,
         JsonDialect(kept=frozenset(["enum", "format"]), only={"format": frozenset(["date"])}),
     )

@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.codec.ids import NAMES, STANDARD, Rule
-from dragoman.codec.native import Own
+from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
+from dragoman.codec.native import WireNative
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
 NAME = "anthropic"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 _BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
@@ -76,7 +76,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     opening: str = "."
     """What the user is made to say before a conversation that the model began: some endpoints take
     none."""
-    ids: Rule = STANDARD
+    ids: NameRule = CALL_IDS
     """What ids of tool calls it takes."""
-    names: Rule = NAMES
+    names: NameRule = TOOL_NAMES
     """What names of tools it takes."""

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_dialect import JsonDialect, fit
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_dialect import JsonDialect, fit_schema
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.settings import Fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
@@ -145,7 +145,7 @@ def load_schema(body: Json, form: Json) -> Json | None:
             _take(body, "output_config", "format")
         else:
             del body["output_format"]
-        others = rest(fields, "type", "schema")
+        others = read_extra_fields(fields, "type", "schema")
         named = {"key": key} if key == "output_format" else {}
         form["output_schema"] = {"as is": True, **named, **({"fields": others} if others else {})}
         return fields["schema"]
@@ -175,7 +175,7 @@ def _fit_schema(schema: JsonMap, model: str, losses: list[Loss]) -> JsonMap | No
     if not takes_schema(model):
         losses.append(Loss(None, None, Lost.output_schema, "the model takes no output schema"))
         return None
-    fitting = fit(schema, _DIALECT)
+    fitting = fit_schema(schema, _DIALECT)
     if fitting is None:
         losses.append(
             Loss(
@@ -205,7 +205,7 @@ def _load_reasoning(body: Json, form: Json) -> Any:
             return effort
         case _:
             return None
-    fields = rest(body.pop("thinking"), *known)
+    fields = read_extra_fields(body.pop("thinking"), *known)
     if not known:
         if effort is not None:
             _take(body, "output_config", "effort")
@@ -224,7 +224,7 @@ def _dump_reasoning(
         return None, None
     own = if_object(form.get("reasoning"))
     fields = own.get("thinking", {})
-    details = rest(fields or {}, "type")
+    details = read_extra_fields(fields or {}, "type")
     if reasoning == "off":
         return {**details, "type": "disabled"}, None
     if isinstance(reasoning, int):
@@ -242,7 +242,7 @@ def _dump_reasoning(
 
 def _take(body: Json, outer: str, inner: str) -> None:
     """Takes a field out of an object of the body, and the object with its last field."""
-    body[outer] = rest(body[outer], inner)
+    body[outer] = read_extra_fields(body[outer], inner)
     if not body[outer]:
         del body[outer]
 

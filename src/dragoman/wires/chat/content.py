@@ -19,20 +19,27 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from dragoman.codec import loading
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, merged, rest
-from dragoman.codec.loading import ABSENT, dump_content
+from dragoman.codec import message_list
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
 from dragoman.codec.media import (
     ELSEWHERE,
     IMAGES,
-    as_text,
-    data_url,
-    decoded,
-    from_url,
-    label,
-    text_of,
+    decode_base64,
+    describe_as_text,
+    dump_data_url,
+    load_url,
+    media_label,
+    read_media_text,
 )
-from dragoman.codec.replay import kind_of
+from dragoman.codec.message_list import ABSENT, dump_content
+from dragoman.codec.replay import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -81,8 +88,8 @@ _NONE: dict[str, str] = {}
 
 
 def load_content(chat: DialectRecord, message: JsonMap, empty: object, form: Json) -> list[Content]:
-    """Reads the `content` of a message into pieces; see `loading.load_content`."""
-    return loading.load_content(message, empty, form, lambda block: load_block(chat, block))
+    """Reads the `content` of a message into pieces; see `message_list.load_content`."""
+    return message_list.load_content(message, empty, form, lambda block: load_block(chat, block))
 
 
 def load_block(chat: DialectRecord, block: JsonMap) -> Content:
@@ -108,9 +115,9 @@ def dump_block(
     if not type_name:
         return None
     if type_name == "text" and isinstance(part, (DataPart, LinkPart, FilePart)):
-        return {"type": "text", "text": as_text(part)}
+        return {"type": "text", "text": describe_as_text(part)}
     block = chat.write_block(type_name, part, native_of.form(part.native))
-    return merged({"type": type_name, **block}, native_of.fields(part.native))
+    return merge_wire_fields({"type": type_name, **block}, native_of.fields(part.native))
 
 
 def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
@@ -127,12 +134,12 @@ def find_loss(part: Content, block: JsonMap) -> tuple[Lost, str, str] | None:
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if block["type"] == "text":
-        if text_of(part) is not None:
+        if read_media_text(part) is not None:
             return None
         why = "the API has no block for it; a text tells of it"
         if isinstance(part, FilePart):
             why = ELSEWHERE
-        return kind_of(part), why, label(part)
+        return name_part_type(part), why, media_label(part)
     sent_names = (
         block.get("document_name"),
         if_object(block.get(block["type"])).get("filename"),
@@ -214,7 +221,7 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     if type_name == "file_url":
         url = b64encode(part.data).decode()
     else:
-        url = data_url(part)
+        url = dump_data_url(part)
     # Data of a file gets a made-up name, unless it was loaded without one (see `_read_file`).
     made_up_name = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
     return {type_name: _dump_location(type_name, url, part.name or made_up_name)}
@@ -237,8 +244,8 @@ def _read_inner_text(type_name: str, block: JsonMap, field: str) -> tuple[str | 
 
 def _collect_unread_fields(type_name: str, block: JsonMap, inner: JsonMap, *read: str) -> Json:
     """Returns the fields of a block, and of the object inside it, that no reader has used."""
-    fields = rest(block, "type", type_name)
-    if unread_fields := rest(inner, *read):
+    fields = read_extra_fields(block, "type", type_name)
+    if unread_fields := read_extra_fields(inner, *read):
         fields[type_name] = unread_fields
     return fields
 
@@ -248,7 +255,9 @@ def read_text(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | 
     text = if_text(block.get(type_name))
     if not text:
         return None
-    return note_unread_fields(chat, type_name, TextPart(text), rest(block, "type", type_name))
+    return note_unread_fields(
+        chat, type_name, TextPart(text), read_extra_fields(block, "type", type_name)
+    )
 
 
 def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
@@ -256,9 +265,9 @@ def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
     if url is None:
         return None
     if type_name != "file_url":
-        part = from_url(url)
+        part = load_url(url)
     # A `file_url` without a scheme is the base64 of a file.
-    elif ":" not in url and (data := decoded(url)) is not None:
+    elif ":" not in url and (data := decode_base64(url)) is not None:
         part = DataPart(data, "application/octet-stream")
     else:
         part = LinkPart(url)
@@ -276,7 +285,7 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
         return note_unread_fields(chat, type_name, FilePart(file_id, name=name), fields)
     if url is None:
         return None
-    part = from_url(url, name)
+    part = load_url(url, name)
     fields = _collect_unread_fields(type_name, block, inner, "file_data", *read)
     # Without this note, `write_block` would make up a name for the data.
     form: JsonMap = {"filename": ABSENT}
@@ -288,7 +297,7 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     text, inner = _read_inner_text(type_name, block, "data")
     audio_format, _ = _read_inner_text(type_name, block, "format")
-    if audio_format is None or text is None or (data := decoded(text)) is None:
+    if audio_format is None or text is None or (data := decode_base64(text)) is None:
         return None
     part = DataPart(data, _AUDIO.get(audio_format, f"audio/{audio_format}"))
     fields = _collect_unread_fields(type_name, block, inner, "data", "format")
@@ -351,7 +360,7 @@ def load_detail(chat: DialectRecord, entry: JsonMap, fields: Sequence[str] = ())
     """Reads one detail of thinking. `fields`: the fields that hold the same text."""
     key = get_detail_text_field(entry.get("type"))
     text = if_text(entry.get(key))
-    fields_left = rest(entry, key) if text else dict(entry)
+    fields_left = read_extra_fields(entry, key) if text else dict(entry)
     if not fields and not fields_left:
         fields = [chat.details]
     form = {"fields": list(fields)} if fields else None
@@ -391,7 +400,7 @@ def dump_thinking(
             if field and field == chat.details:
                 text_field = get_detail_text_field(detail_fields.get("type"))
                 text = {text_field: part.text} if part.text else {}
-                out.setdefault(field, []).append(merged(text, detail_fields))
+                out.setdefault(field, []).append(merge_wire_fields(text, detail_fields))
             elif field is not None and part.text:
                 if joined is not None and field in out and number not in joined:
                     joined.append(number)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter
-from dragoman.codec.json_values import as_list, as_object, if_object, malformed, unread
+from dragoman.codec.json_values import as_list, as_object, if_object, select_unread, shape_error
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import RunError
 from dragoman.json_bytes import Json
@@ -52,12 +52,12 @@ class Decoder(ResponseDecoder):
         self._identified = False
         self._whole = False
 
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """Reads one chunk; see `ResponseDecoder`."""
         whole, error = self._whole, self._chat.error_of(event)
         try:
             if error is None and whole and "choices" not in event:
-                raise malformed(event, "an answer without choices")
+                raise shape_error(event, "an answer without choices")
             self.note(event)
             for position, entry in enumerate(as_list(event.get("choices"), "choices")):
                 choice = as_object(entry, "choice")
@@ -76,7 +76,7 @@ class Decoder(ResponseDecoder):
         if error is not None:
             raise error
         if whole:
-            self.done()
+            self.read_done()
 
     def note(self, chunk: Json) -> None:
         """Reads what stands around the choices: who answered, tokens, the vendor's own fields. The last
@@ -93,28 +93,28 @@ class Decoder(ResponseDecoder):
         if (usage := chunk.get("usage")) is not None:
             self.add_usage(usage)
         if not self.READ.issuperset(chunk):
-            self._response.update(unread(chunk, self.READ))
+            self._response.update(select_unread(chunk, self.READ))
 
     def add_usage(self, usage: Any) -> None:
         """Adds the token counts of a chunk."""
         counts = as_object(usage, "usage")
         self._usage.update({name: number for name, number in counts.items() if number is not None})
 
-    def body(self, body: bytes) -> None:
+    def read_body(self, body: bytes) -> None:
         """See `ResponseDecoder`."""
         self._whole = True
-        super().body(body)
+        super().read_body(body)
 
     def end(self) -> None:
         """See `ResponseDecoder`. Some vendors send no mark of the end."""
         if self._candidates and all(
             candidate.vendor_reason for candidate in self._candidates.values()
         ):
-            self.done()
+            self.read_done()
         else:
             super().end()
 
-    def done(self) -> None:
+    def read_done(self) -> None:
         """Finishes all candidates: the answer is complete. The usage goes to the first candidate."""
         self._over = True
         usage, response = self._envelope()
@@ -170,4 +170,4 @@ class Decoder(ResponseDecoder):
 def _has_content(choice: Json) -> bool:
     """True if a choice holds something of an answer."""
     fields = {**if_object(choice.get("delta")), **if_object(choice.get("message"))}
-    return bool(unread(fields, ("role",)))
+    return bool(select_unread(fields, ("role",)))

@@ -22,11 +22,11 @@ from dragoman.codec.json_values import (
     as_list,
     as_object,
     as_text,
-    filled,
-    gather,
-    malformed,
-    rest,
-    unread,
+    drop_empty,
+    merge_pieces,
+    read_extra_fields,
+    select_unread,
+    shape_error,
 )
 from dragoman.errors import DragomanError
 from dragoman.event import PartDelta
@@ -87,14 +87,14 @@ class StreamedCalls:
         part = None if whole else self._find(index, call_id, name, text)
         if part is None:
             if not name and (chat.calls_have_names or not call_id):
-                raise malformed(entry, "a piece of a tool call that has not begun")
+                raise shape_error(entry, "a piece of a tool call that has not begun")
             if not form:
                 form = {"type": call_type} if call_type != "function" else {}
             part = self._begin(index, call_id, name, form)
         call = _call(part)
         if name and name != call.name:
             part.part = replace(call, name=name)
-        if further := filled(rest(entry, "index", "id", "type", *chat.inputs)):
+        if further := drop_empty(read_extra_fields(entry, "index", "id", "type", *chat.inputs)):
             chat.own.open_fields(part.native).update(further)
         self._emitter.add(part, text if call_type == "function" else _escape(text))
 
@@ -165,7 +165,7 @@ class StreamedCalls:
         """Begins a call."""
         native = self._chat.own.note({} if call_id else {"id": None}, form)
         call = ToolCallPart(call_id or self._fresh_id(), name, native=native)
-        part = self._emitter.part(len(self._all), call)
+        part = self._emitter.ensure_part(len(self._all), call)
         self._all.append(part)
         self._by_index[len(self._all) if index is None else index] = part
         if call_id:
@@ -256,7 +256,7 @@ class ChatCandidate:
                 self.end()
                 self.calls.add(as_object(call, "tool call"), whole=whole)
         if not self._read.issuperset(message):
-            self._beside.update(unread(message, self._read))
+            self._beside.update(select_unread(message, self._read))
 
     def add_content(self, content: Any, *, whole: bool) -> None:  # noqa: ARG002 for those whose blocks come in pieces
         """Adds content: text, or blocks."""
@@ -269,7 +269,7 @@ class ChatCandidate:
                 self.add_text("text", as_text(block.get("text")))
             else:
                 self.end()
-                self.emitter.whole(load_block(self.chat, block))
+                self.emitter.add_whole_part(load_block(self.chat, block))
 
     def add_vendor_fields(self, message: Json) -> None:
         """Adds what a wire holds in fields of its own, between content and calls."""
@@ -284,7 +284,7 @@ class ChatCandidate:
     def begin(self, part_key: str, part: Content | None) -> OpenPart:
         """Ends the open part and begins `part`. None begins a text."""
         self.end()
-        self.open_part, self.open_key = self.emitter.part(part_key, part), part_key
+        self.open_part, self.open_key = self.emitter.ensure_part(part_key, part), part_key
         return self.open_part
 
     def end(self) -> None:
@@ -324,15 +324,15 @@ class ChatCandidate:
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
             self.vendor_reason = reason
         logprobs = choice.get("logprobs")
-        if logprobs is not None and (logprobs := filled(as_object(logprobs, "logprobs"))):
-            gather(self.response.setdefault("logprobs", {}), logprobs)
+        if logprobs is not None and (logprobs := drop_empty(as_object(logprobs, "logprobs"))):
+            merge_pieces(self.response.setdefault("logprobs", {}), logprobs)
         if not self.CHOICE_READ.issuperset(choice):
-            self.response.update(unread(choice, self.CHOICE_READ))
+            self.response.update(select_unread(choice, self.CHOICE_READ))
 
     def _native(self, response: Json, finish: Json = {}) -> Native:
         """Returns the message's own fields, and notes of what stood beside its content and around
         it."""
-        envelope = filled({**response, **self.response, **finish})
+        envelope = drop_empty({**response, **self.response, **finish})
         return self.chat.own.note(self.fields, message=self._beside, response=envelope)
 
     def _think(self, message: Json, *, whole: bool) -> None:
@@ -364,14 +364,14 @@ class ChatCandidate:
         chat, detail_type = self.chat, entry.get("type")
         if detail_type not in _MERGED_DETAILS:
             self.end()
-            self.emitter.whole(load_detail(chat, entry))
+            self.emitter.add_whole_part(load_detail(chat, entry))
             return
         key = get_detail_text_field(detail_type)
-        text, fields = as_text(entry.get(key)), rest(entry, key)
+        text, fields = as_text(entry.get(key)), read_extra_fields(entry, key)
         part_key = f"{detail_type} {entry.get('index')} {entry.get('id') or ''}".strip()
         part = self.open_part if part_key == self.open_key and not whole else None
         if part is None:
             note = {"again": again} if again else None
             part = self.begin(part_key, ThinkingPart(native=chat.own.note(fields, note)))
-        chat.own.open_fields(part.native).update(filled(fields))
+        chat.own.open_fields(part.native).update(drop_empty(fields))
         self.emitter.add(part, text)

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any, ClassVar, cast
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NONE, Objects, ResponseEncoder
-from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import as_index, if_list, if_object, if_objects, rest
-from dragoman.codec.response import kept, model_of
+from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder
+from dragoman.codec.framing import frame_server_event
+from dragoman.codec.json_values import as_index, if_list, if_object, if_objects, read_extra_fields
+from dragoman.codec.response import drop_retracted, name_model
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -50,7 +50,7 @@ _REPLACED = ("role", "type", "id", "index", "name")
 class Encoder(ResponseEncoder):
     """Writes one streamed response. `objects` returns deltas of the message until `end`."""
 
-    DONE: ClassVar[bytes] = event_bytes(b"[DONE]")
+    DONE: ClassVar[bytes] = frame_server_event(b"[DONE]")
     PARTS: ClassVar[type[ChatParts]] = ChatParts
     OF_CHOICE: ClassVar[tuple[str, ...]] = ("logprobs",)
     """Fields of a message's `response` that belong to its choice. The others stand beside the
@@ -84,7 +84,7 @@ class Encoder(ResponseEncoder):
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
         self._beside[event.message_id] = self._fields(event.native)
         if not first:
-            return NONE
+            return NO_OBJECTS
         # All chunks begin alike: that is encoded once, and `frame` puts the deltas behind it.
         self._head = (
             b"data: "
@@ -107,11 +107,11 @@ class Encoder(ResponseEncoder):
         fields = self._parts.dump_fields(
             {**self._beside[event.message_id], **self._fields(event.native)}
         )
-        return [{**self.chat.no_text, **fields}] if fields else NONE
+        return [{**self.chat.no_text, **fields}] if fields else NO_OBJECTS
 
     def message_dropped(self, event: MessageDropped) -> Objects:
         self._parts.drop(event.message_id)
-        return NONE
+        return NO_OBJECTS
 
     def error(self, error: DragomanError) -> Objects:
         self._head = b""
@@ -133,7 +133,7 @@ class Encoder(ResponseEncoder):
         encoded = json_bytes.encode(data)
         if self._head:
             return self._head + encoded + b',"finish_reason":null}]}\n\n'
-        return event_bytes(encoded)
+        return frame_server_event(encoded)
 
     def dump_envelope(self, *, chunk: bool) -> Json:
         """Returns what stands around the choices of a chunk, or of a whole response."""
@@ -142,9 +142,9 @@ class Encoder(ResponseEncoder):
             "id": state.response_id,
             "object": "chat.completion.chunk" if chunk else "chat.completion",
             "created": 0,
-            "model": model_of(state.origin),
+            "model": name_model(state.origin),
         }
-        beside = rest(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
+        beside = read_extra_fields(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
         return {**usual, **beside, **self._envelope}
 
     def dump_finish(self) -> Json:
@@ -196,7 +196,7 @@ def dump_response(encoder: Encoder, events: Iterable[Event], losses: list[Loss] 
     indexed = lists | encoder.INDEXED | {chat.details}
     last_entries: _LastEntries = {}
     # A whole response is its stream, joined as clients join it, so that the two cannot differ.
-    for event in compact(kept(events, losses)):
+    for event in compact(drop_retracted(events, losses)):
         if isinstance(event, RunError):
             return dump_error(chat, event.error).body
         if isinstance(event, RunFinished):
@@ -204,7 +204,7 @@ def dump_response(encoder: Encoder, events: Iterable[Event], losses: list[Loss] 
         for delta in encoder.objects(event):
             _join_delta(message, delta, indexed, last_entries)
     for field in lists & message.keys():
-        entries = [rest(entry, "index") for entry in if_objects(message[field])]
+        entries = [read_extra_fields(entry, "index") for entry in if_objects(message[field])]
         message[field] = entries or message[field]
     choice = {"index": 0, "message": message, "logprobs": None, **encoder.dump_finish()}
     return {**encoder.dump_envelope(chunk=False), "choices": [choice], **encoder.dump_usage()}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_objects, rest
+from dragoman.codec.json_values import if_objects, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.content import get_detail_text_field, list_thinking_fields
@@ -38,7 +38,7 @@ class SentPart:
         self.number = 0
         """Index of a call among the calls."""
         self.entry: Json = {}
-        """Own fields of a detail of thinking."""
+        """WireNative fields of a detail of thinking."""
 
 
 class ChatParts:
@@ -112,7 +112,7 @@ class ChatParts:
         Entries of lists get an index, without which the official clients drop them from a stream."""
         chat = self.chat
         delta: Delta = {}
-        further = rest(fields, *self.FIELDS, *chat.thinking, chat.details, chat.calls)
+        further = read_extra_fields(fields, *self.FIELDS, *chat.thinking, chat.details, chat.calls)
         for name, value in further.items():
             entries = if_objects(value)
             if entries:
@@ -164,14 +164,16 @@ class ChatParts:
         if not self.chat.details:
             return []
         sent_fields = opened.entry if opened.sent else {}
-        late = rest(_find_changes(sent_fields, self.chat.own.fields(part.native)), "index")
+        late = read_extra_fields(
+            _find_changes(sent_fields, self.chat.own.fields(part.native)), "index"
+        )
         return [{self.chat.details: [{**self._names(opened), **late}]}] if late else []
 
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """Returns the deltas that begin a call for the client."""
         opened.number = self.next_index(self.chat.calls)
         function = {"name": part.name, self.chat.inputs["function"]: ""}
-        call_fields = rest(self.chat.own.fields(part.native), "id")
+        call_fields = read_extra_fields(self.chat.own.fields(part.native), "id")
         call = {"id": part.id, "type": "function", "function": function, **call_fields}
         return [self.dump_call_piece(opened, call)]
 
@@ -182,7 +184,7 @@ class ChatParts:
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """Returns the deltas for fields of a call beside its arguments, and a name, that came late."""
         sent_fields = self.chat.own.fields(opened.part.native)
-        call_fields = rest(self.chat.own.fields(part.native), "id")
+        call_fields = read_extra_fields(self.chat.own.fields(part.native), "id")
         late = _find_changes(sent_fields, call_fields)
         if isinstance(opened.part, ToolCallPart) and opened.part.name != part.name:
             late = {"function": {"name": part.name}, **late}

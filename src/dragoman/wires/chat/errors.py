@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from dragoman import errors, json_bytes
-from dragoman.codec.error_rules import error_from, load
+from dragoman.codec.error_rules import build_error, load_error_response
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json, JsonMap
@@ -38,12 +38,12 @@ def load_error(
     chat: DialectRecord, status: int, headers: Mapping[str, str], body: bytes
 ) -> DragomanError:
     """Returns the exception for an error response. Never raises, whatever the body is."""
-    return load(status, headers, body, chat.error_info, chat.error_rules)
+    return load_error_response(status, headers, body, chat.error_info, chat.error_rules)
 
 
 def make_error(chat: DialectRecord, payload: JsonMap) -> DragomanError:
     """Returns the exception for an error in a response whose status says success."""
-    return error_from(
+    return build_error(
         chat.error_info(payload), body=json_bytes.encode(payload), rules=chat.error_rules
     )
 

@@ -19,20 +19,20 @@ from typing import Any, TypeGuard
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import (
-    bounded,
+    check_depth,
     has_error,
     if_object,
     if_objects,
     if_text,
-    merged,
-    rest,
+    merge_wire_fields,
+    read_extra_fields,
     text_or_json,
 )
-from dragoman.codec.loading import ABSENT, dump_content, load_list
-from dragoman.codec.marks import unmarked_all
-from dragoman.codec.media import as_text, label, text_of
-from dragoman.codec.outgoing import prepared
-from dragoman.codec.replay import kind_of
+from dragoman.codec.marks import strip_all_marks
+from dragoman.codec.media import describe_as_text, media_label, read_media_text
+from dragoman.codec.message_list import ABSENT, dump_content, load_list
+from dragoman.codec.outgoing import prepare_outgoing
+from dragoman.codec.replay import name_part_type
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json
@@ -96,7 +96,7 @@ def load_messages(
         HistoryError: it is not such a list.
     """
     if problems is None:
-        bounded(payload)
+        check_depth(payload)
     return load_conversation(chat, payload, origin, problems)
 
 
@@ -147,7 +147,7 @@ def _load_other(chat: DialectRecord, entry: JsonMap) -> Message:
         )
     form: Json = {} if role in ("system", "user") else {"role": role}
     content = load_content(chat, entry, "", form)
-    native = chat.own.note(rest(entry, "role", "content"), form)
+    native = chat.own.note(read_extra_fields(entry, "role", "content"), form)
     return Message(chat.roles[role], tuple(content), native=native)
 
 
@@ -180,7 +180,7 @@ def _load_answer(
         if field in entry and (pieces := load(chat, entry[field], fresh_ids)):
             content += pieces
             read = (*read, field)
-    native = chat.own.note(rest(entry, "role", "content", *read), form)
+    native = chat.own.note(read_extra_fields(entry, "role", "content", *read), form)
     return Message(Role.MODEL, tuple(content), origin=origin, native=native)
 
 
@@ -194,11 +194,11 @@ def prepare_conversation(
 ) -> OutgoingChat:
     """Returns a conversation that is ready to be written, without its marks. `tools`: the
     request's."""
-    unmarked, places = unmarked_all(messages)
+    unmarked, places = strip_all_marks(messages)
     quirks = quirks or chat.quirks()
     fields = {"roles": chat.roles, "tool_media": quirks.tool_media, "places": places}
     fields |= chat.fit(unmarked, target, quirks, tools)
-    return prepared(OutgoingChat, unmarked, target, quirks, losses, chat=chat, **fields)
+    return prepare_outgoing(OutgoingChat, unmarked, target, quirks, losses, chat=chat, **fields)
 
 
 def dump_conversation(out: OutgoingChat) -> list[Json]:
@@ -333,21 +333,23 @@ def _dump_blocks(out: OutgoingChat, message: Message, blocks: list[Json]) -> Jso
     if role not in out.roles or out.roles[role] is not message.role:
         role = "system" if message.role is Role.SYSTEM else "user"
     content = dump_content(blocks, "", form, string_only=out.string_only)
-    return merged({"role": role, **content}, native_of.fields(message.native))
+    return merge_wire_fields({"role": role, **content}, native_of.fields(message.native))
 
 
 def _dump_block(out: OutgoingChat, position: int, index: int, piece: Content) -> list[Json]:
     """Writes the block of a piece other than a result. Returns an empty list if it has none."""
     of_system = out.messages[position].role is Role.SYSTEM
     if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
-        if text_of(piece) is None:
+        if read_media_text(piece) is None:
             why = "a system message holds text only"
-            out.lose(position, index, kind_of(piece), why, label(piece))
-        return [{"type": "text", "text": as_text(piece)}]
+            out.lose(position, index, name_part_type(piece), why, media_label(piece))
+        return [{"type": "text", "text": describe_as_text(piece)}]
     block = out.chat.dump_noted_block(out, position, index, piece)
     if block is not None:
         return [block]
-    out.lose(position, index, kind_of(piece), "this format has no place for it in such a message")
+    out.lose(
+        position, index, name_part_type(piece), "this format has no place for it in such a message"
+    )
     return []
 
 
@@ -389,7 +391,7 @@ def _dump_answer(out: OutgoingChat, position: int) -> list[Json]:
     if message_fields and reason is not None and chat.signed:
         out.lose(position, None, Lost.field, reason, ", ".join(message_fields))
         return [entry]
-    return [merged(entry, message_fields)]
+    return [merge_wire_fields(entry, message_fields)]
 
 
 def _content_free(chat: DialectRecord) -> tuple[str, ...]:
@@ -414,7 +416,7 @@ def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> 
     chat = out.chat
     if not isinstance(piece, ToolCallPart):
         return "content", chat.dump_noted_block(out, position, index, piece)
-    sent_id, exact = choose_call_id(out, position, index, piece), out.exact(position)
+    sent_id, exact = choose_call_id(out, position, index, piece), out.returns_to_origin(position)
     block = dump_call(chat, piece, sent_id, out.name(piece.name), exact=exact)
     if piece.state != "complete":
         function = if_object(block.get("function"))
@@ -429,11 +431,11 @@ def _strip_unreadable(
     reason, native_of = out.unreadable[position], out.chat.own
     why = out.chat.explain_unsendable(out, position, piece)
     if why is not None:
-        out.lose(position, index, kind_of(piece), why)
+        out.lose(position, index, name_part_type(piece), why)
         return None
     if reason is None or not out.chat.signed:
         return piece
-    fields = rest(native_of.fields(piece.native), "id")
+    fields = read_extra_fields(native_of.fields(piece.native), "id")
     if not fields:
         return piece
     out.lose(position, index, Lost.field, reason, ", ".join(fields))
@@ -455,6 +457,6 @@ def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str 
         return reason or "this API takes no record of tools that it ran"
     if isinstance(piece, ToolResultPart):
         return "a result stands in a user message"
-    if isinstance(piece, (DataPart, LinkPart, FilePart)) and not out.exact(position):
+    if isinstance(piece, (DataPart, LinkPart, FilePart)) and not out.returns_to_origin(position):
         return "a model's message holds no media in this format"
     return None

@@ -12,12 +12,18 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from dragoman.codec.formats import Sending
+from dragoman.codec.formats import RequestDump
 from dragoman.codec.history import DumpedRequest
-from dragoman.codec.history_dump import dumped_tools
-from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
-from dragoman.codec.outgoing import own_options
+from dragoman.codec.history_dump import dump_tools_with_history
+from dragoman.codec.ids import invert_names
+from dragoman.codec.json_values import (
+    check_depth,
+    if_object,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
+from dragoman.codec.outgoing import drop_foreign_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -59,7 +65,7 @@ def load_request(
         raise HistoryError(f"a {chat.title} request needs the field messages, a list").at(
             field="messages"
         )
-    bounded(body if problems is None else rest(body, "messages"))
+    check_depth(body if problems is None else read_extra_fields(body, "messages"))
     fields_left = dict(body)
     form: Json = {}
     messages = load_conversation(chat, fields_left.pop("messages"), origin, problems)
@@ -114,8 +120,8 @@ def dump_http(
     """Writes path, headers and body of a request. `options` are written last and replace other
     fields. `history`: what was written for earlier requests."""
     losses = [] if losses is None else losses
-    request = own_options(request, chat.name, losses)
-    sending = Sending(request, target, quirks, losses, history)
+    request = drop_foreign_options(request, chat.name, losses)
+    sending = RequestDump(request, target, quirks, losses, history)
     out, messages, _, _ = sending.conversation(
         partial(prepare_conversation, chat), dump_conversation
     )
@@ -127,7 +133,7 @@ def dump_http(
     body: Json = {"model": request.model} if request.model else {}
     body["messages"] = messages
     if request.tools:
-        tool_fields, _ = dumped_tools(
+        tool_fields, _ = dump_tools_with_history(
             history, out, request.tools, lambda: chat.dump_tools(out, request.tools, form)
         )
         body |= tool_fields
@@ -143,5 +149,5 @@ def dump_http(
     for field in body.keys() & set(out.refuses):
         out.lose(None, None, Lost.setting, "the vendor refuses it", field)
         del body[field]
-    body = merged(body, own_fields) | dict(request.options)
-    return HttpRequest(chat.path, body=body, names=renamed(out.names))
+    body = merge_wire_fields(body, own_fields) | dict(request.options)
+    return HttpRequest(chat.path, body=body, names=invert_names(out.names))

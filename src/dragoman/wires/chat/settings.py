@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from dragoman.codec.json_schema import strict_schema
-from dragoman.codec.json_values import if_object, merged, rest
+from dragoman.codec.json_values import if_object, merge_wire_fields, read_extra_fields
 from dragoman.codec.settings import effort, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -158,7 +158,10 @@ def load_schema(body: Json) -> tuple[JsonMap | None, Json]:
     if not isinstance(schema := named.get("schema"), dict) or output.get("type") != "json_schema":
         return None, {}
     del body["response_format"]
-    beside = {**rest(output, "type", "json_schema"), "json_schema": rest(named, "schema")}
+    beside = {
+        **read_extra_fields(output, "type", "json_schema"),
+        "json_schema": read_extra_fields(named, "schema"),
+    }
     return cast("Json", schema), {"response_format": beside}
 
 
@@ -170,7 +173,7 @@ def dump_schema(out: OutgoingChat, schema: JsonMap, beside: JsonMap | None) -> J
     strict.
     """
     if beside is not None:
-        return merged({"type": "json_schema", "json_schema": {"schema": schema}}, beside)
+        return merge_wire_fields({"type": "json_schema", "json_schema": {"schema": schema}}, beside)
     if schema == _ANY_OBJECT:
         return {"type": "json_object"}
     if not out.json_schema:

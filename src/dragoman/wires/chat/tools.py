@@ -15,9 +15,16 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.codec import functions
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
-from dragoman.codec.loading import ABSENT, dump_content
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import (
+    if_object,
+    if_objects,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+    text_or_json,
+)
+from dragoman.codec.message_list import ABSENT, dump_content
+from dragoman.codec.native import WireNative
 from dragoman.fold import arguments_json, parse_call
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
@@ -83,7 +90,7 @@ def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
     """Reads one of `tools`."""
     function = if_object(tool.get("function"))
     if not is_function(function) or tool.get("type", "function") != "function":
-        return ServerTool(tool["type"], rest(tool, "type"))
+        return ServerTool(tool["type"], read_extra_fields(tool, "type"))
     return functions.load_tool(chat.own, tool)
 
 
@@ -173,8 +180,8 @@ def load_call(chat: DialectRecord, call: JsonMap, fresh_ids: Iterator[str]) -> T
             form["without"] = "arguments"
         elif arguments_json(part) != value:
             form["arguments"] = value
-    fields |= rest(call, "id", call_type, "type")
-    if unread_fields := rest(body, "name", field):
+    fields |= read_extra_fields(call, "id", call_type, "type")
+    if unread_fields := read_extra_fields(body, "name", field):
         fields[call_type] = unread_fields
     return replace(part, native=chat.own.note(fields, form))
 
@@ -200,12 +207,12 @@ def dump_call(
 ) -> Json:
     """Writes a call of a message. `call_id`: the id to send, or None to send none. `exact`: write it
     in the form in which it was loaded."""
-    form, fields = chat.own.form(call.native), rest(chat.own.fields(call.native), "id")
+    form, fields = chat.own.form(call.native), read_extra_fields(chat.own.fields(call.native), "id")
     block: Json = {} if call_id is None and "id" not in form else {"id": call_id}
     call_type = if_text(form.get("type"))
     if call_type in chat.inputs and call_type != "function":
         custom = {"name": name, chat.inputs[call_type]: call.arguments.get("input", "")}
-        return merged(block | {"type": call_type, call_type: custom}, fields)
+        return merge_wire_fields(block | {"type": call_type, call_type: custom}, fields)
     field = chat.inputs["function"]
     function: Json = {"name": name, field: arguments_json(call)}
     if exact and "arguments" in form:
@@ -217,7 +224,7 @@ def dump_call(
         del function[field]
     if not exact or call_type != ABSENT:
         block["type"] = "function"
-    return merged(block | {"function": function}, fields)
+    return merge_wire_fields(block | {"function": function}, fields)
 
 
 def set_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
@@ -241,7 +248,7 @@ def load_or_mint_id(
     return next(fresh_ids), {"id": None}
 
 
-def _read_provider_id(native_of: Own, native: Native, own_id: str | None) -> str | None:
+def _read_provider_id(native_of: WireNative, native: Native, own_id: str | None) -> str | None:
     """Returns the id that the provider gave: None or empty if it gave none."""
     if native_of.fields(native).get("id", "") is None:
         return native_of.form(native).get("id")
@@ -251,7 +258,7 @@ def _read_provider_id(native_of: Own, native: Native, own_id: str | None) -> str
 def choose_call_id(out: OutgoingChat, position: int, index: int, call: ToolCallPart) -> str | None:
     """Returns the id under which a call is sent. None if its provider gave it none, and it goes back
     there."""
-    if out.exact(position):
+    if out.returns_to_origin(position):
         provider_id = _read_provider_id(out.chat.own, call.native, call.id)
         if provider_id != call.id:
             return provider_id
@@ -306,10 +313,10 @@ def _load_unusual_result(
     ids = chain(unnamed_ids, fresh_ids)
     call_id, id_note = load_or_mint_id(message, "tool_call_id", ids, form)
     call = calls.pop(call_id, None) if id_note else calls.get(call_id)
-    fields = rest(message, *read)
+    fields = read_extra_fields(message, *read)
     if fields.get("id") is None:
         # In the fields, `id: None` says that the result came without an id.
-        fields = rest(fields, "id")
+        fields = read_extra_fields(fields, "id")
     result = _load_result(chat, message, form)
     if read_name is None:
         read_name = call.name if call else ""
@@ -339,14 +346,14 @@ def dump_result(
         body["name"] = out.name(part.name)
     content, media = _dump_result(out, position, index, part, form)
     if out.target is not None or fields.get("id") is None:
-        fields = rest(fields, "id")
-    return merged(body | content, fields), media
+        fields = read_extra_fields(fields, "id")
+    return merge_wire_fields(body | content, fields), media
 
 
 def _answers_function_call(out: OutgoingChat, position: int, part: ToolResultPart) -> bool:
     """True if a result answers a `function_call`, which is the one call of its message and has no
     id."""
-    if not position or not out.exact(position - 1):
+    if not position or not out.returns_to_origin(position - 1):
         return False
     return any(
         call.id == part.id and out.chat.own.form(call.native).get("field") == "function_call"

@@ -1,7 +1,7 @@
 """Reads a response. One state machine reads streams and whole responses; a whole response takes the
 steps of its stream.
 
-Nearly all events of a stream add text to the block that is open. `ordinary` reads those by struct
+Nearly all events of a stream add text to the block that is open. `read_fast` reads those by struct
 types that decode nothing else. Every other event is decoded as JSON and goes through `take`, which
 hands events of one part to `_part`.
 """
@@ -17,7 +17,14 @@ from msgspec.structs import replace
 from dragoman import json_bytes
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import as_index, as_list, if_object, if_text, need_object, rest
+from dragoman.codec.json_values import (
+    as_index,
+    as_list,
+    if_object,
+    if_text,
+    need_object,
+    read_extra_fields,
+)
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import parse_call
@@ -80,7 +87,7 @@ class Decoder(MessageDecoder):
         self._response: Json = {}
         """Fields of the response beyond the message's."""
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """Reads a delta of the block that is open. False if the event is another one."""
         try:
             event = _decode_more(payload)
@@ -96,7 +103,7 @@ class Decoder(MessageDecoder):
         self._out.add(part, block.thinking if self._thinks else block.text)
         return True
 
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """Reads any event but the expected delta."""
         event_type = event.get("type")
         delta = if_object(event.get("delta"))
@@ -140,7 +147,7 @@ class Decoder(MessageDecoder):
         self._out.origin = replace(
             self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None
         )
-        self._own |= rest(message, *_MESSAGE)
+        self._own |= read_extra_fields(message, *_MESSAGE)
         self._out.start(native=OWN.note(self._own))
 
     def _whole(self, event: Json) -> None:
@@ -155,14 +162,14 @@ class Decoder(MessageDecoder):
             self._call(index, need_object(call, "a call"), opens=True)
             self._close_call(index)
         self._citations += as_list(message.get("citations"), "citations")
-        self._finish(rest(event, "id", "message"))
+        self._finish(read_extra_fields(event, "id", "message"))
 
     def _plan(self, text: Any) -> None:
         """Adds to the tool plan."""
         if text is not None and not isinstance(text, str):
             raise DecodeError("a tool plan is no text")
         if text:
-            self._out.add(self._out.part(PLAN, _PLAN_PART), text)
+            self._out.add(self._out.ensure_part(PLAN, _PLAN_PART), text)
 
     def _content(self, index: int | str | None, block: Json, *, opens: bool) -> None:
         """Adds to a content block. `opens`: the block begins."""
@@ -172,7 +179,7 @@ class Decoder(MessageDecoder):
         if opens:
             self._close(PLAN)
         if block_type not in ("text", "thinking"):
-            self._out.whole(load_block(block))
+            self._out.add_whole_part(load_block(block))
             return
         text = block.get(block_type)
         if text is None:
@@ -183,10 +190,10 @@ class Decoder(MessageDecoder):
         thinks = block_type == "thinking"
         if open_part is not None and isinstance(open_part.part, ThinkingPart) is not thinks:
             raise DecodeError(f"a {block_type} does not fit the block that it is for")
-        native = OWN.note(rest(block, "type", block_type))
+        native = OWN.note(read_extra_fields(block, "type", block_type))
         if open_part is None:
             part = ThinkingPart(native=native) if thinks else OpenText(native=native)
-            open_part = self._out.part(key, part)
+            open_part = self._out.ensure_part(key, part)
         self._index, self._block, self._thinks = index, open_part, thinks
         self._out.add(open_part, text)
 
@@ -213,12 +220,14 @@ class Decoder(MessageDecoder):
         if not provider_id:
             call_id = self._out.new_id() if self._out.new_id else f"call-{self._calls}"
         self._calls += 1
-        loaded = load_call({**call, "id": call_id, "function": rest(function, "arguments")})
+        loaded = load_call(
+            {**call, "id": call_id, "function": read_extra_fields(function, "arguments")}
+        )
         fields = OWN.fields(loaded.native)
         if not provider_id:
             fields = {**fields, "id": None}
         part = ToolCallPart(call_id, loaded.name, native=OWN.note(fields))
-        self._out.part(("call", index), part)
+        self._out.ensure_part(("call", index), part)
 
     def _close(self, key: Hashable) -> None:
         """Closes a part, if it is open."""
@@ -253,7 +262,10 @@ class Decoder(MessageDecoder):
         self._out.close_all(cut=vendor_reason == "MAX_TOKENS")
         reason = load_finish(vendor_reason, bool(self._out.calls()))
         usage = if_object(end.get("usage"))
-        response = {**self._response, **rest(end, "finish_reason", "usage", "error", "type")}
+        response = {
+            **self._response,
+            **read_extra_fields(end, "finish_reason", "usage", "error", "type"),
+        }
         # A word that the neutral reason would not be written as is kept.
         if vendor_reason is not None and dump_finish(reason) != vendor_reason:
             response["finish_reason"] = vendor_reason

@@ -10,10 +10,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
+from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
 from dragoman.codec.formats import ResponseFormat
-from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import if_list, merged, rest
+from dragoman.codec.framing import frame_server_event
+from dragoman.codec.json_values import if_list, merge_wire_fields, read_extra_fields
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -71,10 +71,10 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
     for field, value in ((PLAN, plan), ("content", blocks), ("tool_calls", calls)):
         if value:
             body[field] = value
-    own_response = rest(OWN.response(message.native), "id", "message")
+    own_response = read_extra_fields(OWN.response(message.native), "id", "message")
     return {
         "id": _choose_id(envelope, message.origin, message.id),
-        "message": merged(body, OWN.fields(message.native)),
+        "message": merge_wire_fields(body, OWN.fields(message.native)),
         **_dump_finish(message.finish_reason, message.usage, own_response),
     }
 
@@ -88,7 +88,7 @@ def _choose_id(envelope: JsonMap, origin: Origin | None, message_id: str | None)
 class Encoder(ResponseEncoder):
     """Writes the events of the model's messages as Server-Sent Events."""
 
-    DONE = event_bytes(b"[DONE]")
+    DONE = frame_server_event(b"[DONE]")
 
     def __init__(self, envelope: JsonMap) -> None:
         """`envelope`: the response's `id`, if it is not to be the events' own."""
@@ -106,10 +106,10 @@ class Encoder(ResponseEncoder):
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
         self._cite(event)
         if not first:
-            return NONE
+            return NO_OBJECTS
         state = self._state
         message = {"role": "assistant", "content": (), PLAN: "", "tool_calls": (), "citations": ()}
-        delta = {"message": merged(message, OWN.fields(event.native))}
+        delta = {"message": merge_wire_fields(message, OWN.fields(event.native))}
         response_id = _choose_id(self._envelope, state.origin, state.id)
         return [_make_event("message-start", id=response_id, delta=delta)]
 
@@ -119,12 +119,12 @@ class Encoder(ResponseEncoder):
         key, part = (event.message_id, event.index), event.part
         if is_plan(part):
             self._open[key] = (part, None)
-            return NONE
+            return NO_OBJECTS
         if not isinstance(part, (TextPart, ThinkingPart, ToolCallPart)):
             self._whole.add(key)
-            return NONE
+            return NO_OBJECTS
         if isinstance(part, ToolCallPart) and part.run_by == "provider":
-            return NONE
+            return NO_OBJECTS
         # Blocks and calls are counted apart, as clients expect.
         number = self._next_number("call" if isinstance(part, ToolCallPart) else "content")
         self._open[key] = (part, number)
@@ -146,7 +146,7 @@ class Encoder(ResponseEncoder):
     def delta(self, event: PartDelta) -> Objects:
         key = (event.message_id, event.index)
         if (opened := self._open.get(key)) is None:
-            return NONE
+            return NO_OBJECTS
         self._sent.add(key)
         return [_dump_delta(*opened, str(event.delta))]
 
@@ -155,9 +155,9 @@ class Encoder(ResponseEncoder):
         if key in self._whole:
             self._whole.remove(key)
             block, _ = dump_block(part)
-            return NONE if block is None else self._dump_whole_block(block)
+            return NO_OBJECTS if block is None else self._dump_whole_block(block)
         if key not in self._open:
-            return NONE
+            return NO_OBJECTS
         opened, number = self._open.pop(key)
         end = _dump_end(opened, number)
         if key not in self._sent and (text := _whole_text(part)):
@@ -167,7 +167,7 @@ class Encoder(ResponseEncoder):
 
     def message_finished(self, event: MessageFinished) -> Objects:
         self._cite(event)
-        return NONE
+        return NO_OBJECTS
 
     def message_dropped(self, event: MessageDropped) -> Objects:
         """See `ResponseEncoder`. Closes what is open, since the format cannot take anything back."""
@@ -196,7 +196,7 @@ class Encoder(ResponseEncoder):
         return [*events, _make_event("message-end", delta=finish)]
 
     def frame(self, data: JsonMap) -> bytes:
-        return as_typed_event(data)
+        return frame_typed_event(data)
 
     def _cite(self, event: MessageStarted | MessageFinished) -> None:
         """Collects the citations of a message."""
@@ -266,4 +266,4 @@ def _dump_finish(reason: FinishReason | None, usage: Usage | None, response: Jso
     end: Json = {"finish_reason": dump_finish(reason, response.get("finish_reason"))}
     if counts := dump_usage(usage, response.get("usage", {})):
         end["usage"] = counts
-    return {**end, **rest(response, "finish_reason", "usage")}
+    return {**end, **read_extra_fields(response, "finish_reason", "usage")}

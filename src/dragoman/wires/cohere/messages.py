@@ -12,14 +12,20 @@ from typing import Any, TypeGuard
 from msgspec.structs import replace
 
 from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
+from dragoman.codec.ids import fit_names, map_call_ids
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
 from dragoman.codec.layout import Layout
-from dragoman.codec.loading import SPEAKERS, dump_content, load_list
-from dragoman.codec.marks import unmarked_all
-from dragoman.codec.media import label
-from dragoman.codec.outgoing import Outgoing, only_text, prepared
-from dragoman.codec.replay import kind_of
+from dragoman.codec.marks import strip_all_marks
+from dragoman.codec.media import media_label
+from dragoman.codec.message_list import SPEAKER_ROLES, dump_content, load_list
+from dragoman.codec.outgoing import Outgoing, prepare_outgoing, read_sole_text
+from dragoman.codec.replay import name_part_type
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -60,7 +66,7 @@ layout = Layout(
 )
 """Where the messages stand in the body of a request."""
 
-_ROLE_NAMES = {role: name for name, role in SPEAKERS.items()}
+_ROLE_NAMES = {role: name for name, role in SPEAKER_ROLES.items()}
 _EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
 """Role → the usual content of a message without any."""
 _RESULTS_FIRST = "this format has the results of tools before all else"
@@ -89,7 +95,7 @@ def load_conversation(
         origin,
         problems,
         what="a Cohere chat",
-        roles=(*SPEAKERS, "tool"),
+        roles=(*SPEAKER_ROLES, "tool"),
     )
 
 
@@ -114,7 +120,7 @@ def votes(message: Any) -> int:
 def _is_possible(fields: JsonMap) -> bool:
     """True if the fields of a message, apart from its blocks and calls, may be of this format."""
     role, content = if_text(fields.get("role")), fields.get("content")
-    if role not in (*SPEAKERS, "tool") or not _FOREIGN.isdisjoint(fields):
+    if role not in (*SPEAKER_ROLES, "tool") or not _FOREIGN.isdisjoint(fields):
         return False
     if (role == "tool") is not isinstance(fields.get("tool_call_id"), str):
         return False
@@ -135,19 +141,19 @@ def prepare_conversation(
 
     Without a target ids and names stay as they are, however odd.
     """
-    messages, places = unmarked_all(messages)
+    messages, places = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls = [call for message in messages for call in message.tool_calls]
     names = list(dict.fromkeys([tool.name for tool in (*tools, *calls)]))
-    return prepared(
+    return prepare_outgoing(
         Outgoing[Quirks],
         messages,
         target,
         quirks,
         losses,
         places=places,
-        ids=call_ids(messages, quirks.ids, as_is=None if target else _has_own_id),
-        names=fitted(names, quirks.names) if target else {name: name for name in names},
+        ids=map_call_ids(messages, quirks.ids, as_is=None if target else _has_own_id),
+        names=fit_names(names, quirks.names) if target else {name: name for name in names},
     )
 
 
@@ -160,7 +166,7 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     """Writes the list of messages."""
     dumped: list[Json] = []
     for position, message in enumerate(out.messages):
-        if (text := only_text(message)) is not None:
+        if (text := read_sole_text(message)) is not None:
             dumped.append({"role": _ROLE_NAMES[message.role], "content": text})
             continue
         if message.role is Role.MODEL:
@@ -211,7 +217,7 @@ def _load_entry(
     The message's own calls are added."""
     if entry.get("role") == "tool":
         return load_result(entry, names)
-    role = SPEAKERS.get(if_text(entry.get("role")))
+    role = SPEAKER_ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(
             f"a Cohere chat has no role {entry.get('role')!r:.100}; "
@@ -221,7 +227,9 @@ def _load_entry(
     content = load_content(entry, _EMPTY[role], form)
     read = ["role", "content"]
     if role is not Role.MODEL:
-        return Message(role, tuple(content), native=OWN.note(rest(entry, *read), form=form))
+        return Message(
+            role, tuple(content), native=OWN.note(read_extra_fields(entry, *read), form=form)
+        )
     if plan := if_text(entry.get(PLAN)):
         content.insert(0, load_plan(plan))
         read.append(PLAN)
@@ -229,7 +237,7 @@ def _load_entry(
         content += calls
         names.update({call.id: call.name for call in calls})
         read.append("tool_calls")
-    native = OWN.note(rest(entry, *read), form=form)
+    native = OWN.note(read_extra_fields(entry, *read), form=form)
     return Message(role, tuple(content), origin=origin, native=native)
 
 
@@ -246,7 +254,7 @@ def _dump_input_message(
                 out.lose(position, index, Lost.order, _RESULTS_FIRST)
             continue
         if isinstance(piece, ThinkingPart):
-            block, loss = None, (kind_of(piece), "only a model's message has it here", "")
+            block, loss = None, (name_part_type(piece), "only a model's message has it here", "")
         else:
             block, loss = dump_block(piece, images=images)
         if loss is not None:
@@ -259,7 +267,7 @@ def _dump_input_message(
         return []
     content = dump_content(blocks, "", OWN.form(message.native))
     entry = {"role": _ROLE_NAMES[message.role], **content}
-    return [merged(entry, OWN.fields(message.native))]
+    return [merge_wire_fields(entry, OWN.fields(message.native))]
 
 
 def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list[Json]:
@@ -269,8 +277,8 @@ def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list
     for index, piece in enumerate(message.content):
         refusal = _explain_unsendable(piece, why, out.target)
         if refusal is not None:
-            which = label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
-            out.lose(position, index, kind_of(piece), refusal, which)
+            which = media_label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
+            out.lose(position, index, name_part_type(piece), refusal, which)
             continue
         if isinstance(piece, ToolCallPart):
             call_id, name = out.id(position, index, piece), out.name(piece.name)
@@ -304,7 +312,7 @@ def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list
     entry |= content
     if calls:
         entry["tool_calls"] = calls
-    return [merged(entry, own_fields)]
+    return [merge_wire_fields(entry, own_fields)]
 
 
 def _find_own_fields(position: int, message: Message, out: Outgoing[Quirks]) -> Json:

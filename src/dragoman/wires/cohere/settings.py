@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.codec.json_dialect import JsonDialect, fit
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_dialect import JsonDialect, fit_schema
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
@@ -74,7 +74,7 @@ def load_schema(body: Json, form: Json) -> tuple[JsonMap | None, Json]:
         if isinstance(schema, dict):
             del body["response_format"]
             form["schema"] = field
-            beside = rest(format_, "type", field)
+            beside = read_extra_fields(format_, "type", field)
             return if_object(schema), {"response_format": beside} if beside else {}
     return None, {}
 
@@ -86,7 +86,7 @@ def dump_schema(schema: JsonMap | None, form: JsonMap, losses: list[Loss]) -> Js
         return {}
     if field := form.get("schema"):
         return {"response_format": {"type": "json_object", field: schema}}
-    schema_sent = None if schema == _ANY_OBJECT else fit(schema, _DIALECT)
+    schema_sent = None if schema == _ANY_OBJECT else fit_schema(schema, _DIALECT)
     if schema_sent is None and schema != _ANY_OBJECT:
         losses.append(Loss(None, None, Lost.output_schema, "it refers to what is not in it"))
     return {

@@ -8,17 +8,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.functions import dump_tool, load_tool, named, own_fields
+from dragoman.codec.functions import collect_own_fields, dump_tool, load_tool, read_function_name
 from dragoman.codec.json_values import (
     has_error,
     if_list,
     if_object,
     if_text,
-    merged,
-    rest,
+    merge_wire_fields,
+    read_extra_fields,
     text_or_json,
 )
-from dragoman.codec.loading import dump_content, is_plain
+from dragoman.codec.message_list import dump_content, is_plain_text
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import arguments_json, parse_call
 from dragoman.json_bytes import Json, JsonMap
@@ -40,7 +40,7 @@ __all__ = [
     "load_tools",
 ]
 
-_CHOICES = {"REQUIRED": "required", "NONE": "none"}
+_CHOICES = {"REQUIRED": "required", "NO_OBJECTS": "none"}
 
 
 def load_tools(body: Json) -> tuple[ToolSpec, ...]:
@@ -76,7 +76,7 @@ def dump_tool_choice(settings: Settings, losses: list[Loss]) -> Json:
     """Writes `tool_choice`. The choice of one tool becomes the choice of any, which is a loss."""
     choice, body = settings.tool_choice, Json()
     if choice is not None and choice != "auto":
-        body["tool_choice"] = "NONE" if choice == "none" else "REQUIRED"
+        body["tool_choice"] = "NO_OBJECTS" if choice == "none" else "REQUIRED"
         if choice not in _CHOICES.values():
             why = f"the API can force a call, not that of {choice}"
             losses.append(Loss(None, None, Lost.setting, why, "tool_choice"))
@@ -110,7 +110,10 @@ def load_call(call: JsonMap) -> ToolCallPart:
     # Arguments that would be written in another spelling are kept as they came.
     if "arguments" in function and arguments_json(part) != text:
         form["arguments"] = text
-    fields = own_fields(rest(call, "id", "type", "function"), rest(function, "name", "arguments"))
+    fields = collect_own_fields(
+        read_extra_fields(call, "id", "type", "function"),
+        read_extra_fields(function, "name", "arguments"),
+    )
     return replace(part, native=OWN.note(fields, form=form))
 
 
@@ -129,7 +132,7 @@ def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True
     if "type" not in absent:
         block["type"] = form.get("type", "function")
     block["function"] = function
-    return merged(block, OWN.fields(call.native))
+    return merge_wire_fields(block, OWN.fields(call.native))
 
 
 def load_result(entry: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
@@ -141,7 +144,7 @@ def load_result(entry: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
         read.append("tool_call_id")
     form: Json = {}
     result = _load_content(entry, form)
-    native = OWN.note(rest(entry, *read), form=form)
+    native = OWN.note(read_extra_fields(entry, *read), form=form)
     return ToolResultPart(call_id, names.get(call_id, ""), result, native=native)
 
 
@@ -156,7 +159,7 @@ def _load_content(entry: JsonMap, form: Json) -> Any:
         form["content"] = "document"
         return data
     elif blocks and all(isinstance(part, TextPart) for part in loaded):
-        if is_plain(blocks):
+        if is_plain_text(blocks):
             form["content"] = "list"
         return tuple(loaded)
     elif not isinstance(content, str):
@@ -179,7 +182,7 @@ def dump_result(
         media = [{"type": "text", "text": f"[result of {part.name or part.id}]"}, *media]
         why = "results of tools hold text and documents only; it follows in a user message"
         out.lose(position, index, Lost.media, why)
-    return merged({**body, **content}, OWN.fields(part.native)), media
+    return merge_wire_fields({**body, **content}, OWN.fields(part.native)), media
 
 
 def _dump_content(
@@ -227,9 +230,9 @@ def _only_document(blocks: list[Any]) -> str | Json | None:
 
 def _is_call(entry: Any) -> bool:
     call = if_object(entry)
-    return if_text(call.get("id")) != "" and named(call) != ""
+    return if_text(call.get("id")) != "" and read_function_name(call) != ""
 
 
 def _is_tool(entry: Any) -> bool:
     tool = if_object(entry)
-    return tool.get("type") == "function" and named(tool) != ""
+    return tool.get("type") == "function" and read_function_name(tool) != ""

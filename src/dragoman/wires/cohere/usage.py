@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
@@ -64,8 +64,8 @@ def other_usage(raw: JsonMap) -> Json:
     # Billed units that repeat the tokens say nothing of their own.
     if tokens and raw.get("billed_units") == _billable(tokens):
         read.append("billed_units")
-    beside = rest(raw, *read)
-    if counts := rest(tokens, *_COUNTS):
+    beside = read_extra_fields(raw, *read)
+    if counts := read_extra_fields(tokens, *_COUNTS):
         beside["tokens"] = counts
     return beside
 

@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.codec.ids import NAMES, Rule
-from dragoman.codec.native import Own
+from dragoman.codec.ids import TOOL_NAMES, NameRule
+from dragoman.codec.native import WireNative
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
 NAME = "google"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 
@@ -56,9 +56,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     opening: str = "."
     """What the user is made to say before a conversation that the model began: the API takes no
     calls there."""
-    ids: Rule = Rule(letters=r"\s\S", most=1024)
+    ids: NameRule = NameRule(letters=r"\s\S", most=1024)
     """Ids of calls: any, but each once."""
-    names: Rule = NAMES
+    names: NameRule = TOOL_NAMES
     """What names of functions it takes."""
 
     def is_older(self, model: str) -> bool:

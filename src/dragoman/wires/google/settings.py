@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.codec.json_dialect import JsonDialect, fit
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_dialect import JsonDialect, fit_schema
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -72,7 +72,7 @@ def load_settings(
     form: Json = {}
     if nulls := [key for key in _NEUTRAL if key in config and config[key] is None]:
         form["null"] = nulls
-        config = rest(config, *nulls)
+        config = read_extra_fields(config, *nulls)
     if unusual := _take_numbers(config):
         form["numbers"] = unusual
     settings = {**take_fields(config, _SIMPLE), **take_stops(config, "stopSequences")}
@@ -136,7 +136,9 @@ def dump_schema(schema: JsonMap, form: JsonMap, quirks: Quirks) -> Json:
     """The inverse: a loaded schema is sent as it was, any other in the API's dialect."""
     types = form.get("schema", "" if quirks.json_schema else "upper")
     if types in ("", _AS_IS):
-        fields: Json = {"responseJsonSchema": schema if types else fit(schema, _DIALECT) or schema}
+        fields: Json = {
+            "responseJsonSchema": schema if types else fit_schema(schema, _DIALECT) or schema
+        }
     else:
         fields = {"responseSchema": dump_older(schema, types)}
     return fields if form.get("mime") == _AS_IS else {**fields, "responseMimeType": _JSON}

@@ -12,9 +12,16 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
-from dragoman.codec.loading import plain_text
-from dragoman.codec.media import IMAGES, audio_type, data_url, decoded, from_url, guessed
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
+from dragoman.codec.media import (
+    IMAGES,
+    audio_type,
+    decode_base64,
+    dump_data_url,
+    guess_media_type,
+    load_url,
+)
+from dragoman.codec.message_list import plain_text
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart
 from dragoman.wires.chat import content
@@ -47,7 +54,7 @@ def choose_block_type(
     if isinstance(part, FilePart):
         return "text" if OWN.is_foreign(part.native) else "file"
     if isinstance(part, LinkPart):
-        mime_type = part.mime_type or guessed(part.url) or "image/*"
+        mime_type = part.mime_type or guess_media_type(part.url) or "image/*"
         return content.lookup_mime_type(_CHUNK_TYPES, mime_type) or "text"
     if isinstance(part, DataPart):
         return _choose_data_type(part.mime_type)
@@ -79,7 +86,7 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     elif type_name == "input_audio" and url_form != "data":
         url = b64encode(part.data).decode()
     else:
-        url = data_url(part)
+        url = dump_data_url(part)
     if type_name == "image_url" and url_form != "string":
         return {type_name: {"url": url}}
     if type_name == "document_url" and part.name:
@@ -97,16 +104,16 @@ def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Conten
 
 
 def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    value, fields = block.get(type_name), rest(block, "type", type_name)
+    value, fields = block.get(type_name), read_extra_fields(block, "type", type_name)
     if isinstance(value, str) and value:
-        return note_unread_fields(chat, type_name, from_url(value), fields, {"url": "string"})
+        return note_unread_fields(chat, type_name, load_url(value), fields, {"url": "string"})
     image = if_object(value)
     url = if_text(image.get("url"))
     if not url:
         return None
-    if inner := rest(image, "url"):
+    if inner := read_extra_fields(image, "url"):
         fields[type_name] = inner
-    return note_unread_fields(chat, type_name, from_url(url), fields)
+    return note_unread_fields(chat, type_name, load_url(url), fields)
 
 
 def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
@@ -114,18 +121,18 @@ def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
     if not url:
         return None
     read = ("document_name",) if name else ()
-    fields = rest(block, "type", type_name, *read)
-    return note_unread_fields(chat, type_name, from_url(url, name or None), fields)
+    fields = read_extra_fields(block, "type", type_name, *read)
+    return note_unread_fields(chat, type_name, load_url(url, name or None), fields)
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    text, fields = if_text(block.get(type_name)), rest(block, "type", type_name)
+    text, fields = if_text(block.get(type_name)), read_extra_fields(block, "type", type_name)
     # A colon is in every URL and in no base64.
     if ":" in text:
-        part = from_url(text)
+        part = load_url(text)
         form = {"url": "data"} if isinstance(part, DataPart) else {}
         return note_unread_fields(chat, type_name, part, fields, form)
-    data = decoded(text)
+    data = decode_base64(text)
     if not data:
         return None
     part = DataPart(data, audio_type(data) or "audio/mpeg")
@@ -136,11 +143,13 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
     file_id = if_text(block.get("file_id"))
     if not file_id:
         return None
-    return note_unread_fields(chat, type_name, FilePart(file_id), rest(block, "type", "file_id"))
+    return note_unread_fields(
+        chat, type_name, FilePart(file_id), read_extra_fields(block, "type", "file_id")
+    )
 
 
 def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    value, fields = block.get("thinking"), rest(block, "type", "thinking")
+    value, fields = block.get("thinking"), read_extra_fields(block, "type", "thinking")
     if isinstance(value, str):
         part = ThinkingPart(value)
         return note_unread_fields(chat, type_name, part, fields, {"items": "string"})

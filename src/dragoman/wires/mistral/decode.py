@@ -12,8 +12,15 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import as_list, as_object, as_text, if_objects, rest, unread
-from dragoman.codec.loading import plain_text
+from dragoman.codec.json_values import (
+    as_list,
+    as_object,
+    as_text,
+    if_objects,
+    read_extra_fields,
+    select_unread,
+)
+from dragoman.codec.message_list import plain_text
 from dragoman.event import PartDelta
 from dragoman.json_bytes import Json
 from dragoman.message import Origin, ThinkingPart, ToolResultPart, Usage
@@ -106,8 +113,10 @@ class Candidate(ChatCandidate):
             call = self.calls.close_answered_call(as_text(call_id))
             if call is not None:
                 result = message.get("content")
-                self.emitter.whole(ToolResultPart(call.id, call.name, result, run_by="provider"))
-            message = rest(message, "content", "tool_calls")
+                self.emitter.add_whole_part(
+                    ToolResultPart(call.id, call.name, result, run_by="provider")
+                )
+            message = read_extra_fields(message, "content", "tool_calls")
         super().add_message(message, whole=whole)
 
     def add_content(self, content: Any, *, whole: bool) -> None:
@@ -124,7 +133,7 @@ class Candidate(ChatCandidate):
                 self._think_block(block)
             else:
                 self.add_text("text", as_text(block.get("text")))
-                further = unread(block, ("type", "text"))
+                further = select_unread(block, ("type", "text"))
                 if further and self.open_part is not None:
                     OWN.open_fields(self.open_part.native).update(further)
 
@@ -133,7 +142,7 @@ class Candidate(ChatCandidate):
         self.end()
         part = load_block(self.chat, block)
         if part != ThinkingPart() and getattr(part, "kind", None) != "text":
-            self.emitter.whole(part)
+            self.emitter.add_whole_part(part)
 
     def end(self) -> None:
         """See the family's."""
@@ -156,7 +165,7 @@ class Candidate(ChatCandidate):
         `items`."""
         value = block.get("thinking")
         items = [{"type": "text", "text": value}] if isinstance(value, str) else if_objects(value)
-        further = unread(block, ("type", "thinking"))
+        further = select_unread(block, ("type", "thinking"))
         if items or further:
             part = self.open_part if self.open_key == "thinking" else None
             if part is None:
@@ -190,7 +199,7 @@ class Decoder(ChatDecoder):
     # `p` is padding that hides the length of a chunk.
     READ: ClassVar[frozenset[str]] = frozenset({"id", "object", "model", "choices", "usage", "p"})
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """Reads an ordinary chunk. False if it is another one."""
         try:
             choice = _ordinary(payload).choices[0]

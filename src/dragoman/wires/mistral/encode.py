@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from dragoman.codec.json_values import merged, rest
-from dragoman.codec.loading import dump_content
-from dragoman.codec.response import whole_message
+from dragoman.codec.json_values import merge_wire_fields, read_extra_fields
+from dragoman.codec.message_list import dump_content
+from dragoman.codec.response import join_messages
 from dragoman.errors import DragomanError
 from dragoman.event import Event, MessageFinished, MessageStarted
 from dragoman.json_bytes import Json, JsonMap
@@ -27,7 +27,7 @@ __all__ = ["Encoder", "dump_response"]
 
 def dump_response(encoder: ChatEncoder, events: Iterable[Event], losses: list[Loss] | None) -> Json:
     """Writes a whole response. If one of the events is an error, returns the error's body."""
-    chat, whole = encoder.chat, whole_message(events, losses)
+    chat, whole = encoder.chat, join_messages(events, losses)
     if isinstance(whole, DragomanError):
         return dump_error(chat, whole).body
     # The message is written from its parts. The encoder is shown its start and end, because it
@@ -47,7 +47,7 @@ def dump_response(encoder: ChatEncoder, events: Iterable[Event], losses: list[Lo
         **dump_content(blocks, "", {}),
         "tool_calls": [_call(chat, call, index) for index, call in enumerate(calls)] or None,
     }
-    message = merged(message, rest(fields, "content"))
+    message = merge_wire_fields(message, read_extra_fields(fields, "content"))
     choice = {"index": 0, "message": message, **encoder.dump_finish()}
     envelope = encoder.dump_envelope(chunk=False)
     return {"usage": {}, **envelope, "choices": [choice], **encoder.dump_usage()}
@@ -61,7 +61,7 @@ class Parts(ChatParts):
 
     def dump_fields(self, fields: JsonMap) -> Delta:
         """See the family's. Lists stay as they are."""
-        return rest(fields, "role", "content", "tool_calls")
+        return read_extra_fields(fields, "role", "content", "tool_calls")
 
     def dump_text(self, place: Place, fields: Any, delta: str) -> Delta:
         self._thinks = False

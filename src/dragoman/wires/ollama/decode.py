@@ -1,7 +1,7 @@
 """Reads a response. One state machine reads streamed lines and a whole response, which is a single
 line that is done.
 
-Nearly all lines of a stream add to the text or the thinking. `ordinary` reads those by struct types
+Nearly all lines of a stream add to the text or the thinking. `read_fast` reads those by struct types
 that decode nothing else. Every other line is decoded as JSON and goes through `take`. What the
 lines hold beside the message is collected: the last value of each field counts.
 """
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.framing import LineStream
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Origin, ThinkingPart
@@ -72,7 +72,7 @@ class Decoder(MessageDecoder):
         self._own: Json = {}
         """Further fields of the message."""
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """Reads a line with more thinking or more text. False if it is another one."""
         try:
             line = _decode_line(payload)
@@ -93,7 +93,7 @@ class Decoder(MessageDecoder):
         if self._open is None or self._thinks is not thinks:
             self._close()
             self._thinks = thinks
-            self._open = self._out.part("text", ThinkingPart() if thinks else None)
+            self._open = self._out.ensure_part("text", ThinkingPart() if thinks else None)
         self._out.add(self._open, text)
 
     def _close(self) -> None:
@@ -101,7 +101,7 @@ class Decoder(MessageDecoder):
             self._out.close(self._open)
             self._open = None
 
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """Reads any line but the ordinary ones, and the first one."""
         if event.get("error"):
             raise error_of(event)
@@ -115,14 +115,14 @@ class Decoder(MessageDecoder):
             self._out.origin = replace(
                 self._out.origin or Origin(""), served_model=if_text(event.get("model")) or None
             )
-            self._own = rest(if_object(event.get("message")), *_MESSAGE)
+            self._own = read_extra_fields(if_object(event.get("message")), *_MESSAGE)
             self._out.start(native=OWN.note(self._own))
         self._last |= {name: value for name, value in event.items() if value is not None}
         self._created = if_text(event.get("created_at")) or self._created
         add_fields(self._envelope, event)
         self._add(if_object(message))
         if "message" in event:
-            self._own |= rest(if_object(message), *_MESSAGE)
+            self._own |= read_extra_fields(if_object(message), *_MESSAGE)
         if event.get("done"):
             self._finish()
 
@@ -138,11 +138,11 @@ class Decoder(MessageDecoder):
         if images or calls:
             self._close()
         for image in images:
-            self._out.whole(image)
+            self._out.add_whole_part(image)
         for call in calls:
             if not is_call(call):
                 raise DecodeError("a call names no tool")
-            self._out.whole(load_call(drop_call_index(call, self._calls), self._fresh_id))
+            self._out.add_whole_part(load_call(drop_call_index(call, self._calls), self._fresh_id))
             self._calls += 1
 
     def _fresh_id(self) -> str:

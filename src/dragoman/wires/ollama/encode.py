@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_line
+from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_line
 from dragoman.codec.formats import ResponseFormat
-from dragoman.codec.json_values import merged, rest
-from dragoman.codec.response import model_of
+from dragoman.codec.json_values import merge_wire_fields, read_extra_fields
+from dragoman.codec.response import name_model
 from dragoman.codec.timing import AnswerTimer
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -73,7 +73,9 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
         **_dump_body(fields, own_fields, generates=_generates(envelope)),
         **_dump_finish_fields(message.finish_reason, message.usage, response),
     }
-    return merged(merged(body, rest(response, "created_at")), _dump_timing(envelope))
+    return merge_wire_fields(
+        merge_wire_fields(body, read_extra_fields(response, "created_at")), _dump_timing(envelope)
+    )
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
@@ -116,12 +118,12 @@ class Encoder(ResponseEncoder):
         if isinstance(event.part, (TextPart, ThinkingPart)):
             field = "content" if isinstance(event.part, TextPart) else "thinking"
             self._fields[event.message_id, event.index] = field
-        return NONE
+        return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
         key = (event.message_id, event.index)
         if (field := self._fields.get(key)) is None:
-            return NONE
+            return NO_OBJECTS
         self._sent.add(key)
         if self._generates:
             return [self._dump_line({field: event.delta})]
@@ -132,7 +134,7 @@ class Encoder(ResponseEncoder):
         if (event.message_id, event.index) in self._sent or not (
             fields := _dump_fields(event.part)
         ):
-            return NONE
+            return NO_OBJECTS
         for call in fields.get("tool_calls", ()):
             set_call_index(call, self._calls)
             self._calls += 1
@@ -148,7 +150,7 @@ class Encoder(ResponseEncoder):
         dropped = {key for key in self._sent if key[0] == event.message_id}
         self._sent -= dropped
         fields = sorted({self._fields[key] for key in dropped})
-        return [self._dump_line(dict.fromkeys(fields, "\n"))] if fields else NONE
+        return [self._dump_line(dict.fromkeys(fields, "\n"))] if fields else NO_OBJECTS
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]
@@ -165,16 +167,16 @@ class Encoder(ResponseEncoder):
             **_dump_body({}, own_fields, generates=self._generates),
             **_dump_finish_fields(state.reason, state.usage, state.envelope),
         }
-        line = merged(line, rest(state.envelope, "created_at"))
-        return [merged(line, _dump_timing(self._envelope))]
+        line = merge_wire_fields(line, read_extra_fields(state.envelope, "created_at"))
+        return [merge_wire_fields(line, _dump_timing(self._envelope))]
 
     def frame(self, data: JsonMap) -> bytes:
-        return as_line(data)
+        return frame_line(data)
 
     def _keep_own_fields(self, event: MessageStarted | MessageFinished) -> Objects:
         """Keeps the message's further fields for the last line."""
         self._own.setdefault(event.message_id, {}).update(OWN.fields(event.native))
-        return NONE
+        return NO_OBJECTS
 
     def _dump_line(self, fields: JsonMap) -> Json:
         return {**self._head, **_dump_body(fields, {}, generates=self._generates), "done": False}
@@ -218,7 +220,7 @@ def _dump_timing(envelope: JsonMap) -> dict[str, int]:
 
 def _dump_head(origin: Origin | None, envelope: JsonMap, response: JsonMap) -> Json:
     """Returns the fields with which every line begins."""
-    model = envelope.get("model") or model_of(origin)
+    model = envelope.get("model") or name_model(origin)
     return {"model": model, **_dump_time(envelope, response)}
 
 
@@ -235,9 +237,11 @@ def _generates(envelope: JsonMap) -> bool:
 def _dump_body(fields: JsonMap, own_fields: JsonMap, *, generates: bool) -> Json:
     """Returns the fields of a message in the form of the request's endpoint."""
     if generates:
-        body = {"response": fields.get("content", ""), **rest(fields, "content")}
-        return merged(body, own_fields)
-    return {"message": merged({"role": "assistant", "content": "", **fields}, own_fields)}
+        body = {"response": fields.get("content", ""), **read_extra_fields(fields, "content")}
+        return merge_wire_fields(body, own_fields)
+    return {
+        "message": merge_wire_fields({"role": "assistant", "content": "", **fields}, own_fields)
+    }
 
 
 def _dump_finish_fields(

@@ -12,13 +12,19 @@ from itertools import count
 from typing import Any, TypeGuard
 
 from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import Rule, call_ids
-from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
+from dragoman.codec.ids import NameRule, map_call_ids
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
 from dragoman.codec.layout import Layout
-from dragoman.codec.loading import SPEAKERS, load_list
-from dragoman.codec.marks import unmarked_all
-from dragoman.codec.outgoing import Outgoing, only_text, prepared
-from dragoman.codec.replay import kind_of
+from dragoman.codec.marks import strip_all_marks
+from dragoman.codec.message_list import SPEAKER_ROLES, load_list
+from dragoman.codec.outgoing import Outgoing, prepare_outgoing, read_sole_text
+from dragoman.codec.replay import name_part_type
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -62,15 +68,15 @@ layout = Layout(
 """Where the messages stand in the body of a request."""
 
 _RESULTS_FIRST = "this format has the results of tools before all else"
-_ANY = Rule(letters=r"\s\S", most=1024)
-"""Rule for ids of calls: any text, but each once."""
+_ANY = NameRule(letters=r"\s\S", most=1024)
+"""NameRule for ids of calls: any text, but each once."""
 _OWN = ("thinking", "tool_name")
 """Fields that no other format has beside a text as `content`."""
 _ALONE = frozenset(["images", "tool_calls", "thinking"])
 """Fields that may stand without a text."""
 _OTHERS = frozenset(["parts", "type", "toolCalls", "toolCallId"])
 """Fields that similar formats have, and this one lacks."""
-_ROLE_NAMES = {role: name for name, role in SPEAKERS.items()}
+_ROLE_NAMES = {role: name for name, role in SPEAKER_ROLES.items()}
 
 
 def load_conversation(
@@ -92,7 +98,7 @@ def load_conversation(
             waiting = UnansweredCalls(calls)
         return message
 
-    roles = (*SPEAKERS, "tool")
+    roles = (*SPEAKER_ROLES, "tool")
     return load_list(
         payload, load, origin, problems, what="an Ollama chat", roles=roles, lists=False
     )
@@ -114,7 +120,7 @@ def votes(message: Any) -> int:
 
 def _is_possible(fields: JsonMap) -> bool:
     """True if the fields of a message, apart from its calls, may be of this format."""
-    if if_text(fields.get("role")) not in (*SPEAKERS, "tool") or fields.keys() & _OTHERS:
+    if if_text(fields.get("role")) not in (*SPEAKER_ROLES, "tool") or fields.keys() & _OTHERS:
         return False
     # In other formats the content may be a list of blocks.
     for name in ("content", "tool_call_id"):
@@ -141,9 +147,9 @@ def prepare_conversation(
     tools: Sequence[ToolSpec] = (),  # noqa: ARG001 as for every wire: here their names stay as they are
 ) -> Outgoing[Quirks]:
     """Returns a conversation that is ready to be written."""
-    messages, places = unmarked_all(messages)
-    ids = call_ids(messages, _ANY) if target else {}
-    return prepared(
+    messages, places = strip_all_marks(messages)
+    ids = map_call_ids(messages, _ANY) if target else {}
+    return prepare_outgoing(
         Outgoing[Quirks],
         messages,
         target,
@@ -160,7 +166,7 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     dumped: list[Json] = []
     calls: dict[str, ToolCallPart] = {}
     for position, message in enumerate(out.messages):
-        if (text := only_text(message)) is not None:
+        if (text := read_sole_text(message)) is not None:
             dumped.append({"role": _ROLE_NAMES[message.role], "content": text})
             continue
         results = [
@@ -181,7 +187,7 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 def _load_message(entry: JsonMap, origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
     """Reads a message other than a tool message."""
-    role = SPEAKERS.get(if_text(entry.get("role")))
+    role = SPEAKER_ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(
             f"an Ollama chat has no role {entry.get('role')!r:.100}; "
@@ -194,7 +200,7 @@ def _load_message(entry: JsonMap, origin: Origin | None, fresh_id: Callable[[], 
     if by_model and calls and all(map(is_call, calls)):
         content += [load_call(call, fresh_id) for call in calls]
         read.append("tool_calls")
-    native = OWN.note(rest(entry, "role", *read), form=form)
+    native = OWN.note(read_extra_fields(entry, "role", *read), form=form)
     return Message(role, tuple(content), origin=origin if by_model else None, native=native)
 
 
@@ -208,7 +214,7 @@ def _dump_message(message: Message, out: Outgoing[Quirks], position: int) -> Jso
         elif not isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
             dump_content(piece, fields, index)
         elif (why := _explain_unsendable(piece, message, out, position)) is not None:
-            fields.lose(index, kind_of(piece), why)
+            fields.lose(index, name_part_type(piece), why)
         elif isinstance(piece, ThinkingPart):
             fields.add(index, "thinking", piece.text)
         elif isinstance(piece, ToolCallPart):
@@ -217,7 +223,7 @@ def _dump_message(message: Message, out: Outgoing[Quirks], position: int) -> Jso
             fields.add(index, "tool_calls", block)
     empty = OWN.form(message.native).get("content", "")
     entry = {"role": _ROLE_NAMES[message.role], **fields.dump(empty)}
-    return merged(entry, OWN.fields(message.native))
+    return merge_wire_fields(entry, OWN.fields(message.native))
 
 
 def _is_result(piece: Content, message: Message) -> TypeGuard[ToolResultPart]:

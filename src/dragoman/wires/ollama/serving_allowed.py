@@ -4,7 +4,7 @@ refer to nothing in an account.
 Derived by `tests/support/allow_lists.py`, which lists what is left out and what is added.
 """
 
-from dragoman.codec.allowed import AllowList
+from dragoman.codec.allow_list import AllowList
 
 __all__ = ["allowed"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.settings import Fields, dump_fields, effort, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
@@ -44,7 +44,7 @@ def load_settings(body: Json, model: str, form: Json, own_fields: Json) -> Setti
             name: value for name, value in options.items() if name in (*_SIMPLE, "stop")
         }:  # such as null
             own_fields["options"] = odd
-        if further := rest(options, *odd):
+        if further := read_extra_fields(options, *odd):
             body["options"] = further
     if (reasoning := _load_think(body.get("think"))) is not None:
         settings["reasoning"], think = reasoning, body.pop("think")

@@ -14,7 +14,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec import functions
-from dragoman.codec.json_values import has_error, if_object, if_text, merged, rest, text_or_json
+from dragoman.codec.json_values import (
+    has_error,
+    if_object,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+    text_or_json,
+)
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
@@ -45,7 +52,7 @@ def is_tool(tool: Any) -> bool:
     tool_type = if_text(fields.get("type", "function"))
     if tool_type not in ("function", ""):
         return True
-    return functions.named(fields) != ""
+    return functions.read_function_name(fields) != ""
 
 
 def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
@@ -60,7 +67,7 @@ def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 def is_call(entry: Any) -> bool:
     """True if an object can be read as a call."""
-    return functions.named(if_object(entry)) != ""
+    return functions.read_function_name(if_object(entry)) != ""
 
 
 def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
@@ -78,12 +85,14 @@ def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
             form["arguments"] = arguments
         else:
             form["without"] = "arguments"
-    call_fields = rest(call, "id", "function")
+    call_fields = read_extra_fields(call, "id", "function")
     if not call_id:
         call_fields = {"id": None, **call_fields}
         if "id" in call:
             form["id"] = call["id"]
-    own_fields = functions.own_fields(call_fields, rest(function, "name", "arguments"))
+    own_fields = functions.collect_own_fields(
+        call_fields, read_extra_fields(function, "name", "arguments")
+    )
     return replace(part, native=OWN.note(own_fields, form=form))
 
 
@@ -104,7 +113,9 @@ def dump_call(call: ToolCallPart, call_id: str) -> Json:
         block = {"id": form["id"]}
     elif _is_unnamed(call.native):
         block = {}
-    return merged({**block, "function": function}, rest(OWN.fields(call.native), "id"))
+    return merge_wire_fields(
+        {**block, "function": function}, read_extra_fields(OWN.fields(call.native), "id")
+    )
 
 
 def set_call_index(call: Json, index: int) -> None:
@@ -120,7 +131,7 @@ def drop_call_index(call: JsonMap, index: int) -> JsonMap:
     noted_index = function.get("index")
     if not call.get("id") or type(noted_index) is not int or noted_index != index:
         return call
-    return {**call, "function": rest(function, "index")}
+    return {**call, "function": read_extra_fields(function, "index")}
 
 
 class UnansweredCalls:
@@ -170,9 +181,9 @@ def load_result(
         result = (*images, TextPart(text)) if text else (*images,)
         read.append("images")
     if call_id:
-        fields = rest(entry, "tool_call_id", *read)
+        fields = read_extra_fields(entry, "tool_call_id", *read)
     else:
-        fields = {"id": None, **rest(entry, *read)}
+        fields = {"id": None, **read_extra_fields(entry, *read)}
         call_id = call.id if call else fresh_id()
     if not name and call:
         name = call.name
@@ -198,12 +209,12 @@ def dump_result(
         body["tool_call_id"] = out.id(position, index, part)
     if part.is_error and not has_error(part.result):
         out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
-    return merged(body, rest(OWN.fields(part.native), "id"))
+    return merge_wire_fields(body, read_extra_fields(OWN.fields(part.native), "id"))
 
 
 def _load_tool(tool: JsonMap) -> ToolSpec | ServerTool:
     if tool.get("type", "function") != "function":
-        native = OWN.note(rest(tool, "type")) or OWN.note(form={"type": "own"})
+        native = OWN.note(read_extra_fields(tool, "type")) or OWN.note(form={"type": "own"})
         return ServerTool(if_text(tool["type"]), native=native)
     return functions.load_tool(OWN, tool)
 

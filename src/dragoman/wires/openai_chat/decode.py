@@ -22,11 +22,11 @@ from dragoman.codec.json_values import (
     as_list,
     as_object,
     as_text,
-    filled,
-    gather,
-    malformed,
-    rest,
-    unread,
+    drop_empty,
+    merge_pieces,
+    read_extra_fields,
+    select_unread,
+    shape_error,
 )
 from dragoman.codec.media import audio_type
 from dragoman.event import OpenText, PartDelta
@@ -142,7 +142,7 @@ class Candidate(ChatCandidate):
             self._add_images(message)
             self._add_audio(message)
         self._execute(as_list(message.get("executed_tools"), "executed tools"))
-        if filled(function_call := as_object(message.get("function_call"), "function call")):
+        if drop_empty(function_call := as_object(message.get("function_call"), "function call")):
             self.end()
             # The older form of a call has no index. This one keeps its pieces together.
             entry = {"index": "function_call", "function": function_call}
@@ -150,19 +150,21 @@ class Candidate(ChatCandidate):
         if extra := message.get("extra_content"):
             self.fields["extra_content"] = extra
         if annotations := as_list(message.get("annotations"), "annotations"):
-            entries = [rest(as_object(entry, "annotation"), "index") for entry in annotations]
-            gather(self.fields, {"annotations": entries})
+            entries = [
+                read_extra_fields(as_object(entry, "annotation"), "index") for entry in annotations
+            ]
+            merge_pieces(self.fields, {"annotations": entries})
 
     def _add_images(self, message: Json) -> None:
         """Adds images, each of which comes whole."""
         for entry in as_list(message.get("images"), "images"):
             self.end()
-            block = rest(as_object(entry, "image"), "index")
-            self.emitter.whole(note_field("images", load_block(self.chat, block)))
+            block = read_extra_fields(as_object(entry, "image"), "index")
+            self.emitter.add_whole_part(note_field("images", load_block(self.chat, block)))
 
     def _add_audio(self, message: Json) -> None:
         """Adds spoken audio, whose data and transcript come in pieces."""
-        audio = filled(as_object(message.get("audio"), "audio"))
+        audio = drop_empty(as_object(message.get("audio"), "audio"))
         if not audio:
             return
         # A chunk with the expiry alone ends audio that has begun. It begins none.
@@ -171,18 +173,18 @@ class Candidate(ChatCandidate):
         try:
             data = b64decode(as_text(audio.pop("data", None)), validate=True)
         except ValueError:
-            raise malformed(message["audio"], "audio that is no base64") from None
+            raise shape_error(message["audio"], "audio that is no base64") from None
         if self._audio is None:
             self.end()
             part = DataPart(b"", "audio/pcm", native=OWN.note({}, {"field": "audio"}))
-            self._audio = self.emitter.part("audio", part)
+            self._audio = self.emitter.ensure_part("audio", part)
         if data and not self._audio.deltas and isinstance(self._audio.part, DataPart):
             # The first bytes show the container, which the response does not name.
             self._audio.part = replace(self._audio.part, mime_type=audio_type(data) or "audio/pcm")
         self.emitter.add(self._audio, data)
         audio_fields = OWN.open_fields(self._audio.native)
         audio["transcript"] = audio_fields.get("transcript", "") + as_text(audio.get("transcript"))
-        audio_fields.update(filled(audio))
+        audio_fields.update(drop_empty(audio))
 
     def _execute(self, entries: list[Any]) -> None:
         """Adds tools that the vendor ran: first the call, then its result, in the same chunk or a later
@@ -194,10 +196,10 @@ class Candidate(ChatCandidate):
             if index not in self._executed:
                 self.end()
                 self._executed[index] = call
-                self.emitter.whole(call)
+                self.emitter.add_whole_part(call)
             if result is not None:
                 begun_call = self._executed[index]
-                self.emitter.whole(replace(result, id=begun_call.id, name=begun_call.name))
+                self.emitter.add_whole_part(replace(result, id=begun_call.id, name=begun_call.name))
 
 
 class Decoder(ChatDecoder):
@@ -206,7 +208,7 @@ class Decoder(ChatDecoder):
     CANDIDATE: ClassVar[type[ChatCandidate]] = Candidate
     READ: ClassVar[frozenset[str]] = ChatDecoder.READ | {"obfuscation", "prompt", "x_groq"}
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """Reads an ordinary chunk. False if it is another one."""
         try:
             choice = _ordinary(payload).choices[0]
@@ -245,5 +247,5 @@ class Decoder(ChatDecoder):
         groq = as_object(chunk["x_groq"], "x_groq")
         self.add_usage(groq.get("usage"))
         super().note(chunk)
-        if groq_fields := unread(groq, ("id", "usage")):
+        if groq_fields := select_unread(groq, ("id", "usage")):
             self._response["x_groq"] = groq_fields

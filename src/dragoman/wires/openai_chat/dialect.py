@@ -12,7 +12,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.codec import error_rules
-from dragoman.codec.error_rules import ErrorInfo, ErrorRules, vendor_status
+from dragoman.codec.error_rules import ErrorInfo, ErrorRules, read_vendor_status
 from dragoman.codec.json_values import as_list, if_object, if_objects, if_text
 from dragoman.errors import DragomanError, OverloadedError
 from dragoman.json_bytes import Json, JsonMap
@@ -157,14 +157,14 @@ def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
         if isinstance(choice, dict) and (error := cast("Json", choice).get("error")):
             return make_error(chat, {**chunk, "error": error})
     # MiniMax reports errors in `base_resp`, with a status of success.
-    if "base_resp" in chunk and vendor_status(chunk):
+    if "base_resp" in chunk and read_vendor_status(chunk):
         return make_error(chat, chunk)
     return None
 
 
 def error_info(payload: Any) -> ErrorInfo:
     """Reads the JSON of an error. Some vendors put the request's id beside it."""
-    info = error_rules.error_info(payload)
+    info = error_rules.read_error_info(payload)
     outer = next(iter(if_objects(payload)), if_object(payload))
     return replace(info, request_id=info.request_id or if_text(outer.get("id")) or None)
 

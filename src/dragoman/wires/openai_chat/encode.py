@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import ClassVar
 
-from dragoman.codec.json_values import rest
+from dragoman.codec.json_values import read_extra_fields
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Content, DataPart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.chat.content import dump_block
@@ -51,7 +51,7 @@ class Parts(ChatParts):
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         if _is_custom(part):
             body = {"name": part.name, "input": part.arguments.get("input", "")}
-            call_fields = rest(OWN.fields(part.native), "id")
+            call_fields = read_extra_fields(OWN.fields(part.native), "id")
             call = {"id": part.id, "type": "custom", "custom": body, **call_fields}
             return [self.dump_call_piece(opened, call)]
         if not _is_function_call(part):
@@ -84,7 +84,13 @@ class Parts(ChatParts):
         if part.run_by != "provider" or part.id not in self._executed:
             return []
         index, call = self._executed[part.id]
-        return [{"executed_tools": [rest(dump_executed_tool(call, part, index), "arguments")]}]
+        return [
+            {
+                "executed_tools": [
+                    read_extra_fields(dump_executed_tool(call, part, index), "arguments")
+                ]
+            }
+        ]
 
 
 class Encoder(ChatEncoder):

@@ -12,10 +12,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.ids import Rule, call_ids, fitted
+from dragoman.codec.ids import NameRule, fit_names, map_call_ids
 from dragoman.codec.json_values import if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
-from dragoman.codec.media import as_text, guessed
+from dragoman.codec.media import describe_as_text, guess_media_type
 from dragoman.json_bytes import Json
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -138,7 +138,7 @@ def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> 
         return "executed_tools", _dump_executed_result(out, position, index, piece)
     if isinstance(piece, ToolCallPart) and piece.run_by == "provider":
         return "executed_tools", _dump_executed_call(content, index, piece)
-    field = OWN.form(piece.native).get("field") if out.exact(position) else None
+    field = OWN.form(piece.native).get("field") if out.returns_to_origin(position) else None
     if field == "refusal" and isinstance(piece, TextPart):
         return "refusal", piece.text
     if field == "audio":
@@ -209,9 +209,9 @@ def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Conten
     if block is None:
         return None
     if out.target and isinstance(piece, LinkPart) and block["type"] == "image_url":
-        mime_type = piece.mime_type or guessed(piece.url) or "image/*"
+        mime_type = piece.mime_type or guess_media_type(piece.url) or "image/*"
         if not mime_type.startswith("image/"):
-            block = {"type": "text", "text": as_text(piece)}
+            block = {"type": "text", "text": describe_as_text(piece)}
     if (loss := find_loss(piece, block)) is not None:
         out.lose(position, index, *loss)
     return block
@@ -267,6 +267,6 @@ def _fit_names(
             if message.origin is not None and message.origin.provider == target.provider
             for piece in message.content
         }
-    rule = Rule(most=limit or _SAFE_ID_LENGTH)
-    ids = call_ids(conversation, rule, as_is=lambda piece: id(piece) in vendor_pieces)
-    return ids, fitted([piece.name for piece in named_pieces])
+    rule = NameRule(most=limit or _SAFE_ID_LENGTH)
+    ids = map_call_ids(conversation, rule, as_is=lambda piece: id(piece) in vendor_pieces)
+    return ids, fit_names([piece.name for piece in named_pieces])

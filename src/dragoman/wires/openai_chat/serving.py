@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, typed
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, declare_types
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.codec.serving import RequestFields, SealForm, forward_to
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, ThinkingPart, ToolCallPart
@@ -62,7 +62,7 @@ request_fields = RequestFields(
     candidates="n",
     references=frozenset(["models", "route", "preset"]),
     lengths=frozenset(["max_tokens", "max_completion_tokens"]),
-    types=typed(
+    types=declare_types(
         number=("temperature", "top_p", "presence_penalty", "frequency_penalty"),
         whole=("max_tokens", "max_completion_tokens", "seed", "n", "top_logprobs"),
         flag=("stream", "parallel_tool_calls", "store", "logprobs"),
@@ -108,7 +108,7 @@ def load_call_seal(call: ToolCallPart) -> tuple[str, ToolCallPart] | None:
     if not token:
         return None
     # Objects that held nothing else go too, so that the call is what it was before `dump_call_seal`.
-    extra = _replace_field(extra, "google", rest(google, "thought_signature"))
+    extra = _replace_field(extra, "google", read_extra_fields(google, "thought_signature"))
     fields = _replace_field(fields, "extra_content", extra)
     native = _replace_field(call.native or {}, NAME, fields)
     return token, msgspec.structs.replace(call, native=native or None)
@@ -118,8 +118,8 @@ def _replace_field(fields: JsonMap, name: str, value: JsonMap) -> Json:
     """Returns an object with another value of a field, or without the field if the value is
     empty."""
     if not value:
-        return rest(fields, name)
-    return {**rest(fields, name), name: value}
+        return read_extra_fields(fields, name)
+    return {**read_extra_fields(fields, name), name: value}
 
 
 seal = SealForm(dump_seal, load_seal, dump_call_seal, load_call_seal)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import cast
 
 from dragoman.codec.json_schema import strict_schema
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.settings import Fields, dump_fields, effort, take_fields
 from dragoman.json_bytes import Json, JsonMap
@@ -51,7 +51,7 @@ def load_settings(body: Json, form: Json) -> Settings:
     if (level := _EFFORTS.get(str(reasoning.get("effort")))) is not None:
         known["reasoning"] = level
         form["summary"] = "as is"
-        body["reasoning"] = rest(reasoning, "effort")
+        body["reasoning"] = read_extra_fields(reasoning, "effort")
         if not body["reasoning"]:
             del body["reasoning"]
     return Settings(**known)
@@ -84,10 +84,10 @@ def load_schema(body: Json) -> JsonMap | None:
             schema, unread = dict(_ANY_OBJECT), {}
         case {"type": "json_schema", "schema": dict()}:
             form = cast("Json", form)
-            schema, unread = form["schema"], rest(form, "type", "schema")
+            schema, unread = form["schema"], read_extra_fields(form, "type", "schema")
         case _:
             return None
-    body["text"] = {**rest(text, "format"), **({"format": unread} if unread else {})}
+    body["text"] = {**read_extra_fields(text, "format"), **({"format": unread} if unread else {})}
     if not body["text"]:
         del body["text"]
     return schema
