@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import wires
+from dragoman.codec.efforts import TOKENS
 from dragoman.codec.ids import CALL_IDS, TOOL_NAMES
 from dragoman.message import Message
 
@@ -16,7 +17,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "anthropic": {
         "reads": (),
         "max_tokens": None,
-        "budgets": {"low": 1024, "medium": 4096, "high": 16384},
+        "budgets": TOKENS,
         "adaptive_models": (
             "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",
             "claude-sonnet-5",
@@ -52,7 +53,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "ids": CALL_IDS,
         "names": TOOL_NAMES,
     },
-    "cohere": {"reads": (), "budgets": {"low": 1024, "medium": 8192}, "ids": CALL_IDS, "names": TOOL_NAMES},
+    "cohere": {"reads": (), "budgets": {effort: tokens for effort, tokens in TOKENS.items() if effort != "high"}, "ids": CALL_IDS, "names": TOOL_NAMES},
     "ollama": {"reads": (), "levels": ("gpt-oss",)},
 }  # fmt: skip
 

@@ -7,8 +7,10 @@ from types import MappingProxyType
 
 import msgspec
 
+from dragoman.codec.efforts import TOKENS
 from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
 from dragoman.codec.native import WireNative
+from dragoman.request import Effort
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
@@ -23,8 +25,10 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
 
     reads: tuple[str, ...] = ()
     """Names of other providers whose thinking it takes back."""
-    budgets: Mapping[str, int] = MappingProxyType({"low": 1024, "medium": 8192})
-    """Effort → tokens of thinking; an effort without a budget thinks as long as it likes."""
+    budgets: Mapping[Effort, int] = MappingProxyType(
+        {effort: tokens for effort, tokens in TOKENS.items() if effort != "high"}
+    )
+    """Effort → tokens of thinking. `high` has none: it is to think as long as it likes."""
     ids: NameRule = CALL_IDS
     """What ids of calls it takes."""
     names: NameRule = TOOL_NAMES

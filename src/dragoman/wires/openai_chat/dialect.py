@@ -17,6 +17,7 @@ from dragoman.codec.json_values import as_list, if_object, if_objects, if_text
 from dragoman.errors import DragomanError, OverloadedError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
+from dragoman.request import Effort
 from dragoman.wires.chat import ChatDialect
 from dragoman.wires.chat import usage as chat_usage
 from dragoman.wires.chat.content import READERS, read_text
@@ -41,13 +42,13 @@ _UNSUPPORTED = SettingWriter("", _return_none, _return_none)
 """Writes nothing: the vendor has no such setting."""
 
 
-def _reasoning(setting: str | int) -> Json:
+def _reasoning(setting: Effort | int) -> Json:
     if isinstance(setting, int):
         return {"max_tokens": setting}
     return {"effort": "none" if setting == "off" else setting}
 
 
-def _thinking(setting: str | int) -> Json:
+def _thinking(setting: Effort | int) -> Json:
     if isinstance(setting, int):
         return {"type": "enabled", "budget_tokens": setting}
     return {"type": "disabled" if setting == "off" else "enabled"}
