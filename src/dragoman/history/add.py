@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from dragoman.codec.marks import kinds
-from dragoman.codec.turns import only_answers, turns
+from dragoman.codec.marks import collect_part_types
+from dragoman.codec.turns import holds_only_answers, split_turns
 from dragoman.history.format_fields import is_done
 from dragoman.history.fresh import Digests, add_new, find_resent
 from dragoman.history.rows import NOWHERE, Row, Rows, order_rows
@@ -99,8 +99,8 @@ class Addition:
                 self.orders.update(zip(map(id, remaining), orders, strict=True))
                 return
         self.rows.settle()
-        self._has_calls = len(self.rows) > 0 and ToolCallPart in kinds(messages)
-        for turn in turns(remaining):
+        self._has_calls = len(self.rows) > 0 and ToolCallPart in collect_part_types(messages)
+        for turn in split_turns(remaining):
             for piece in _without_twins(turn.messages):
                 for position, part in self._split_by_turn(piece):
                     if position is not None:
@@ -325,7 +325,7 @@ class Addition:
             return turn if isinstance(turn, str) else None
         if last is None or message.turn is not None or not self.merge:
             return None
-        is_answer = message.role is Role.MODEL or only_answers(message)
+        is_answer = message.role is Role.MODEL or holds_only_answers(message)
         if not is_answer or last.order <= rows.sealed:
             return None
         first = rows[rows.last_start].message
@@ -369,7 +369,7 @@ class Addition:
 
 def _with_turn(message: Message, turn: str | None) -> Message:
     """Returns a response's message in its turn; one that begins a turn gives it its id."""
-    is_answer = message.role is Role.MODEL or only_answers(message)
+    is_answer = message.role is Role.MODEL or holds_only_answers(message)
     if message.turn is None and (turn or is_answer):
         return message.replace(turn=turn or message.id)
     return message

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.history.copy_links import CopyLinks
 from dragoman.history.foreign import import_content, import_message
 from dragoman.history.pieces import Place, is_shared
@@ -222,7 +222,7 @@ class CopyMerge:
         message, extra = self._copy[index], set(self._links.extra[index])
         if not owners:
             return extra, set()
-        if message.role is Role.USER and only_answers(self._stored[owners[-1]]):
+        if message.role is Role.USER and holds_only_answers(self._stored[owners[-1]]):
             return extra, set()
         if message.role is Role.MODEL:
             matched = [

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from dragoman.codec.marks import unmarked
-from dragoman.codec.turns import only_answers
+from dragoman.codec.marks import strip_marks
+from dragoman.codec.turns import holds_only_answers
 from dragoman.history.rows import Rows
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.repair import repair
@@ -31,7 +31,7 @@ def find_cuts(messages: Sequence[Message]) -> list[int]:
     is_question = False
     for position, message in enumerate(messages):
         was_question = is_question
-        is_question = message.role is Role.USER and not only_answers(message)
+        is_question = message.role is Role.USER and not holds_only_answers(message)
         if position == 0 or (is_question and not was_question and not open_):
             positions.append(position)
         for piece in message.content:
@@ -81,7 +81,7 @@ _LEAST = 64
 def sanitize(message: Message) -> Message | None:
     """Returns a message without marks and blank texts; `None` if nothing is left of it. A blank
     text of the model stays if it is all that there is."""
-    bare = unmarked(message)
+    bare = strip_marks(message)
     if any(isinstance(piece, TextPart) and not piece.text.strip() for piece in bare.content):
         content = tuple(
             [

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.content import Content, ToolCallPart, ToolResultPart
 from dragoman.fold import parse_call
 from dragoman.formats.langchain.envelope import OWN
@@ -76,10 +76,10 @@ def _read_arguments(fields: JsonMap) -> Json:
 
 def _extra_fields(fields: JsonMap) -> Json:
     """Returns the fields of a call in a list that a `ToolCallPart` has no field for."""
-    extra_fields = rest(fields, "name", "args", "id", "type")
+    extra_fields = read_extra_fields(fields, "name", "args", "id", "type")
     is_whole = isinstance(fields.get("args"), dict)
     if not is_whole and extra_fields.get("error") in (None, _CUT):
-        return rest(extra_fields, "error")
+        return read_extra_fields(extra_fields, "error")
     return extra_fields
 
 
