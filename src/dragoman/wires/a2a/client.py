@@ -71,7 +71,7 @@ def dump_request(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> Json:
-    """A request → the parameters of `SendMessage`. Options are further fields of them."""
+    """Returns a request → the parameters of `SendMessage`. Options are further fields of them."""
     peer = _quirks_of(quirks)
     if losses is None:
         losses = []
@@ -169,11 +169,16 @@ def _words_of(piece: Content) -> str:
     if isinstance(piece, TextPart):
         return piece.text
     if isinstance(piece, ToolCallPart):
-        arguments = arguments_text(piece) if piece.state == "complete" else piece.raw
+        if piece.state == "complete":
+            arguments = arguments_text(piece)
+        else:
+            arguments = piece.raw
         return f"[calls {piece.name} with {arguments}]"
     if isinstance(piece, ToolResultPart):
         return f"[{piece.name or piece.id} gave {result_text(piece)}]"
-    return f"[{label(piece)}]" if isinstance(piece, _FILES) else ""
+    if isinstance(piece, _FILES):
+        return f"[{label(piece)}]"
+    return ""
 
 
 def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
@@ -197,7 +202,9 @@ def _plain_answer(resume: Resume) -> Json:
         return {"text": "cancelled"}
     if "approved" not in payload:
         value = payload.get("value")
-        return {"text": value} if isinstance(value, str) else {"data": value}
+        if isinstance(value, str):
+            return {"text": value}
+        return {"data": value}
     if payload["approved"] is True:
         return {"text": "yes"}
     reason = payload.get("reason")
@@ -215,17 +222,19 @@ def dump_http(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """A request as it is sent to the agent's URL."""
+    """Returns a request as it is sent to the agent's URL."""
     peer = _quirks_of(quirks)
     params = dump_request(request, target=target, quirks=peer, losses=losses)
-    method = "SendStreamingMessage" if peer.streams else "SendMessage"
+    method = "SendMessage"
+    if peer.streams:
+        method = "SendStreamingMessage"
     path = f"/message:{'stream' if peer.streams else 'send'}"
     http = _request(method, path, params, peer)
     return HttpRequest(http.path, http.headers, http.body, retries=request.retries)
 
 
 def dump_cancel(task_id: str, quirks: Any = None) -> HttpRequest:
-    """The request that ends a task."""
+    """Returns the request that ends a task."""
     peer = _quirks_of(quirks)
     return _request("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
 

@@ -88,7 +88,7 @@ class Remaining:
 
 
 def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:
-    """The entries that stay, in their order (T-20 to T-28)."""
+    """Returns the entries that stay, in their order (T-20 to T-28)."""
     compaction = _Compaction(entries)
     for index, entry in enumerate(entries):
         compaction.add(index, entry)
@@ -163,7 +163,10 @@ class _Compaction:
             if not isinstance(arguments, dict):
                 continue
             # Arguments may come before the call that they are of.
-            target = self._calls[id_].arguments if id_ in self._calls else self._early
+            if id_ in self._calls:
+                target = self._calls[id_].arguments
+            else:
+                target = self._early
             target.setdefault(id_, {}).update(if_object(arguments))
 
     def _add_start(self, start: Remaining, entry: Entry) -> None:
@@ -197,21 +200,22 @@ class _Compaction:
         return pieces
 
     def _is_repeated(self, earlier: Remaining, entry: Entry) -> bool:
-        """Whether a later call event has all calls of this one, so that it is the same one, gone on
+        """True if a later call event has all calls of this one, so that it is the same one, gone on
         (T-25)."""
         before = {id_ for id_, _ in self._entries[earlier.index].calls}
         return bool(before) and "" not in before and before <= {id_ for id_, _ in entry.calls}
 
 
 def merge_arguments(arguments: Any, pieces: Json | None) -> Any:
-    """The arguments of a call with those that came in pieces, of which the later win (T-24)."""
+    """Returns the arguments of a call with those that came in pieces, of which the later win
+    (T-24)."""
     if pieces is None:
         return arguments
     return {**if_object(arguments), **pieces}
 
 
 def holds(text: str, earlier: str) -> bool:
-    """Whether a text is an earlier one that went on. White space around the whole does not count:
+    """True if a text is an earlier one that went on. White space around the whole does not count:
     many trim it at the end."""
     trimmed = text.strip()
     return (
@@ -222,15 +226,15 @@ def holds(text: str, earlier: str) -> bool:
 
 
 def continuation(text: str, earlier: str) -> str:
-    """What a text has beyond an earlier one that it `holds`."""
+    """Returns what a text has beyond an earlier one that it `holds`."""
     if text.startswith(earlier):
         return text[len(earlier) :]
     return text.strip()[len(earlier.lstrip()) :]
 
 
 def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
-    """The messages that stay of a list, with their indexes in it. One in which nothing came in
-    pieces is left as it is."""
+    """Returns the messages that stay of a list, with their indexes in it. One in which nothing came
+    in pieces is left as it is."""
     if not any(_kind_of(message) in (CHUNK, ARGS) or _calls(message) for message in messages):
         return list(enumerate(messages))
     entries = reduce_entries([_entry(message) for message in messages])
@@ -296,7 +300,8 @@ def canonical_type(message: Message) -> str:
 
 
 def get_agui_event_type_from_a2a_message(message: Any) -> str:
-    """The canonical type of a message: what its metadata says, else by its role and its parts."""
+    """Returns the canonical type of a message: what its metadata says, else by its role and its
+    parts."""
     kind = field(field(message, "metadata"), CANONICAL)
     if isinstance(kind, str) and kind:
         return kind
@@ -306,12 +311,14 @@ def get_agui_event_type_from_a2a_message(message: Any) -> str:
         return RESULT
     if role == "agent" and tool_calls_of(message) is not None:
         return START
-    return END if role == "agent" and has_text else CONTENT
+    if role == "agent" and has_text:
+        return END
+    return CONTENT
 
 
 def field(value: Any, *names: str) -> Any:
-    """A field under the first of these names that is there, of a dictionary or an object; `None`:
-    there is none."""
+    """Returns a field under the first of these names that is there, of a dictionary or an object;
+    `None`: there is none."""
     value = _plain(value)
     for name in names:
         if isinstance(value, Mapping):
@@ -323,7 +330,7 @@ def field(value: Any, *names: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A message of protobuf as a dictionary; anything else as it is."""
+    """Returns a message of protobuf as a dictionary; anything else as it is."""
     if not hasattr(value, "DESCRIPTOR"):
         return value
     to_dict: Any = import_module("google.protobuf.json_format").MessageToDict
@@ -334,11 +341,13 @@ def role_name(message: Any) -> str:
     """`user` or `agent`, from any version's name for it; else the name itself, or empty."""
     role = field(message, "role")
     name = if_text(role) or if_text(getattr(role, "value", None))
-    return name.removeprefix("ROLE_").lower() if name.startswith("ROLE_") else name
+    if name.startswith("ROLE_"):
+        return name.removeprefix("ROLE_").lower()
+    return name
 
 
 def parts_of(message: Any) -> list[Any]:
-    """The parts of a message, each out of its wrapper."""
+    """Returns the parts of a message, each out of its wrapper."""
     parts = field(message, "parts")
     if not isinstance(parts, list | tuple):
         return []
@@ -348,24 +357,27 @@ def parts_of(message: Any) -> list[Any]:
 
 
 def text_in(message: Any) -> str | None:
-    """All text, joined without a separator; `None`: there is no part of text."""
+    """Returns all text, joined without a separator, or None if there is no part of text."""
     texts = [text for part in parts_of(message) if isinstance(text := field(part, "text"), str)]
     return "".join(texts) if texts else None
 
 
 def tool_calls_of(message: Any) -> list[Any] | None:
-    """The calls of all its parts; `None`: no part has calls, not even an empty list."""
+    """Returns the calls of all its parts, or None if no part has calls, not even an empty list."""
     return _tools(message, TOOL_CALLS_KEY, CALL)
 
 
 def tool_results_of(message: Any) -> list[Any] | None:
-    """The results of all its parts; `None`: no part has results, not even an empty list."""
+    """Returns the results of all its parts, or None if no part has results, not even an empty
+    list."""
     return _tools(message, TOOL_RESULTS_KEY, RESULT_PART)
 
 
 def _tools(message: Any, key: str, kind: str) -> list[Any] | None:
-    """What the parts have under the key of older agents, and today's parts of that kind."""
+    """Returns what the parts have under the key of older agents, and today's parts of that kind."""
     data = [if_object(field(part, "data")) for part in parts_of(message)]
     matches = [value for value in data if key in value or value.get("type") == kind]
     entries = [if_list(value[key]) if key in value else [value] for value in matches]
-    return [*chain.from_iterable(entries)] if matches else None
+    if matches:
+        return [*chain.from_iterable(entries)]
+    return None

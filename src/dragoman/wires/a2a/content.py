@@ -68,7 +68,7 @@ def _dump_call(call: ToolCallPart) -> list[Json]:
 
 
 def _dump_result(result: ToolResultPart) -> list[Json]:
-    """A result, and the files in it, which say to which call they belong."""
+    """Returns a result, and the files in it, which say to which call they belong."""
     pieces = result.result if result.is_content else ()
     files = [piece for piece in pieces if isinstance(piece, DataPart | LinkPart)]
     metadata = {"metadata": {"toolCallId": result.id}}
@@ -87,12 +87,12 @@ _DUMPS: Mapping[type, Callable[[Any], list[Json]]] = {
 
 
 def dump_data(value: Any) -> Json:
-    """A JSON value → a data part."""
+    """Returns a JSON value → a data part."""
     return {"data": value, "mediaType": JSON_TYPE}
 
 
 def load_content(part: JsonMap) -> list[Content]:
-    """A part → the pieces that it shows.
+    """Returns a part → the pieces that it shows.
 
     Raises:
         HistoryError: it is none.
@@ -123,9 +123,11 @@ def _load_text(part: JsonMap) -> list[Content]:
 
 
 def load_data(part: JsonMap) -> list[Content]:
-    """A data part → calls, results, or the value as a file of JSON."""
+    """Returns a data part → calls, results, or the value as a file of JSON."""
     value = part["data"]
-    tools = load_tools(if_object(value)) if isinstance(value, dict) else None
+    tools = None
+    if isinstance(value, dict):
+        tools = load_tools(if_object(value))
     if tools is not None:
         return [*tools]
     mime_type = if_text(part.get("mediaType")) or JSON_TYPE
@@ -135,7 +137,7 @@ def load_data(part: JsonMap) -> list[Content]:
 
 
 def _file(fields: JsonMap, part: JsonMap) -> Content:
-    """A file, by the names of any version. `fields`: where its bytes or its address are."""
+    """Returns a file, by the names of any version. `fields`: where its bytes or its address are."""
     name = first_text(fields, "filename", "name") or None
     mime_type = first_text(fields, "mediaType", "mimeType", "mime_type") or None
     raw = next((fields[key] for key in ("raw", "bytes") if fields.get(key) is not None), None)
@@ -161,7 +163,7 @@ def _bytes(raw: Any) -> bytes:
 
 
 def _native(part: JsonMap, *more: str) -> Native:
-    """Fields of a part that its piece has none for."""
+    """Returns fields of a part that its piece has none for."""
     fields = rest(part, *(name for name in _READ if name not in more))
     return OWN.note({name: value for name, value in fields.items() if value not in (None, "", {})})
 

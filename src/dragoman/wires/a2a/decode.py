@@ -126,7 +126,10 @@ class Decoder(PlainDecoder):
         part = self.open.pop(key, None)
         built = None if part is None else part.whole()
         last = finished[-1]
-        fields = {"native": last} if len(finished) == 4 else if_object(last)
+        if len(finished) == 4:
+            fields = {"native": last}
+        else:
+            fields = if_object(last)
         # Without its start there is nothing to which the fields could belong.
         if built is None and "type" not in fields:
             return

@@ -317,8 +317,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
                 self._tell_message(answer)
 
     def _pending(self, message: Json, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
-        """What a task waits for. Calls in its message that are no question of ours are for the
-        client to run."""
+        """Returns what a task waits for. Calls in its message that are no question of ours are for
+        the client to run."""
         parts = _parts_of(message)
         asks = any(if_object(part.get("data")).get("type") == QUESTION for part in parts)
         if asks or not message:
@@ -405,8 +405,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
 
 
 def member(event: JsonMap) -> tuple[str, Json]:
-    """What an object of a stream holds: the name of its member, and the member. A task or a message
-    may stand alone, as in 0.3."""
+    """Returns what an object of a stream holds: the name of its member, and the member. A task or a
+    message may stand alone, as in 0.3."""
     for name in OLD_KINDS:
         if isinstance(event.get(name), dict):
             return name, if_object(event[name])
@@ -428,7 +428,8 @@ def _finish(emitter: Emitter, reason: FinishReason) -> None:
 
 
 def _gist(parts: Sequence[Json]) -> tuple[str, list[Json]]:
-    """All text of an artifact, and its other parts: what stays the same however it is cut."""
+    """Returns all text of an artifact, and its other parts: what stays the same however it is
+    cut."""
     text = "".join([if_text(part.get("text")) for part in parts])
     return text, [part for part in parts if "text" not in part]
 
@@ -457,7 +458,9 @@ def _client_call(call: ToolCallPart) -> ToolCallPart:
 
 
 def _for_client(piece: Content) -> Content:
-    return _client_call(piece) if isinstance(piece, ToolCallPart) else piece
+    if isinstance(piece, ToolCallPart):
+        return _client_call(piece)
+    return piece
 
 
 def _text_of(message: Json) -> str:

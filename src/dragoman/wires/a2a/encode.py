@@ -147,8 +147,8 @@ class Encoder(RunEncoder[ArtifactPart]):
         return event_bytes(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
-        """The bytes of the text that is held, if this is more of the same and nothing else is to be
-        told; `None`: it is not so."""
+        """Returns the bytes of the text that is held, if this is more of the same and nothing else
+        is to be told, or None if it is not so."""
         if self._held is None or self.pending or type(event.delta) is not str or not event.delta:
             return None
         key, part, text = self._held
@@ -203,7 +203,9 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
         # A new task is told as submitted first, and works from then on.
-        state = WORKING if self._envelope.get("goes_on") else "TASK_STATE_SUBMITTED"
+        state = "TASK_STATE_SUBMITTED"
+        if self._envelope.get("goes_on"):
+            state = WORKING
         metadata = dict(cast("JsonMap", self._envelope.get("metadata") or {}))
         if self._extras:
             events = with_events([event] if self._is_run else [])
@@ -278,7 +280,9 @@ class Encoder(RunEncoder[ArtifactPart]):
         part = ArtifactPart(key, event.part, "")
         if not isinstance(event.part, ThinkingPart):
             # Clients find a call by its id, so its artifact has that id too.
-            call_id = event.part.id if isinstance(event.part, ToolCallPart) else ""
+            call_id = ""
+            if isinstance(event.part, ToolCallPart):
+                call_id = event.part.id
             part.artifact_id = self._artifact_ids.take(call_id or event.message_id)
             self._artifacts.setdefault(event.message_id, []).append(part.artifact_id)
         self.open[key] = part
@@ -321,13 +325,18 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._release()
         if isinstance(event.part, ThinkingPart):
             thought = [{"text": event.part.text, "metadata": {"thought": True}}]
-            message = self._task.message(thought) if event.part.text else None
+            message = None
+            if event.part.text:
+                message = self._task.message(thought)
             self._write_working(message, finished=finished)
         elif not part.artifact_id:
             self._write_working(finished=finished)
         else:
             is_begun = part.is_begun
-            shown = [] if is_begun else dump_content(event.part)
+            if is_begun:
+                shown = []
+            else:
+                shown = dump_content(event.part)
             self._write_piece(
                 part, shown or [{"text": ""}], append=is_begun, last=True, finished=finished
             )
@@ -432,8 +441,8 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def _without_details(event: Event) -> Event:
-    """An error without what the run had come to, of which the client has its part, and without what
-    an upstream answered."""
+    """Returns an error without what the run had come to, of which the client has its part, and
+    without what an upstream answered."""
     if not isinstance(event, RunError):
         return event
     # The exception itself belongs to the server, which logs it whole.
@@ -443,13 +452,13 @@ def _without_details(event: Event) -> Event:
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one run."""
+    """Returns an encoder of one run."""
     return Encoder(envelope)
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
-    """What `encoder` takes of a request: the task that it goes on with, else a new one of that id,
-    and what was said to it."""
+    """Returns what `encoder` takes of a request: the task that it goes on with, else a new one of
+    that id, and what was said to it."""
     if request is None:
         return {"task_id": id, "context_id": id, "now": lambda: now}
     task_id = if_text(OWN.fields(request.native).get("taskId"))
@@ -479,7 +488,9 @@ def _without_carried(message: Json) -> Json:
         name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
     }
     fields = {name: message[name] for name in _MESSAGE_FIELDS if name in message}
-    return {**fields, "metadata": metadata} if metadata else fields
+    if metadata:
+        return {**fields, "metadata": metadata}
+    return fields
 
 
 def dump_response(

@@ -69,7 +69,9 @@ class TaskObjects:
 
     def extension(self, fields: Mapping[str, str]) -> Json:
         """Returns the fields by which an artifact says under our extension what it is."""
-        return {"extensions": [EXTENSION], "metadata": {EXTENSION: fields}} if self._extras else {}
+        if self._extras:
+            return {"extensions": [EXTENSION], "metadata": {EXTENSION: fields}}
+        return {}
 
     def whole_artifact(self, name: str, part: Json) -> Json:
         """Returns an artifact of the run, such as its state, which is no part of a message."""

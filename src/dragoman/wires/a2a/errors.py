@@ -91,9 +91,12 @@ _READER = ErrorReader(rules=ErrorRules())
 
 
 def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
-    """The reason by which an exception is told, and what it is in each binding. `reason`: where the
-    caller knows it."""
-    reason = reason if reason in FAULTS else of_class(_REASONS, error, "INTERNAL_ERROR")
+    """Returns the reason by which an exception is told, and what it is in each binding. `reason`:
+    where the caller knows it."""
+    if reason in FAULTS:
+        reason = reason
+    else:
+        reason = of_class(_REASONS, error, "INTERNAL_ERROR")
     return reason, FAULTS[reason]
 
 
@@ -106,13 +109,13 @@ def _info(error: DragomanError, reason: str) -> list[Json]:
 
 
 def rpc_error(error: DragomanError, reason: str = "") -> Json:
-    """An exception → the `error` of a JSON-RPC answer."""
+    """Returns an exception → the `error` of a JSON-RPC answer."""
     reason, fault = fault_of(error, reason)
     return {"code": fault.code, "message": error.message, "data": _info(error, reason)}
 
 
 def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
-    """An exception → the answer of the REST binding."""
+    """Returns an exception → the answer of the REST binding."""
     reason, fault = fault_of(error, reason)
     status, grpc = fault.status, fault.grpc
     if reason == "INTERNAL_ERROR":  # the protocol has no word for who may ask, and how often
@@ -133,22 +136,24 @@ def dump_error(error: DragomanError) -> ErrorResponse:
 
 
 def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorResponse:
-    """An exception before a request was understood → the answer. `purpose`: of the place that it
-    goes to; by JSON-RPC it is an answer of that, unless it is about who asks. `kind`: the media
-    type of what was sent."""
+    """Returns an exception before a request was understood → the answer. `purpose`: of the place
+    that it goes to; by JSON-RPC it is an answer of that, unless it is about who asks. `kind`: the
+    media type of what was sent."""
     plain = rest_error(error)
     # Clients, and proxies between, act on these by the status of HTTP.
     if purpose != "rpc" or plain.status in (401, 403, 413, 429, 503):
         return plain
     reason = ""
     if isinstance(error, errors.InvalidRequestError):
-        reason = "CONTENT_TYPE_NOT_SUPPORTED" if kind and "json" not in kind else "PARSE_ERROR"
+        reason = "PARSE_ERROR"
+        if kind and "json" not in kind:
+            reason = "CONTENT_TYPE_NOT_SUPPORTED"
     failure = rpc_error(error, reason)
     return ErrorResponse(200, plain.headers, {"jsonrpc": "2.0", "id": None, "error": failure})
 
 
 def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
-    """The `error` of an answer, of either binding → the exception."""
+    """Returns the `error` of an answer, of either binding → the exception."""
     fields = if_object(body.get("error")) or if_object(body)
     details = [*if_list(fields.get("data")), *if_list(fields.get("details"))]
     infos = [info for info in map(if_object, details) if info.get("reason")]
@@ -157,7 +162,9 @@ def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
     if kind is not None and message:
         return kind(message, status=status)
     error = _READER.error_of(dict(body))
-    return error if status is None else error.at(status=status)
+    if status is None:
+        return error
+    return error.at(status=status)
 
 
 def _kind_of(code: object, info: JsonMap) -> type[DragomanError] | None:
@@ -169,7 +176,9 @@ def _kind_of(code: object, info: JsonMap) -> type[DragomanError] | None:
     reason = if_text(info.get("reason"))
     if not reason and isinstance(code, int):
         reason = _CODES.get(code, "")
-    return _KINDS.get(reason, errors.InvalidRequestError) if reason in FAULTS else None
+    if reason in FAULTS:
+        return _KINDS.get(reason, errors.InvalidRequestError)
+    return None
 
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:

@@ -54,11 +54,13 @@ def waiting_state(pending: Sequence[Interrupt]) -> str:
 
 
 def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool = True) -> Json:
-    """What a run waits for → the message of the task's status: each question in words, and as a
-    data part."""
+    """Returns what a run waits for → the message of the task's status: each question in words, and
+    as a data part."""
     parts: list[Json] = []
     for interrupt in pending:
-        name = interrupt.call.name if interrupt.call is not None else ""
+        name = ""
+        if interrupt.call is not None:
+            name = interrupt.call.name
         # A client that knows no data parts of ours shows the words, and sends words back (see
         # `answered`).
         question = interrupt.message or _DEFAULT[interrupt.reason].format(name=name)
@@ -92,8 +94,8 @@ def _dump_question(interrupt: Interrupt) -> Json:
 
 
 def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
-    """The message of a task that waits → what it waits for. A task of another agent asks one
-    question, in the words of its message."""
+    """Returns the message of a task that waits → what it waits for. A task of another agent asks
+    one question, in the words of its message."""
     fields = if_object(message)
     carried = _load_carried(fields)
     if carried is not None:
@@ -104,7 +106,9 @@ def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
     if pending := tuple(question for question in questions if question is not None):
         return pending
     texts = [text for part in parts if (text := if_text(part.get("text")))]
-    reason = "auth" if state == "TASK_STATE_AUTH_REQUIRED" else "input"
+    reason = "input"
+    if state == "TASK_STATE_AUTH_REQUIRED":
+        reason = "auth"
     id_ = if_text(fields.get("messageId")) or reason
     return (Interrupt(id_, reason, message="\n".join(texts) or None),)
 
@@ -135,11 +139,13 @@ def _load_question(data: JsonMap) -> Interrupt | None:
     except (ValueError, TypeError, RecursionError):
         return None
     call = if_object(data.get("call"))
-    return msgspec.structs.replace(interrupt, call=load_call(call)) if call else interrupt
+    if call:
+        return msgspec.structs.replace(interrupt, call=load_call(call))
+    return interrupt
 
 
 def dump_resume(resume: Resume) -> Json:
-    """An answer → a data part."""
+    """Returns an answer → a data part."""
     fields = {
         "type": ANSWER,
         "interruptId": resume.interrupt_id,
@@ -160,7 +166,8 @@ def _without_none(fields: JsonMap) -> Json:
 
 
 def load_resume(part: Any) -> Resume | None:
-    """A data part → the answer that it is, or None. The payload may be JSON or the text of it."""
+    """Returns a data part → the answer that it is, or None. The payload may be JSON or the text of
+    it."""
     data = if_object(if_object(part).get("data"))
     id_ = data.get("interruptId")
     if data.get("type") != ANSWER or not isinstance(id_, str):
@@ -177,8 +184,8 @@ def load_resume(part: Any) -> Resume | None:
 
 
 def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
-    """A request whose words answer what its task waits for, with the answer in the place of the
-    words. A question (or a sign-in) takes any text, an approval takes a yes or a no. If several
+    """Returns a request whose words answer what its task waits for, with the answer in the place of
+    the words. A question (or a sign-in) takes any text, an approval takes a yes or a no. If several
     questions wait, or the request answers already, it is left as it is."""
     questions = [interrupt for interrupt in pending if interrupt.reason != "tool"]
     if request.resume or len(questions) != 1 or not request.messages:
@@ -193,7 +200,9 @@ def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
 def _words_of(message: Message) -> str:
     """Returns what a user's message says, if it is nothing but words."""
     is_words = all(isinstance(piece, TextPart | MarkPart) for piece in message.content)
-    return message.text.strip() if is_words and message.role is Role.USER else ""
+    if is_words and message.role is Role.USER:
+        return message.text.strip()
+    return ""
 
 
 def _answer(question: Interrupt, text: str) -> Resume | None:

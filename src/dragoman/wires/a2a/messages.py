@@ -69,7 +69,7 @@ _MARKS = ("messageId", "contextId", "taskId", "referenceTaskIds")
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of messages, one message, or a task (what came before it, and what it gave) →
+    """Returns a list of messages, one message, or a task (what came before it, and what it gave) →
     messages.
 
     Raises:
@@ -77,7 +77,10 @@ def load_messages(
     """
     if isinstance(payload, dict):
         fields = if_object(payload)
-        payload = task_messages(fields) if "parts" not in fields else [fields]
+        if "parts" not in fields:
+            payload = task_messages(fields)
+        else:
+            payload = [fields]
     if not isinstance(payload, list):
         raise HistoryError("a conversation in A2A is a list of messages, or a task")
     entries = if_list(payload)
@@ -93,8 +96,8 @@ def load_messages(
 
 
 def task_messages(task: JsonMap) -> list[Any]:
-    """The messages of a task: its history, what it gave, and what its status says if somebody is to
-    answer."""
+    """Returns the messages of a task: its history, what it gave, and what its status says if
+    somebody is to answer."""
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
         raise HistoryError(
             "an object of A2A that holds a conversation is a message, which has parts, or a task"
@@ -108,8 +111,8 @@ def task_messages(task: JsonMap) -> list[Any]:
 
 
 def group_artifacts(task: JsonMap) -> list[Json]:
-    """What a task gave, as messages of the agent's: one for each artifact, or for those that our
-    extension says are of one."""
+    """Returns what a task gave, as messages of the agent's: one for each artifact, or for those
+    that our extension says are of one."""
     messages: list[Json] = []
     for artifact in map(if_object, if_list(task.get("artifacts"))):
         id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
@@ -128,7 +131,7 @@ def group_artifacts(task: JsonMap) -> list[Json]:
 
 
 def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
-    """One message → ours: more than one where it holds results among what the agent said.
+    """Returns one message → ours: more than one where it holds results among what the agent said.
 
     Raises:
         HistoryError: it is none.
@@ -145,7 +148,10 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
     if not isinstance(parts, list):
         raise HistoryError("the parts of a message are a list; send it")
     carried = extras(fields.get("metadata")).get("message")
-    exact = None if carried is None else _unpack(carried, if_list(parts), role)
+    if carried is None:
+        exact = None
+    else:
+        exact = _unpack(carried, if_list(parts), role)
     if exact is not None:
         is_answer = exact.role is Role.MODEL
         return [exact.replace(origin=origin) if is_answer and origin is not None else exact]
@@ -200,8 +206,8 @@ def dump_messages(
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost: the extension holds what has no field
     extras: bool = True,
 ) -> list[Json]:
-    """Messages → A2A messages. `extras`: whether what the protocol has no field for is written,
-    under our extension."""
+    """Returns messages → A2A messages. `extras`: whether what the protocol has no field for is
+    written, under our extension."""
     return [
         dump_message(message, f"message-{index}", extras=extras)
         for index, message in enumerate(messages)
@@ -209,7 +215,7 @@ def dump_messages(
 
 
 def dump_message(message: Message, spare_id: str = "message", *, extras: bool = True) -> Json:
-    """One message. `spare_id`: of one that has none."""
+    """Returns one message. `spare_id`: of one that has none."""
     parts: list[Json] = []
     indexes: list[int] = []
     for piece in message.content:
@@ -226,7 +232,9 @@ def dump_message(message: Message, spare_id: str = "message", *, extras: bool = 
         metadata[CANONICAL] = canonical_type(message)
         metadata[EXTENSION] = {"type": "message", "message": _pack(message, indexes)}
         entry["extensions"] = list(dict.fromkeys([*if_list(entry.get("extensions")), EXTENSION]))
-    return {**entry, "metadata": metadata} if metadata else entry
+    if metadata:
+        return {**entry, "metadata": metadata}
+    return entry
 
 
 def _says_all(message: Message, entry: JsonMap) -> bool:
@@ -252,7 +260,7 @@ def _has_numbers(value: Any) -> bool:
 
 
 def _pack(message: Message, indexes: Sequence[int]) -> str:
-    """The stored form of a message. Pieces that its parts hold are told by the `indexes` of
+    """Returns the stored form of a message. Pieces that its parts hold are told by the `indexes` of
     these."""
     try:
         stored = json_bytes.decode(message.to_json())
@@ -270,8 +278,8 @@ def _pack(message: Message, indexes: Sequence[int]) -> str:
 
 
 def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
-    """What `_pack` wrote → the message; `None`: it cannot be read, or does not fit what it stands
-    beside."""
+    """Returns what `_pack` wrote → the message, or None if it cannot be read, or does not fit what
+    it stands beside."""
     stored = if_object(json_of(text))
     content = stored.get("content", [])
     if not stored or not isinstance(content, list):
@@ -282,7 +290,9 @@ def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
     except (HistoryError, ValueError, TypeError, LookupError):
         return None
     # A client may change what it sends back; it cannot make a message of its own the model's.
-    return message if (message.role is Role.MODEL) == (role is Role.MODEL) else None
+    if (message.role is Role.MODEL) == (role is Role.MODEL):
+        return message
+    return None
 
 
 def _fill(entry: Any, parts: list[Any]) -> Any:
@@ -319,4 +329,6 @@ def votes(message: Any) -> int:
 def _faulty_field(entry: Any) -> str | None:
     if not isinstance(entry, dict):
         return None
-    return "role" if role_of(if_object(entry).get("role")) is None else "parts"
+    if role_of(if_object(entry).get("role")) is None:
+        return "role"
+    return "parts"

@@ -57,7 +57,9 @@ class OldBinding:
 
     def dump_message(self, message: JsonMap) -> Json:
         """Returns a message."""
-        role = "agent" if message.get("role") == "ROLE_AGENT" else "user"
+        role = "user"
+        if message.get("role") == "ROLE_AGENT":
+            role = "agent"
         return {**self._dump_artifact(message), "kind": "message", "role": role}
 
     def dump_push(self, config: JsonMap) -> Json:
@@ -65,7 +67,10 @@ class OldBinding:
         address = rest(config, "taskId")
         # 0.3 lists the schemes that may be used, 1.0 names one.
         if auth := if_object(address.get("authentication")):
-            schemes = [auth["scheme"]] if "scheme" in auth else []
+            if "scheme" in auth:
+                schemes = [auth["scheme"]]
+            else:
+                schemes = []
             address["authentication"] = {"schemes": schemes, **rest(auth, "scheme")}
         return {"taskId": config.get("taskId"), "pushNotificationConfig": address}
 
@@ -114,13 +119,19 @@ class OldBinding:
         return _old_state(status)
 
     def _dump_part(self, part: JsonMap) -> Json:
-        metadata = {"metadata": part["metadata"]} if "metadata" in part else {}
+        if "metadata" in part:
+            metadata = {"metadata": part["metadata"]}
+        else:
+            metadata = {}
         if "text" in part:
             return {"kind": "text", "text": part["text"], **metadata}
         if "data" in part:
             return {"kind": "data", "data": _object_of(part["data"]), **metadata}
         named = {"mimeType": part.get("mediaType"), "name": part.get("filename")}
-        source = {"bytes": part["raw"]} if "raw" in part else {"uri": part.get("url", "")}
+        if "raw" in part:
+            source = {"bytes": part["raw"]}
+        else:
+            source = {"uri": part.get("url", "")}
         return {"kind": "file", "file": {**source, **filled(named)}, **metadata}
 
 
@@ -144,7 +155,9 @@ class OldRestBinding(OldBinding):
 
     def _dump_state(self, status: JsonMap) -> Any:
         is_cancelled = status.get("state") == "TASK_STATE_CANCELED"
-        return "TASK_STATE_CANCELLED" if is_cancelled else status.get("state")
+        if is_cancelled:
+            return "TASK_STATE_CANCELLED"
+        return status.get("state")
 
     def _dump_part(self, part: JsonMap) -> Json:
         dumped = super()._dump_part(part)
@@ -162,8 +175,8 @@ OLD_REST = OldRestBinding()
 
 
 def old_card(card: JsonMap) -> Json:
-    """What a card says to clients of 0.3 beside what it says to those of 1.0, who read schemes of
-    security in either form."""
+    """Returns what a card says to clients of 0.3 beside what it says to those of 1.0, who read
+    schemes of security in either form."""
     interfaces = [
         {"url": interface.get("url"), "transport": interface.get("protocolBinding")}
         for interface in map(if_object, if_list(card.get("supportedInterfaces")))
@@ -222,7 +235,9 @@ def _old_scheme(scheme: JsonMap) -> Json:
     for name, kind in _SCHEMES.items():
         if name in scheme:
             old |= {"type": kind, **if_object(scheme[name])}
-    return {**old, "in": old["location"]} if "location" in old else old
+    if "location" in old:
+        return {**old, "in": old["location"]}
+    return old
 
 
 def _object_of(data: Any) -> Json:

@@ -98,7 +98,9 @@ class Quirks(msgspec.Struct, frozen=True):
 
 def role_of(value: object) -> Role | None:
     """Returns the role of that name, or None."""
-    return ROLES.get(value) if isinstance(value, str) else None
+    if isinstance(value, str):
+        return ROLES.get(value)
+    return None
 
 
 def text_of(value: Any) -> str:

@@ -65,28 +65,28 @@ def last_index(messages: Sequence[T], is_match: Callable[[T], bool]) -> int:
 
 
 def is_rpc(value: Any) -> bool:
-    """Whether an object is one of JSON-RPC."""
+    """True if an object is one of JSON-RPC."""
     return "jsonrpc" in if_object(value)
 
 
 def rpc_request(method: str, params: JsonMap, id: Any = 1) -> Json:  # noqa: A002 the protocol's
-    """A request."""
+    """Returns a request."""
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
 def rpc_result(result: Any, id: Any) -> Json:  # noqa: A002 the protocol's
-    """An answer. `id`: the request's."""
+    """Returns an answer. `id`: the request's."""
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
 def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the protocol's
-    """An answer that tells an error (`errors.rpc_error`). `id`: the request's; `None`: it could not
-    be read."""
+    """Returns an answer that tells an error (`errors.rpc_error`). `id`: the request's, or None if
+    it could not be read."""
     return {"jsonrpc": "2.0", "id": id, "error": error}
 
 
 def framed(value: JsonMap) -> bytes:
-    """An object of a stream as bytes."""
+    """Returns an object of a stream as bytes."""
     return event_bytes(json_bytes.encode(value))
 
 
@@ -143,8 +143,8 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """What a client asks: the parameters, or the request of JSON-RPC that holds them (its id is in
-    the notes of `native`, `rpc`). `taskId`, `referenceTaskIds`, `extensions`, `messageId`,
+    """Returns what a client asks: the parameters, or the request of JSON-RPC that holds them (its
+    id is in the notes of `native`, `rpc`). `taskId`, `referenceTaskIds`, `extensions`, `messageId`,
     `configuration` and `tenant` stand in `native`.
 
     Raises:
@@ -157,7 +157,10 @@ def load_run(
     entry = if_object(message)
     # Answers are parts of the message, and a text may stand beside them.
     resumes, unanswered = _split_answers(entry)
-    messages = [] if unanswered is None else load_message(unanswered, origin)
+    if unanswered is None:
+        messages = []
+    else:
+        messages = load_message(unanswered, origin)
     if any(message.role is Role.MODEL for message in messages):
         raise HistoryError("a request's message is the user's: its role is ROLE_USER")
     request = RunRequest(
@@ -186,7 +189,7 @@ def _params_of(body: Any) -> tuple[Json, Json | None]:
 
 
 def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
-    """Returns the answers in a message, and the message without them; `None`: nothing else is in
+    """Returns the answers in a message, and the message without them, or None if nothing else is in
     it."""
     parts = message.get("parts")
     if not isinstance(parts, list):
@@ -215,7 +218,10 @@ def _with_fields(native: Native, fields: Json) -> Native:
 
 def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
     # Some libraries send the names of protobuf's fields.
-    task_id = {"taskId": message["task_id"]} if "task_id" in message else {}
+    if "task_id" in message:
+        task_id = {"taskId": message["task_id"]}
+    else:
+        task_id = {}
     fields = {
         **task_id,
         **{name: message[name] for name in _FIELDS if name in message},
@@ -224,12 +230,14 @@ def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
     native = OWN.note(
         {name: value for name, value in fields.items() if value not in (None, "", [])}
     )
-    return native if rpc is None else OWN.with_notes(native, rpc=rpc)
+    if rpc is None:
+        return native
+    return OWN.with_notes(native, rpc=rpc)
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
-    """A request → the parameters that ask it. One message is sent; what came before it is known to
-    the agent: a history that is not is a loss."""
+    """Returns a request → the parameters that ask it. One message is sent; what came before it is
+    known to the agent: a history that is not is a loss."""
     # The agent has its own answers, and what was said before them.
     start = last_index(request.messages, lambda message: message.role is Role.MODEL) + 1
     if losses is not None:
@@ -248,7 +256,9 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
         message["contextId"] = request.thread_id
     message |= {name: fields[name] for name in ("taskId", "referenceTaskIds") if name in fields}
     params = {"message": message, **rest(fields, *_FIELDS)}
-    return {**params, "metadata": dict(request.metadata)} if request.metadata else params
+    if request.metadata:
+        return {**params, "metadata": dict(request.metadata)}
+    return params
 
 
 def _add_carried(message: Json, request: RunRequest) -> None:
@@ -272,12 +282,13 @@ def _join(messages: list[Json], spare_id: str) -> Json:
 
 
 def task_of(request: RunRequest) -> str:
-    """The id of the task that a request goes on with; empty: it begins one."""
+    """Returns the id of the task that a request goes on with, or an empty value if it begins
+    one."""
     return if_text(OWN.fields(request.native).get("taskId"))
 
 
 def in_task(request: RunRequest, task_id: str) -> RunRequest:
-    """A request that goes on with a task; empty: that begins one."""
+    """Returns a request that goes on with a task; empty: that begins one."""
     fields = rest(OWN.fields(request.native), "taskId")
     if task_id:
         fields["taskId"] = task_id

@@ -29,14 +29,23 @@ def dump_card(
     extended: bool = False,
     security: JsonMap = {},
 ) -> Json:
-    """The card of an agent. `interfaces`: binding (`jsonrpc`, `rest`, `grpc`) → its URL, the
-    preferred one first; `extended`: who has a key may ask for another; `security`: name of a scheme
-    → the scheme, each of which is required."""
+    """Returns the card of an agent. `interfaces`: binding (`jsonrpc`, `rest`, `grpc`) → its URL,
+    the preferred one first; `extended`: who has a key may ask for another; `security`: name of a
+    scheme → the scheme, each of which is required."""
     # Clients that do not know the extension lose nothing that the protocol has.
     extension = {"uri": EXTENSION, "description": "Messages and runs, exactly", "required": False}
-    skills = _default_skills(card, abilities) if card.skills is None else card.skills
-    inputs = _default_inputs(abilities) if card.input_modes is None else card.input_modes
-    outputs = _default_outputs(abilities) if card.output_modes is None else card.output_modes
+    if card.skills is None:
+        skills = _default_skills(card, abilities)
+    else:
+        skills = card.skills
+    if card.input_modes is None:
+        inputs = _default_inputs(abilities)
+    else:
+        inputs = card.input_modes
+    if card.output_modes is None:
+        outputs = _default_outputs(abilities)
+    else:
+        outputs = card.output_modes
     dumped: Json = {
         "name": card.name,
         "description": card.description or card.name,
@@ -75,7 +84,9 @@ def _default_inputs(abilities: Abilities) -> list[str]:
 
 
 def _default_outputs(abilities: Abilities) -> list[str]:
-    return [*_TEXT_MODES, "image/*"] if abilities.makes_media else [*_TEXT_MODES]
+    if abilities.makes_media:
+        return [*_TEXT_MODES, "image/*"]
+    return [*_TEXT_MODES]
 
 
 def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
@@ -101,7 +112,9 @@ def _dump_skill(skill: Skill) -> Json:
         "description": skill.description or name,
         "tags": list(skill.tags),
     }
-    return {**dumped, "examples": list(skill.examples)} if skill.examples else dumped
+    if skill.examples:
+        return {**dumped, "examples": list(skill.examples)}
+    return dumped
 
 
 _COUNT: JsonSchema = {"type": "integer", "minimum": 0, "maximum": 100}

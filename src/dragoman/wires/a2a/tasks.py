@@ -53,7 +53,7 @@ _FINISH: Mapping[str, FinishReason] = {
 
 
 def state_of(value: Any) -> str:
-    """The name of a state as 1.0 has it, from any version's: `input-required` is
+    """Returns the name of a state as 1.0 has it, from any version's: `input-required` is
     `TASK_STATE_INPUT_REQUIRED`; else empty."""
     name = if_text(value)
     if not name.startswith("TASK_STATE_"):
@@ -67,18 +67,18 @@ def is_over(state: str) -> bool:
 
 
 def load_finish(state: str) -> FinishReason | None:
-    """Why an answer ended, as far as the state of its task tells; `None`: it goes on."""
+    """Why an answer ended, as far as the state of its task tells, or None if it goes on."""
     return _FINISH.get(state)
 
 
 def dump_usage(usage: Usage | None) -> dict[str, str]:
-    """The field `usage`; none where nothing is known."""
+    """Returns the field `usage`; none where nothing is known."""
     entries = dump_entries(usage)
     return {"usage": text_of(entries)} if entries else {}
 
 
 def load_usage(fields: Mapping[str, str]) -> Usage | None:
-    """The sum of the field `usage`; `None`: nothing is known."""
+    """Returns the sum of the field `usage`, or None if nothing is known."""
     return load_entries(json_of(fields.get("usage")))
 
 
@@ -98,8 +98,8 @@ NO_STATE = ("TASK_STATE_UNSPECIFIED",)
 
 
 def aggregated(objects: Iterable[JsonMap]) -> Json:
-    """The objects of a stream → the task as it is after them. Texts that follow each other in an
-    artifact are one."""
+    """Returns the objects of a stream → the task as it is after them. Texts that follow each other
+    in an artifact are one."""
     task: Json = {}
     artifacts: dict[str, Json] = {}
     for item in objects:
@@ -151,11 +151,14 @@ def dump_task(
     metadata: JsonMap = {},
     extras: bool = True,
 ) -> Json:
-    """A conversation as a task: what was said before the agent's last word is its history, and that
-    is its artifact."""
+    """Returns a conversation as a task: what was said before the agent's last word is its history,
+    and that is its artifact."""
     history = dump_messages(messages, extras=extras)
     task: Json = {"id": task_id, "contextId": context_id, "status": {"state": state}}
-    answers = history[-1:] if history and history[-1]["role"] == "ROLE_AGENT" else []
+    if history and history[-1]["role"] == "ROLE_AGENT":
+        answers = history[-1:]
+    else:
+        answers = []
     if asked := history[: len(history) - len(answers)]:
         ids = {"taskId": task_id, "contextId": context_id}
         task["history"] = [{**message, **ids} for message in asked]
@@ -164,11 +167,13 @@ def dump_task(
         names = ("parts", "metadata", "extensions")
         fields = {name: answer[name] for name in names if name in answer}
         task["artifacts"] = [{**artifact, **fields}]
-    return {**task, "metadata": dict(metadata)} if metadata else task
+    if metadata:
+        return {**task, "metadata": dict(metadata)}
+    return task
 
 
 def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
-    """A task → the conversation that it holds.
+    """Returns a task → the conversation that it holds.
 
     Raises:
         HistoryError: it is none.
@@ -177,13 +182,14 @@ def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
 
 
 def cancelled(task: JsonMap) -> Json:
-    """A task that was cancelled while it waited."""
+    """Returns a task that was cancelled while it waited."""
     status = rest(if_object(task.get("status")), "message")
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 
 def reply_of(events: Iterable[Event], context_id: str) -> Json | None:
-    """The message with which a run answers in the place of a task; `None`: it is a task."""
+    """Returns the message with which a run answers in the place of a task, or None if it is a
+    task."""
     events = list(events)
     if not any(isinstance(event, Custom) and event.name == REPLY for event in events):
         return None

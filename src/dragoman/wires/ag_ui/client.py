@@ -32,7 +32,7 @@ def dump_request(
     quirks: Any = None,  # noqa: ARG001 there is none
     losses: list[Loss] | None = None,
 ) -> Json:
-    """A request → a `RunAgentInput`. Options are further fields of it."""
+    """Returns a request → a `RunAgentInput`. Options are further fields of it."""
     turns = agent_turns(request.messages, OWN, target)
     run = request.run or _NO_RUN
     run_request = RunRequest(
@@ -70,7 +70,7 @@ def dump_http(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """A request as it is sent to the agent's URL."""
+    """Returns a request as it is sent to the agent's URL."""
     body = dump_request(request, target=target, quirks=quirks, losses=losses)
     return HttpRequest("", {"accept": "text/event-stream"}, body, retries=request.retries)
 

@@ -37,7 +37,7 @@ class _Stream:
         self._family = family
 
     def add(self, event_type: str, fields: Json) -> bool:
-        """One more object of it. Returns whether that ends it."""
+        """Returns one more object of it. Returns whether that ends it."""
         if event_type == self._family.content:
             self._deltas.append(if_text(fields.get("delta")))
             self._metadata |= if_object(fields.get("metadata"))
@@ -53,12 +53,15 @@ class _Stream:
         if self._deltas:
             self._metadata |= more
             more = {}
-        before = if_object(self._start.get("metadata")) if self._start else {}
+        if self._start:
+            before = if_object(self._start.get("metadata"))
+        else:
+            before = {}
         metadata = {**before, **more}
         self._start = {**rest(fields, "metadata"), **optional_field("metadata", metadata)}
 
     def dump(self) -> list[Json]:
-        """All of it, made one."""
+        """Returns all of it, made one."""
         content: Json | None = None
         if self._deltas:
             content = {**self._head, "delta": "".join(self._deltas)}
@@ -68,8 +71,8 @@ class _Stream:
 
 
 def compact(objects: Iterable[JsonMap]) -> list[Json]:
-    """The objects of a stream → fewer that say the same. Chunks and old names are read; nothing
-    that is given is changed."""
+    """Returns the objects of a stream → fewer that say the same. Chunks and old names are read;
+    nothing that is given is changed."""
     old, compactor = OldEvents(), _Compactor()
     for event in objects:
         for fields in old.read(event):
@@ -118,7 +121,7 @@ class _Compactor:
         self._states = []
 
     def close(self) -> list[Json]:
-        """All objects."""
+        """Returns all objects."""
         self._end_states()
         out: list[Json] = []
         for item in self._out:
@@ -127,8 +130,8 @@ class _Compactor:
 
 
 def _join_states(events: Sequence[Json]) -> list[Json]:
-    """The events of one run's state → one; changes alone, without the whole that they change, stay
-    as they are."""
+    """Returns the events of one run's state → one; changes alone, without the whole that they
+    change, stay as they are."""
     snapshots = [index for index, event in enumerate(events) if event["type"] == "STATE_SNAPSHOT"]
     if not snapshots:
         return list(events)
@@ -145,7 +148,7 @@ def _join_states(events: Sequence[Json]) -> list[Json]:
 
 
 def _apply_patches(snapshot: Any, patches: Sequence[Any]) -> Any:
-    """A state changed by JSON patches, without those that do not fit.
+    """Returns a state changed by JSON patches, without those that do not fit.
 
     Raises:
         DecodeError: the state is larger than a state may be.

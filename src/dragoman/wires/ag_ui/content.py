@@ -68,7 +68,7 @@ def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = 
 
 
 def load_block(block: JsonMap) -> Block | None:
-    """Reads a part; `None`: a text that is empty.
+    """Reads a part, or None if a text that is empty.
 
     Raises:
         HistoryError: it is none of the parts that there are.
@@ -83,7 +83,10 @@ def dump_block(piece: Block, *, extras: bool = True) -> Json:
     """Writes a part. `extras`: with what the protocol has no field for."""
     block = _write(piece)
     read = _read(block)
-    difference = find_difference(piece, read) if extras and read is not None else {}
+    if extras and read is not None:
+        difference = find_difference(piece, read)
+    else:
+        difference = {}
     return add_extras(block, difference)
 
 
@@ -91,7 +94,9 @@ def _read(block: JsonMap) -> Block | None:
     block_type = block.get("type")
     if block_type == "text":
         text = if_text(block.get("text"))
-        return TextPart(text, load_native(block, "type", "text")) if text else None
+        if text:
+            return TextPart(text, load_native(block, "type", "text"))
+        return None
     if block_type == "binary":
         return _read_binary(block)
     if not isinstance(block_type, str) or block_type not in _MEDIA:
@@ -107,7 +112,9 @@ def _read_media(block_type: str, block: JsonMap) -> Media:
     metadata = app_metadata(block.get("metadata"))
     name = if_text(metadata.get(_NAME)) or None
     unread: JsonMap | None = rest(source, "type", "value", "mimeType") or None
-    data = decoded(value) if source.get("type") == "data" else None
+    data = None
+    if source.get("type") == "data":
+        data = decoded(value)
     if data is not None:
         part: Media = DataPart(data, mime_type or _UNTYPED, name)
     elif source.get("type") == "file":
@@ -118,13 +125,16 @@ def _read_media(block_type: str, block: JsonMap) -> Media:
         part = LinkPart(f"data:{mime_type or ''};base64,{value}", mime_type, name)
         unread = source
     native = _media_native(block, name, unread)
-    form = {} if block_type == _media_type(part) else {"type": block_type}
+    if block_type == _media_type(part):
+        form = {}
+    else:
+        form = {"type": block_type}
     return replace(part, native=OWN.note(native, form))
 
 
 def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> Json:
-    """The fields of a part of media that are not neutral. `source`: those of its source, if there
-    are some."""
+    """Returns the fields of a part of media that are not neutral. `source`: those of its source, if
+    there are some."""
     native = rest(block, "type", "metadata", "source", *([_NAME] if name else []))
     metadata = app_metadata(block.get("metadata"))
     if name:
@@ -137,7 +147,7 @@ def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> J
 
 
 def _read_binary(block: JsonMap) -> Block:
-    """A part of versions before 1.0: bytes, a URL or a file's id."""
+    """Returns a part of versions before 1.0: bytes, a URL or a file's id."""
     mime_type, name = if_text(block.get("mimeType")) or None, if_text(block.get("filename")) or None
     text = block.get("data")
     if isinstance(text, str) and (data := decoded(text)) is not None:

@@ -81,7 +81,10 @@ class Decoder(PartsDecoder):
         if content.metadata is not msgspec.UNSET or not content.delta:
             return False
         family = _CONTENT.get(content.type)
-        id_ = content.tool_call_id if family == CALL.name else content.message_id
+        if family == CALL.name:
+            id_ = content.tool_call_id
+        else:
+            id_ = content.message_id
         part = self.open.get((family, id_))
         if part is None or part.is_ended:
             return False
@@ -136,9 +139,11 @@ class Decoder(PartsDecoder):
     # the run
 
     def _load(self, fields: Json) -> Event | None:
-        """An object that is an event of its own → the event; `None`: no event of ours stands behind
-        it, or it says nothing."""
-        return None if self.extras(fields).get("made") else load_event(fields, self.calls)
+        """Returns an object that is an event of its own → the event, or None if no event of ours
+        stands behind it, or it says nothing."""
+        if self.extras(fields).get("made"):
+            return None
+        return load_event(fields, self.calls)
 
     def _event(self, fields: Json) -> None:
         event = self._load(fields)
@@ -160,7 +165,10 @@ class Decoder(PartsDecoder):
         self._has_ended = True
         event = self._load(fields)
         if isinstance(event, RunFinished):
-            run_id = event.run_id if self.is_own else event.run_id or self._started_id
+            if self.is_own:
+                run_id = event.run_id
+            else:
+                run_id = event.run_id or self._started_id
             self._events.append(msgspec.structs.replace(event, run_id=run_id))
 
     def _run_error(self, fields: Json) -> None:

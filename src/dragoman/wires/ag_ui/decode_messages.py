@@ -156,7 +156,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
     def message(
         self, id_: str, role: Role, owner: str, metadata: JsonMap, native: Native = None
     ) -> ReadMessage:
-        """The message that is open under an id, else a new one."""
+        """Returns the message that is open under an id, else a new one."""
         current, message = self.current.get(owner), self._entries.get(id_)
         open_messages = (current, *self.aside)
         if message is not None and message.role is role and message in open_messages:
@@ -171,7 +171,9 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         self.current[owner] = self._entries[id_] = self.standing[message.id] = message
         self._snapshot = None
         message.entries.append(id_)
-        origin = self._of_model if role is Role.MODEL else None
+        origin = None
+        if role is Role.MODEL:
+            origin = self._of_model
         start = MessageStarted(
             message.id, role, origin=origin, metadata=metadata, native=native, run_id=owner or None
         )
@@ -181,7 +183,10 @@ class MessagesDecoder(RunDecoder[ReadPart]):
     def _free_id(self, id_: str) -> str:
         if not id_:
             self._nameless += 1
-            id_ = self._new_id() if self._new_id else f"message-{self._nameless}"
+            if self._new_id:
+                id_ = self._new_id()
+            else:
+                id_ = f"message-{self._nameless}"
         return self._ids.take(id_)
 
     def leave(self, owner: str) -> None:
@@ -280,7 +285,9 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         for message in load_conversation(entries, self._of_model, []):
             self.calls.update({call.id: call for call in message.tool_calls})
             reason = _finish_reason(is_calling=bool(message.tool_calls))
-            ended = reason if message.role is Role.MODEL else None
+            ended = None
+            if message.role is Role.MODEL:
+                ended = reason
             id_ = self._free_id(message.id or "")
             self._events += unfold([message.replace(id=id_, finish_reason=ended)])
 
@@ -288,7 +295,9 @@ class MessagesDecoder(RunDecoder[ReadPart]):
 def _finish_reason(*, is_calling: bool, cut: bool = False) -> FinishReason:
     if cut:
         return FinishReason.error
-    return FinishReason.tool_calls if is_calling else FinishReason.stop
+    if is_calling:
+        return FinishReason.tool_calls
+    return FinishReason.stop
 
 
 class _Snapshot:
@@ -307,16 +316,19 @@ class _Snapshot:
         """What follows the last question."""
 
     def has(self, message: ReadMessage) -> bool:
-        """Whether a message that was streamed stands: under its id, its calls, or its text."""
+        """True if a message that was streamed stands: under its id, its calls, or its text."""
         if not message.spoken and not message.calls:
             return not self._has_reasoning or not self._ids.isdisjoint(message.entries)
-        calls = self._calls if message.role is Role.MODEL else self._results
+        if message.role is Role.MODEL:
+            calls = self._calls
+        else:
+            calls = self._results
         if not self._ids.isdisjoint(message.spoken) or not calls.isdisjoint(message.calls):
             return True
         return any(_answer_text(entry) in message.texts for entry in self._answer)
 
     def find_unstreamed(self, streamed: Iterable[ReadMessage]) -> list[JsonMap]:
-        """What the list has behind all that was streamed."""
+        """Returns what the list has behind all that was streamed."""
         messages = list(streamed)
         ids = {id_ for message in messages for id_ in (*message.entries, *message.spoken) if id_}
         calls = {id_ for message in messages for id_ in message.calls}
@@ -333,13 +345,18 @@ class _Snapshot:
         if unstreamed is None:
             # nothing of the answer was streamed: what precedes the last result may be the client's
             unstreamed = self._find_behind(lambda entry: entry.get("role") == "tool")
-        answer = self._answer if unstreamed is None else unstreamed
+        answer = unstreamed
+        if unstreamed is None:
+            answer = self._answer
         return [entry for entry in answer if entry.get("role") in _OF_RUN]
 
     def _find_behind(self, is_match: Callable[[JsonMap], bool]) -> Sequence[JsonMap] | None:
-        """What the answer has behind the last entry of a kind; `None`: it has none of that kind."""
+        """Returns what the answer has behind the last entry of a kind, or None if it has none of
+        that kind."""
         matches = [index for index, entry in enumerate(self._answer) if is_match(entry)]
-        return self._answer[matches[-1] + 1 :] if matches else None
+        if matches:
+            return self._answer[matches[-1] + 1 :]
+        return None
 
 
 def _call_ids(entry: JsonMap) -> list[str]:
@@ -347,6 +364,8 @@ def _call_ids(entry: JsonMap) -> list[str]:
 
 
 def _answer_text(entry: JsonMap) -> str | None:
-    """What the agent says in an entry; `None`: nothing."""
-    text = if_text(entry.get("content")) if entry.get("role") == "assistant" else ""
+    """Returns what the agent says in an entry, or None if nothing."""
+    text = ""
+    if entry.get("role") == "assistant":
+        text = if_text(entry.get("content"))
     return text or None

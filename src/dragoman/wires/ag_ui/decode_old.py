@@ -68,11 +68,11 @@ class OldEvents:
 
     @property
     def is_within_chunks(self) -> bool:
-        """Whether chunks have opened what is not closed, or calls wait for their arguments."""
+        """True if chunks have opened what is not closed, or calls wait for their arguments."""
         return bool(self._lanes) or self._seed.is_open
 
     def read(self, event: JsonMap) -> list[Json]:
-        """One object → those that it stands for."""
+        """Returns one object → those that it stands for."""
         fields = dict(event)
         event_type = fields.get("type")
         if not isinstance(event_type, str):
@@ -93,7 +93,7 @@ class OldEvents:
         return [*self._seed.close(), *self._read_new(event_type, fields)]
 
     def close(self) -> list[Json]:
-        """What is still to be told where the stream ends."""
+        """Returns what is still to be told where the stream ends."""
         return self._seed.close()
 
     def _name_thought(self, event_type: str, fields: Json) -> None:
@@ -106,12 +106,15 @@ class OldEvents:
             self._thinking = ""
 
     def _read_new(self, event_type: str, fields: Json) -> list[Json]:
-        """One object of today's shape."""
+        """Returns one object of today's shape."""
         if event_type in _CHUNKS:
             return self._read_chunk(_CHUNKS[event_type], fields)
         closing: list[str] = []
         if event_type not in _KEEPS_OPEN:
-            closing = list(self._lanes) if event_type in _CLOSES_ALL else [_owner_of(fields)]
+            if event_type in _CLOSES_ALL:
+                closing = list(self._lanes)
+            else:
+                closing = [_owner_of(fields)]
         return [*self._close_lanes(closing), *_split_call(fields)]
 
     def _close_lanes(self, owners: list[str]) -> list[Json]:
@@ -159,8 +162,8 @@ def _end(family: Family, id_: str, owner: str) -> list[Json]:
 
 
 def _split_call(fields: Json) -> list[Json]:
-    """A start of old that holds the arguments → a start, the arguments and an end; a result of old
-    → today's."""
+    """Returns a start of old that holds the arguments → a start, the arguments and an end; a result
+    of old → today's."""
     event_type = fields["type"]
     if event_type == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
         return [{**rest(fields, "result"), "content": text_or_json(fields["result"])}]
@@ -171,7 +174,10 @@ def _split_call(fields: Json) -> list[Json]:
     name = if_text(fields.get("toolCallName")) or if_text(function.get("name"))
     start = {**rest(fields, "arguments"), "toolCallId": id_, "toolCallName": name}
     arguments = function.get("arguments", {})
-    text = "" if arguments is None else text_or_json(arguments)
+    if arguments is None:
+        text = ""
+    else:
+        text = text_or_json(arguments)
     return [
         start,
         {"type": CALL.content, "toolCallId": id_, "delta": text},

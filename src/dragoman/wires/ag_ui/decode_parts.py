@@ -54,14 +54,19 @@ class PartsDecoder(MessagesDecoder):
         self._message_ids.clear()
 
     def extras(self, fields: Json) -> Json:
-        """What an object of our own stream carries; nothing in one of others."""
-        return load_extras(fields.get("metadata")) if self.is_own else {}
+        """Returns what an object of our own stream carries; nothing in one of others."""
+        if self.is_own:
+            return load_extras(fields.get("metadata"))
+        return {}
 
     def _start(self, fields: Json) -> None:
         family = FAMILIES[fields["type"]]
         id_ = if_text(fields.get(family.key))
         # the extras of others could say anything, so they are not even looked at
-        start = self._start_own if self.is_own else self._start_foreign
+        if self.is_own:
+            start = self._start_own
+        else:
+            start = self._start_foreign
         part = start(family, id_, fields)
         if isinstance(part.begun, ToolCallPart):
             self._names[part.begun.id] = part.begun.name
@@ -72,15 +77,17 @@ class PartsDecoder(MessagesDecoder):
 
     def _start_own(self, family: Family, id_: str, fields: Json) -> ReadPart:
         extras = self.extras(fields)
-        entry = if_text(fields.get("parentMessageId")) if family is CALL else id_
+        entry = id_
+        if family is CALL:
+            entry = if_text(fields.get("parentMessageId"))
         message_id = self._message_of(entry, extras, fields, Role.MODEL)
         base = _base_of(family, id_, fields)
         begun = apply_difference(base, extras.get("part"), type(base))
         return ReadPart(message_id, load_index(extras) or 0, begun, base)
 
     def _message_of(self, entry: str, extras: JsonMap, fields: Json, role: Role) -> str:
-        """The id of our message that a message of theirs is of. Tells its start, if the object
-        carries that."""
+        """Returns the id of our message that a message of theirs is of. Tells its start, if the
+        object carries that."""
         first, message_id = extras.get("of"), extras.get("m")
         if not isinstance(message_id, str):
             first = first if isinstance(first, str) else entry
@@ -88,7 +95,9 @@ class PartsDecoder(MessagesDecoder):
         self._message_ids[entry] = message_id
         if "start" in extras:
             owner = fields.get("subagentRunId")
-            run_id = self.runs.get(owner, owner) if isinstance(owner, str) else None
+            run_id = None
+            if isinstance(owner, str):
+                run_id = self.runs.get(owner, owner)
             metadata = app_metadata(fields.get("metadata"))
             start = MessageStarted(message_id, role, metadata=metadata, run_id=run_id)
             self._events.append(apply_difference(start, extras["start"], MessageStarted))
@@ -101,7 +110,9 @@ class PartsDecoder(MessagesDecoder):
         part = _base_of(family, id_, fields)
         if family is TEXT:
             role = if_text(fields.get("role"))
-            form = {"role": role} if role == "developer" else None
+            form = None
+            if role == "developer":
+                form = {"role": role}
             our_role = ROLES.get(role, Role.MODEL)
             message = self.message(id_, our_role, owner, metadata, OWN.note(native_fields, form))
             message.spoke = True
@@ -110,14 +121,17 @@ class PartsDecoder(MessagesDecoder):
             native_fields |= {"id": id_} if family is REASONING else {}
             native_fields |= optional_field("metadata", metadata)
             part = replace(part, native=OWN.note(native_fields))
-            find_message = self._place_call if family is CALL else self._place_thinking
+            if family is CALL:
+                find_message = self._place_call
+            else:
+                find_message = self._place_thinking
             message = find_message(id_, owner, if_text(fields.get("parentMessageId")))
         message.parts.append((family.name, id_))
         message.next += 1
         return ReadPart(message.id, message.next - 1, part, message=message)
 
     def _place_thinking(self, id_: str, owner: str, _: str) -> ReadMessage:
-        """The message that a reasoning is of: none that has more than thinking already."""
+        """Returns the message that a reasoning is of: none that has more than thinking already."""
         message = self.message(id_, Role.MODEL, owner, {})
         if message.spoke:
             self.leave(owner)
@@ -125,7 +139,7 @@ class PartsDecoder(MessagesDecoder):
         return message
 
     def _place_call(self, id_: str, owner: str, parent: str) -> ReadMessage:
-        """The message that a call is of: that of its parent, else the one that is open."""
+        """Returns the message that a call is of: that of its parent, else the one that is open."""
         message = self.current.get(owner)
         if parent or message is None or message.role is not Role.MODEL:
             message = self.message(parent or id_, Role.MODEL, owner, {})
@@ -190,8 +204,8 @@ class PartsDecoder(MessagesDecoder):
     def _place_result(
         self, id_: str, fields: Json, result: ToolResultPart
     ) -> tuple[str, int, ToolResultPart]:
-        """The message and the index of a result, and the result with the id that it has there, if
-        it does not begin a message."""
+        """Returns the message and the index of a result, and the result with the id that it has
+        there, if it does not begin a message."""
         owner = if_text(fields.get("subagentRunId"))
         message = self.current.get(owner)
         if message is None or message.role is not Role.USER or message.spoke:
@@ -216,7 +230,9 @@ class PartsDecoder(MessagesDecoder):
 
 
 def _base_of(family: Family, id_: str, fields: Json) -> Content:
-    """What a start says of its part."""
+    """Returns what a start says of its part."""
     if family is CALL:
         return ToolCallPart(id_, if_text(fields.get("toolCallName")))
-    return ThinkingPart() if family is REASONING else OpenText()
+    if family is REASONING:
+        return ThinkingPart()
+    return OpenText()

@@ -34,12 +34,12 @@ class SeedEvents:
 
     @property
     def is_open(self) -> bool:
-        """Whether something is still to be told or closed."""
+        """True if something is still to be told or closed."""
         return self._text is not None or bool(self._calls)
 
     def read(self, fields: Json, *, is_old: bool) -> list[Json] | None:
-        """One object; `None`: it is of another shape. `is_old`: its type is written as those
-        documents do."""
+        """Returns one object, or None if it is of another shape. `is_old`: its type is written as
+        those documents do."""
         event_type = fields["type"]
         if event_type in _TEXTS and "message" in fields and "delta" not in fields:
             return self._read_text(event_type, if_object(fields["message"]))
@@ -54,7 +54,7 @@ class SeedEvents:
         return None
 
     def close(self) -> list[Json]:
-        """What is told and closed since something else begins."""
+        """Returns what is told and closed since something else begins."""
         return [*self._end_text(), *self._tell_calls()]
 
     def _read_text(self, event_type: str, message: Json) -> list[Json]:
@@ -70,7 +70,7 @@ class SeedEvents:
         return [*out, *self._finish(text)]
 
     def _go_on(self, text: str) -> list[Json]:
-        """The text so far; one that does not hold what was told is another answer's."""
+        """Returns the text so far; one that does not hold what was told is another answer's."""
         id_, before = self._text or ("", "")
         # an earlier state of the text that came late
         if id_ and before != text and before.startswith(text):
@@ -84,7 +84,7 @@ class SeedEvents:
         return [*out, *_content(id_, continuation(text, before))]
 
     def _finish(self, text: str) -> list[Json]:
-        """The whole text of an answer, of which chunks may have told the beginning."""
+        """Returns the whole text of an answer, of which chunks may have told the beginning."""
         if not text:
             return self._end_text()
         return [*self._go_on(text), *self._end_text()]
@@ -113,7 +113,10 @@ class SeedEvents:
             return []
         text = if_text(fields.get("content"))
         ids = {_id(call) for call in calls}
-        out = [] if self._calls.keys() <= ids else self._tell_calls()
+        if self._calls.keys() <= ids:
+            out = []
+        else:
+            out = self._tell_calls()
         out += self._finish(text) if text else self._end_text()
         common = rest(fields, "toolCall", "toolCalls", "content")
         for call in calls:
@@ -160,9 +163,12 @@ class SeedEvents:
 
 
 def _results(fields: Json) -> list[Json]:
-    """The results of one event; text beside them is the user's."""
+    """Returns the results of one event; text beside them is the user's."""
     common = rest(fields, "results", "result", "content", "toolCallId")
-    listed = if_objects(fields["results"]) if isinstance(fields.get("results"), list) else [fields]
+    if isinstance(fields.get("results"), list):
+        listed = if_objects(fields["results"])
+    else:
+        listed = [fields]
     out = [
         {**common, "toolCallId": _id(result), "content": text_or_json(result.get("result"))}
         for result in listed
@@ -184,7 +190,9 @@ def _end(id_: str) -> Json:
 
 
 def _content(id_: str, delta: str) -> list[Json]:
-    return [{"type": "TEXT_MESSAGE_CONTENT", "messageId": id_, "delta": delta}] if delta else []
+    if delta:
+        return [{"type": "TEXT_MESSAGE_CONTENT", "messageId": id_, "delta": delta}]
+    return []
 
 
 def _id(call: JsonMap) -> str:

@@ -251,12 +251,12 @@ def _error_fields(event: RunError) -> Json:
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one run."""
+    """Returns an encoder of one run."""
     return Encoder(envelope)
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` takes of a request. `id`: of the run, where the request has none."""
+    """Returns what `encoder` takes of a request. `id`: of the run, where the request has none."""
     if request is None:
         return {"run_id": id, "thread_id": id}
     run_id = request.run_id or id

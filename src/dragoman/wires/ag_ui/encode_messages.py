@@ -54,13 +54,15 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         """Messages of the run that stand, by id."""
 
     def meta(self, extras: JsonMap, metadata: JsonMap = {}) -> Json:
-        """The field `metadata`, where there is something for it."""
+        """Returns the field `metadata`, where there is something for it."""
         return dump_metadata(metadata, extras if self.quirks.extras else {})
 
     def owner_of(self, run_id: str | None) -> str | None:
-        """The id under which the protocol knows a run within a tool; `None`: it is the run
-        itself."""
-        return None if run_id is None else self.subagents.get(run_id)
+        """Returns the id under which the protocol knows a run within a tool, or None if it is the
+        run itself."""
+        if run_id is None:
+            return None
+        return self.subagents.get(run_id)
 
     def carry(self, event: Event) -> None:
         """An event that the protocol has no form for, as it is."""
@@ -79,7 +81,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.write(*part.cut(self.meta))
 
     def messages_of(self, owner: str) -> list[WrittenMessage]:
-        """The messages of a run within a tool."""
+        """Returns the messages of a run within a tool."""
         return [message for message in self.messages.values() if message.owner == owner]
 
     # what waits for the event behind it
@@ -90,7 +92,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.release()
 
     def _joins(self, event: Event) -> bool:
-        """Whether an event goes on with what waits, so that one object tells of both."""
+        """True if an event goes on with what waits, so that one object tells of both."""
         last = self.pending[-1]
         if isinstance(last, MessageStarted):
             return isinstance(event, PartStarted) and event.message_id == last.message_id
@@ -185,7 +187,8 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.write({"type": "MESSAGES_SNAPSHOT", "messages": standing, **metadata})
 
     def _list_standing(self) -> list[Json]:
-        """All messages that stand: those of the request, and what was told and not taken back."""
+        """Returns all messages that stand: those of the request, and what was told and not taken
+        back."""
         before = dump_conversation(self._request_messages, extras=self.quirks.extras)
         told = [
             entry for message in self.messages.values() for entry in message.dump_entries(self.meta)

@@ -64,7 +64,7 @@ class WrittenPart(EncodedPart):
             self.extras["part"] = more
 
     def start(self, meta: Meta, start: MessageStarted | None) -> list[Json]:
-        """What tells of its start, and of that of its message where it is given."""
+        """Returns what tells of its start, and of that of its message where it is given."""
         if start is not None:
             self.metadata, self.extras["start"] = _dump_start_extras(start, Role.MODEL, self._owner)
         fields: Json = {"type": self.family.start, self.family.key: self.id}
@@ -80,7 +80,7 @@ class WrittenPart(EncodedPart):
         return [fields]
 
     def content(self, delta: str) -> Json:
-        """What tells of a delta."""
+        """Returns what tells of a delta."""
         return {
             "type": self.family.content,
             self.family.key: self.id,
@@ -89,7 +89,7 @@ class WrittenPart(EncodedPart):
         }
 
     def finish(self, piece: Content, meta: Meta) -> list[Json]:
-        """What tells of its end, and of what no delta told."""
+        """Returns what tells of its end, and of what no delta told."""
         self.piece = piece
         out: list[Json] = []
         # no delta told the arguments, and an end cannot
@@ -101,15 +101,18 @@ class WrittenPart(EncodedPart):
         return [*out, *self._end(meta(extras), signature)]
 
     def _end_extras(self, piece: Content) -> tuple[Json, str | None]:
-        """The extras of an end, empty where it is read as it is; and the signature, which has a
-        field of its own."""
+        """Returns the extras of an end, empty where it is read as it is; and the signature, which
+        has a field of its own."""
         unsigned, signed, signature = piece, None, None
         if isinstance(piece, ThinkingPart):
             unsigned, signed, signature = split_signature(piece)
         if not signed and is_equal(piece, close_part(self.begun, self.deltas)):
             return {}, None
         read = close_part(self._base, self.deltas)
-        more = msgspec.to_builtins(unsigned) if read is None else find_difference(unsigned, read)
+        if read is None:
+            more = msgspec.to_builtins(unsigned)
+        else:
+            more = find_difference(unsigned, read)
         # clients overwrite the metadata of the start by that of the end: repeat where the part is
         extras = {**rest(self.extras, "part"), "part": more}
         if signed:
@@ -117,7 +120,7 @@ class WrittenPart(EncodedPart):
         return extras, signature
 
     def cut(self, meta: Meta) -> list[Json]:
-        """What closes it where no event did."""
+        """Returns what closes it where no event did."""
         self.piece = close_part(self.begun, self.deltas, cut=True)
         return self._end(meta({**self.extras, "made": True}), None)
 
@@ -150,8 +153,12 @@ class WrittenPart(EncodedPart):
         if isinstance(self.piece, TextPart | ThinkingPart):
             text = self.piece.text
         entry = {"id": self.id, "role": self.role, "content": text, **self._owner, **metadata}
-        signature = split_signature(self.piece)[2] if isinstance(self.piece, ThinkingPart) else None
-        return entry if signature is None else {**entry, "encryptedValue": signature}
+        signature = None
+        if isinstance(self.piece, ThinkingPart):
+            signature = split_signature(self.piece)[2]
+        if signature is None:
+            return entry
+        return {**entry, "encryptedValue": signature}
 
 
 class WrittenMessage:
@@ -170,11 +177,11 @@ class WrittenMessage:
 
     @property
     def is_written(self) -> bool:
-        """Whether anything of it was told."""
+        """True if anything of it was told."""
         return bool(self._written)
 
     def takes(self, part: Content | OpenText) -> bool:
-        """Whether the protocol has a form for a part of it."""
+        """True if the protocol has a form for a part of it."""
         return self._event.candidate == 0 and isinstance(part, _TAKES[self._event.role])
 
     def start(self, event: PartStarted) -> WrittenPart:
@@ -217,7 +224,7 @@ class WrittenMessage:
         return self._ids.key
 
     def _place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Json]:
-        """The id of the next message of theirs, and the extras that say where it is."""
+        """Returns the id of the next message of theirs, and the extras that say where it is."""
         key = self._key
         extras: Json = optional_field("at", index)
         if key != self.id:
@@ -228,7 +235,7 @@ class WrittenMessage:
     def result(
         self, index: int, result: ToolResultPart, start: MessageStarted | None, meta: Meta
     ) -> Json:
-        """What tells of a result, and of the start of its message where it is given."""
+        """Returns what tells of a result, and of the start of its message where it is given."""
         id_, place = self._place(index)
         self._speaker = None
         call_id = self._group.answered(result.id)
@@ -245,8 +252,8 @@ class WrittenMessage:
         return {"type": "TOOL_CALL_RESULT", "messageId": id_, **common}
 
     def dump_void(self, meta: Meta) -> list[Json]:
-        """What makes a client forget its reasoning, where it is retracted: clients keep their own
-        unless they are sent some."""
+        """Returns what makes a client forget its reasoning, where it is retracted: clients keep
+        their own unless they are sent some."""
         thoughts = [
             part
             for part in self._written
@@ -258,8 +265,8 @@ class WrittenMessage:
         ]
 
     def dump_entries(self, meta: Meta) -> list[Json]:
-        """The messages of theirs, as far as they were written. Calls are in the message of the text
-        before them, or in one of their own."""
+        """Returns the messages of theirs, as far as they were written. Calls are in the message of
+        the text before them, or in one of their own."""
         entries: list[Json] = []
         speakers: dict[str | None, Json] = {}
         for part in self._written:
@@ -278,8 +285,8 @@ class WrittenMessage:
 
 
 def _dump_start_extras(event: MessageStarted, role: Role, owner: Json) -> tuple[Json, Json]:
-    """The start of a message → the application's metadata, and what else of it would be read
-    otherwise."""
+    """Returns the start of a message → the application's metadata, and what else of it would be
+    read otherwise."""
     metadata = {key: value for key, value in event.metadata.items() if key not in RESERVED}
     run_id = event.run_id if owner else None
     read = MessageStarted(event.message_id, role, metadata=metadata, run_id=run_id)

@@ -53,7 +53,7 @@ load_error = _READER.load_error
 
 
 def code_of(error: DragomanError) -> str:
-    """The code that tells the kind of an error."""
+    """Returns the code that tells the kind of an error."""
     return of_class(_CODES, error, "error")
 
 
@@ -64,11 +64,14 @@ def error_of(event: JsonMap) -> DragomanError:
     message, code = if_text(fields.get("message")), if_text(fields.get("code"))
     error_class = _KINDS.get(code)
     if error_class is None:
-        message = f"{code}: {message}" if code and message else message or code
+        if code and message:
+            message = f"{code}: {message}"
+        else:
+            message = message or code
     return (error_class or errors.ProviderError)(message or "the agent failed and does not say why")
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
+    """Returns an exception → status, headers and body."""
     body = {"error": {"message": error.message, "code": code_of(error)}}
     return error_response(error, status_of(error), body)

@@ -85,7 +85,7 @@ _COMMON = ("type", "timestamp", "rawEvent")
 
 
 def load_event(fields: JsonMap, calls: Calls) -> Event | None:
-    """An object whose type is one of `READ` → the event; `None`: it says nothing.
+    """Returns an object whose type is one of `READ` → the event, or None if it says nothing.
 
     Raises:
         KeyError: it is of another type.
@@ -97,10 +97,14 @@ def load_event(fields: JsonMap, calls: Calls) -> Event | None:
 
 
 def unread(event: Event, fields: JsonMap) -> Json:
-    """The extras of an object that is written for an event: what would be read otherwise."""
+    """Returns the extras of an object that is written for an event: what would be read
+    otherwise."""
     read = READ[fields["type"]](fields, {})
     # what its reader will make of the object, without the extras
-    more = {} if read is None else find_difference(event, read)
+    if read is None:
+        more = {}
+    else:
+        more = find_difference(event, read)
     return optional_field(_EVENT, more)
 
 
@@ -108,33 +112,35 @@ def unread(event: Event, fields: JsonMap) -> Json:
 
 
 def dump_event(event: Event) -> Json:
-    """A step, a state or a custom event → its object, without its extras and without the run that
-    it is of."""
+    """Returns a step, a state or a custom event → its object, without its extras and without the
+    run that it is of."""
     write = _WRITE[type(event)]
     return {**OWN.fields(getattr(event, "native", None)), **write(event)}
 
 
 def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> Json:
-    """The start of a run. `parent`: the run that it goes on from."""
+    """Returns the start of a run. `parent`: the run that it goes on from."""
     fields = {
         "type": "RUN_STARTED",
         "threadId": thread_id,
         "runId": run_id,
         "protocolVersion": VERSION,
     }
-    return {**fields, "parentRunId": parent} if parent else fields
+    if parent:
+        return {**fields, "parentRunId": parent}
+    return fields
 
 
 def dump_failed(error: DragomanError) -> Json:
-    """The end of a run that failed."""
+    """Returns the end of a run that failed."""
     return {"type": "RUN_ERROR", "message": error.message or "error", "code": code_of(error)}
 
 
 def dump_finished(
     event: RunFinished, thread_id: str, run_id: str, call_ids: Mapping[str, str], *, current: bool
 ) -> Json:
-    """The end of a run. `call_ids`: of calls that wait → under which the protocol knows them.
-    `current`: the peer reads what came with 1.0.
+    """Returns the end of a run. `call_ids`: of calls that wait → under which the protocol knows
+    them. `current`: the peer reads what came with 1.0.
 
     What the client must run is no interrupt: it answers such calls with tool messages.
     """
@@ -177,7 +183,8 @@ def _dump_patch(event: StateDelta) -> Json:
 
 
 def _dump_custom(event: Custom) -> Json:
-    """A custom event; what was read of an object of another type is such an object again."""
+    """Returns a custom event; what was read of an object of another type is such an object
+    again."""
     event_type = OWN.form(event.native).get("type")
     value = if_object(event.value)
     # what was read of a RAW or an ACTIVITY object is such an object again
@@ -207,7 +214,9 @@ def _optional_text(value: Any) -> str | None:
 
 
 def _is_suspended(outcome: Any) -> str:
-    return "pending" if if_object(outcome).get("type") == "suspended" else "success"
+    if if_object(outcome).get("type") == "suspended":
+        return "pending"
+    return "success"
 
 
 def _operations(value: Any) -> tuple[JsonMap, ...]:
@@ -215,8 +224,8 @@ def _operations(value: Any) -> tuple[JsonMap, ...]:
 
 
 def _reader(target: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]) -> _Reader:
-    """What reads an object as an event of a type. `names`: our field → theirs, and what reads its
-    value; `neutral`: fields of theirs that say nothing to us."""
+    """Returns what reads an object as an event of a type. `names`: our field → theirs, and what
+    reads its value; `neutral`: fields of theirs that say nothing to us."""
     known = (*_COMMON, *neutral, *[name for name, _ in names.values()])
 
     def read(fields: JsonMap, _: Calls) -> Event:

@@ -69,7 +69,8 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
 
 
 def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
-    """What an interrupt carries: what would be read otherwise, and what its answer brings back."""
+    """Returns what an interrupt carries: what would be read otherwise, and what its answer brings
+    back."""
     returned: Json = {}
     # clients send an answer's metadata back as they got the interrupt's
     if interrupt.signature:

@@ -60,7 +60,7 @@ _JOINS: Mapping[str, frozenset[str]] = {
 
 
 def votes(message: Any) -> int:
-    """How surely a message is one of AG-UI: its own roles and fields are nobody else's."""
+    """Returns how surely a message is one of AG-UI: its own roles and fields are nobody else's."""
     fields = if_object(message)
     role = if_text(fields.get("role"))
     if role not in _FIELDS or not isinstance(fields.get("id"), str):
@@ -68,11 +68,15 @@ def votes(message: Any) -> int:
     if not fields.keys() <= _FIELDS[role] | _ANY:
         return 0
     if role in _ALONE:
-        return 3 if all(isinstance(fields.get(name), str) for name in _ALONE[role]) else 0
+        if all(isinstance(fields.get(name), str) for name in _ALONE[role]):
+            return 3
+        return 0
     is_calling = role == "assistant" and _has_calls(fields.get("toolCalls"))
     if is_calling or load_extras(fields.get("metadata")):
         return 3
-    return 1 if isinstance(fields.get("content", ""), str | list) else 0
+    if isinstance(fields.get("content", ""), str | list):
+        return 1
+    return 0
 
 
 def _has_calls(calls: Any) -> bool:
@@ -135,24 +139,28 @@ class _Groups:
         group.append((index, entry))
 
     def _find_noted(self, entry: Json) -> _Group | None:
-        """The group that a message says it is of. Others may be in between, since clients put
-        results behind their calls."""
+        """Returns the group that a message says it is of. Others may be in between, since clients
+        put results behind their calls."""
         key = group_key(entry)
         group = self._by_key.get(key) if key else None
         if group is None:
             return None
         is_noted = isinstance(group_extras(entry).get("of"), str)
-        return group if is_noted or group_extras(group[0][1]).get("of") == key else None
+        if is_noted or group_extras(group[0][1]).get("of") == key:
+            return group
+        return None
 
     def _find_last(self, entry: Json) -> _Group | None:
-        """The last group, if a message of others goes on with it."""
+        """Returns the last group, if a message of others goes on with it."""
         last = self.listed[-1]
         if entry["role"] == ACTIVITY:
             return last
         if group_extras(last[0][1]):
             return None
         roles = [other["role"] for _, other in last if other["role"] != ACTIVITY]
-        return last if roles and entry["role"] in _JOINS.get(roles[-1], ()) else None
+        if roles and entry["role"] in _JOINS.get(roles[-1], ()):
+            return last
+        return None
 
 
 def load_messages(
@@ -170,8 +178,8 @@ def load_messages(
 def dump_conversation(
     messages: Iterable[Message], *, extras: bool = True, parts: bool = True
 ) -> list[Json]:
-    """Messages → theirs. `extras`: with what the protocol has no field for; `parts`: results may be
-    lists of parts."""
+    """Returns messages → theirs. `extras`: with what the protocol has no field for; `parts`:
+    results may be lists of parts."""
     group = DumpedNames(extras=extras, parts=parts)
     return [
         entry
@@ -186,5 +194,5 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 nothing is signed for one peer and not for another
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
 ) -> list[Json]:
-    """Messages → theirs, which `load_messages` gives back as they were."""
+    """Returns messages → theirs, which `load_messages` gives back as they were."""
     return dump_conversation(messages)

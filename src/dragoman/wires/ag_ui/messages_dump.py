@@ -56,22 +56,24 @@ class DumpedNames:
         self._waiting: dict[str, list[str]] = {}
 
     def free(self, id_: str) -> str:
-        """An id like this one that no message has yet."""
+        """Returns an id like this one that no message has yet."""
         return self._ids.take(id_)
 
     def is_free(self, id_: str) -> bool:
-        """Whether no message has it yet."""
+        """True if no message has it yet."""
         return bool(id_) and id_ not in self._ids
 
     def call_id(self, id_: str, otherwise: str) -> str:
-        """The id of a call: its own, unless that is empty or taken."""
-        free = id_ if id_ and id_ not in self._call_ids else otherwise
+        """Returns the id of a call: its own, unless that is empty or taken."""
+        free = otherwise
+        if id_ and id_ not in self._call_ids:
+            free = id_
         call_id = self._call_ids.take(free)
         self._waiting.setdefault(id_, []).append(call_id)
         return call_id
 
     def called(self, id_: str) -> str:
-        """The id under which the protocol knows a call that waits."""
+        """Returns the id under which the protocol knows a call that waits."""
         waiting = self._waiting.get(id_)
         return waiting[0] if waiting else id_
 
@@ -86,7 +88,7 @@ class DumpedNames:
                 self.answered(piece.id)
 
     def answered(self, id_: str) -> str:
-        """The id of the call that a result answers: the earliest of that id that waits."""
+        """Returns the id of the call that a result answers: the earliest of that id that waits."""
         waiting = self._waiting.get(id_)
         return waiting.pop(0) if waiting else id_
 
@@ -101,7 +103,7 @@ class GroupIds:
         self._is_used = False
 
     def take(self, index: int, *, is_thinking: bool = False) -> str:
-        """The id of the message that begins with the part of that index."""
+        """Returns the id of the message that begins with the part of that index."""
         if is_thinking or self._is_used:
             return self._group.free(f"{self.key}:{index}")
         self._is_used = True
@@ -127,7 +129,7 @@ class _GroupWriter:
         self._next = 0
 
     def write(self) -> list[Json]:
-        """The messages of theirs."""
+        """Returns the messages of theirs."""
         writers, message = self.WRITERS[self.message.role], self.message
         for index, piece in enumerate(message.content):
             writer = writers.get(type(piece))
@@ -144,7 +146,9 @@ class _GroupWriter:
     def _role(self) -> str:
         role = self.message.role
         developer = OWN.form(self.message.native).get("role") == "developer"
-        return "developer" if developer and role is Role.SYSTEM else _SPEAKERS[role]
+        if developer and role is Role.SYSTEM:
+            return "developer"
+        return _SPEAKERS[role]
 
     def _add(self, entry: Json, extras: Json) -> Json:
         # a first message that speaks is known by its own id, without extras
@@ -155,14 +159,17 @@ class _GroupWriter:
 
     def _place(self, index: int) -> Json:
         """Extras that say where a piece is, if that is not behind the one before it."""
-        position_extras = {} if index == self._next else {"at": index}
+        if index == self._next:
+            position_extras = {}
+        else:
+            position_extras = {"at": index}
         self._next = index + 1
         return position_extras
 
     # pieces: each says whether it is written
 
     def _speak(self, index: int, piece: TextPart) -> bool:
-        """A text is a message of its own."""
+        """Returns a text is a message of its own."""
         more = find_difference(piece, TextPart(piece.text))
         extras = {**self._place(index), **optional_field("part", more)}
         entry: Json = {"id": self.ids.take(index), "role": self._role()}
@@ -214,7 +221,7 @@ class _GroupWriter:
         return True
 
     def _activity(self, index: int, piece: MarkPart) -> bool:
-        """A mark that was a message of theirs is one again."""
+        """Returns a mark that was a message of theirs is one again."""
         fields = OWN.fields(piece.native)
         id_ = fields.get("id")
         if piece.kind != ACTIVITY or not isinstance(id_, str) or "activityType" not in fields:
@@ -230,7 +237,7 @@ class _GroupWriter:
     # the group
 
     def _finish(self) -> list[Json]:
-        """The group with the fields of the message as a whole, and with what would be read
+        """Returns the group with the fields of the message as a whole, and with what would be read
         otherwise."""
         entry, extras = self.entries[0]
         speaker = next((each for each, _ in self.entries if each["role"] in _SPEAKING), None)
@@ -273,7 +280,7 @@ class _GroupWriter:
 
 
 def dump_group(message: Message, position: int, group: DumpedNames) -> list[Json]:
-    """A message → theirs. `position`: in the conversation, for one without an id."""
+    """Returns a message → theirs. `position`: in the conversation, for one without an id."""
     return _GroupWriter(message, position, group).write()
 
 
@@ -298,7 +305,10 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
     """Thinking without the text that its provider signed or hid it with, where that stood, and that
     text: the peer has a field for it."""
     native_fields = OWN.fields(piece.native).get("encryptedValue")
-    signed = {NAME: native_fields} if isinstance(native_fields, str) else signatures(piece.native)
+    if isinstance(native_fields, str):
+        signed = {NAME: native_fields}
+    else:
+        signed = signatures(piece.native)
     if len(signed) != 1:
         return piece, None, None
     ((wire, signature),) = signed.items()
@@ -312,7 +322,7 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
 
 
 def _unread(message: Message, read: Message) -> Json:
-    """The fields of a message that would be read otherwise."""
+    """Returns the fields of a message that would be read otherwise."""
     more = rest(find_difference(message, read), "metadata")
     if not is_equal(message.own_metadata, read.own_metadata):
         more["metadata"] = message.own_metadata

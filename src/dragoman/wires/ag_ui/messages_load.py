@@ -70,8 +70,8 @@ def load_group(
     names: MutableMapping[str, str],
     problems: list[Problem] | None = None,
 ) -> list[Message]:
-    """The messages of a group, each with its index in the list → the one that they are; none where
-    nothing can be read. `names` takes those of calls, by id.
+    """Returns the messages of a group, each with its index in the list → the one that they are;
+    none where nothing can be read. `names` takes those of calls, by id.
 
     Raises:
         HistoryError: one cannot be read, and no problems are noted.
@@ -104,8 +104,8 @@ def load_group(
 
 
 def _choose_head(head: JsonMap | None, entry: JsonMap) -> JsonMap:
-    """The message of a group that has the fields of ours as a whole: its first, but no reasoning of
-    others."""
+    """Returns the message of a group that has the fields of ours as a whole: its first, but no
+    reasoning of others."""
     is_beside = head is not None and head["role"] in _BESIDE
     if head is None or (is_beside and not load_extras(head.get("metadata"))):
         return entry
@@ -113,7 +113,8 @@ def _choose_head(head: JsonMap | None, entry: JsonMap) -> JsonMap:
 
 
 def group_extras(entry: JsonMap) -> Json:
-    """The extras of a message; those of its first call, where a stream began it with that."""
+    """Returns the extras of a message; those of its first call, where a stream began it with
+    that."""
     extras = load_extras(entry.get("metadata"))
     calls = if_objects(entry.get("toolCalls"))
     if extras or not calls:
@@ -123,9 +124,11 @@ def group_extras(entry: JsonMap) -> Json:
 
 
 def group_key(entry: JsonMap) -> str:
-    """The id by which the group of a message is known."""
+    """Returns the id by which the group of a message is known."""
     key = group_extras(entry).get("of")
-    return key if isinstance(key, str) else if_text(entry.get("id"))
+    if isinstance(key, str):
+        return key
+    return if_text(entry.get("id"))
 
 
 def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> Message:
@@ -143,7 +146,7 @@ def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> M
 
 
 def _apply_extras(message: Message, extras: JsonMap) -> Message:
-    """A message with what was carried of it; itself where that cannot be read."""
+    """Returns a message with what was carried of it; itself where that cannot be read."""
     fields = if_object(extras.get("message"))
     if not extras.get("message"):
         start = if_object(extras.get("start"))
@@ -170,7 +173,7 @@ def _load_pieces(
     *,
     is_first: bool,
 ) -> list[Placed]:
-    """What one message says."""
+    """Returns what one message says."""
     role, index = entry["role"], load_index(extras)
     if role == "tool":
         result = load_result(entry, extras, names)
@@ -229,8 +232,8 @@ def restore_signature(piece: ThinkingPart, signed: Any, signature: Any) -> Think
 
 
 def load_piece(read: Content | None, carried: Any) -> Content | None:
-    """What was read of a part, with what was carried of it; `None`: nothing was read, and what was
-    carried is no part."""
+    """Returns what was read of a part, with what was carried of it, or None if nothing was read,
+    and what was carried is no part."""
     if read is not None:
         return apply_difference(read, carried, Content)
     try:
@@ -240,7 +243,7 @@ def load_piece(read: Content | None, carried: Any) -> Content | None:
 
 
 def _add_id(result: ToolResultPart, entry: JsonMap) -> ToolResultPart:
-    """A result that is a message of its own there and not here, with its id."""
+    """Returns a result that is a message of its own there and not here, with its id."""
     if not (id_ := if_text(entry.get("id"))):
         return result
     native = {**OWN.fields(result.native), "id": id_}
@@ -248,25 +251,30 @@ def _add_id(result: ToolResultPart, entry: JsonMap) -> ToolResultPart:
 
 
 def load_index(extras: JsonMap) -> int | None:
-    """The index of a part that its extras say; `None`: they say none."""
+    """Returns the index of a part that its extras say, or None if they say none."""
     index = extras.get("at")
     is_index = isinstance(index, int) and not isinstance(index, bool) and index >= 0
     return index if is_index else None
 
 
 def _load_unwritten(more: Any) -> list[Placed]:
-    """Pieces that the protocol has no form for, with their indexes."""
+    """Returns pieces that the protocol has no form for, with their indexes."""
     placed: list[Placed] = []
     for pair in map(if_list, if_list(more)):
-        index = load_index({"at": pair[0]}) if len(pair) == 2 else None
-        piece = None if index is None else load_piece(None, pair[1])
+        index = None
+        if len(pair) == 2:
+            index = load_index({"at": pair[0]})
+        if index is None:
+            piece = None
+        else:
+            piece = load_piece(None, pair[1])
         if piece is not None:
             placed.append((index, piece))
     return placed
 
 
 def _sort_pieces(pieces: Sequence[Placed]) -> tuple[Content, ...]:
-    """The pieces by their indexes; one without an index is behind the one before it."""
+    """Returns the pieces by their indexes; one without an index is behind the one before it."""
     placed: list[tuple[int, Content]] = []
     last = -1
     for index, piece in pieces:

@@ -79,7 +79,7 @@ class Quirks(msgspec.Struct, frozen=True):
 
 
 def is_current(version: Any) -> bool:
-    """Whether a peer that declares this version reads all of 1.0."""
+    """True if a peer that declares this version reads all of 1.0."""
     # peers send what they like: no digit may be another script's, and no number endless
     head, dot, tail = version.partition(".") if isinstance(version, str) else ("", "", "")
     return (
@@ -93,13 +93,15 @@ def is_current(version: Any) -> bool:
 
 
 def dump_extras(fields: JsonMap) -> Json:
-    """The metadata that carries these fields; empty where there are none."""
-    return {OURS: json_bytes.encode(fields).decode()} if fields else {}
+    """Returns the metadata that carries these fields; empty where there are none."""
+    if fields:
+        return {OURS: json_bytes.encode(fields).decode()}
+    return {}
 
 
 def load_extras(metadata: Any) -> Json:
-    """The fields that metadata carries; empty where nothing of ours is there, or nothing that can
-    be read."""
+    """Returns the fields that metadata carries; empty where nothing of ours is there, or nothing
+    that can be read."""
     text = if_object(metadata).get(OURS)
     if not isinstance(text, str):
         return {}
@@ -110,19 +112,19 @@ def load_extras(metadata: Any) -> Json:
 
 
 def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
-    """The field `metadata` of an object that has both; none where both are empty."""
+    """Returns the field `metadata` of an object that has both; none where both are empty."""
     both = {**metadata, **dump_extras(fields)}
     return optional_field("metadata", both)
 
 
 def add_extras(fields: JsonMap, extras: JsonMap) -> Json:
-    """An object with these extras in its metadata."""
+    """Returns an object with these extras in its metadata."""
     metadata = dump_metadata(if_object(fields.get("metadata")), extras)
     return {**rest(fields, "metadata"), **metadata}
 
 
 def load_native(fields: JsonMap, *neutral: str, form: JsonMap | None = None) -> Native:
-    """The fields of an object that are not `neutral`, and the application's metadata."""
+    """Returns the fields of an object that are not `neutral`, and the application's metadata."""
     own = rest(fields, "metadata", *neutral)
     if metadata := app_metadata(fields.get("metadata")):
         own["metadata"] = metadata
@@ -130,13 +132,13 @@ def load_native(fields: JsonMap, *neutral: str, form: JsonMap | None = None) -> 
 
 
 def app_metadata(metadata: Any) -> Json:
-    """The part of metadata that is the application's."""
+    """Returns the part of metadata that is the application's."""
     return {key: value for key, value in if_object(metadata).items() if key not in RESERVED}
 
 
 def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Json:
-    """An object with the protocol's names, where these are not there already. By default those of a
-    request and of an answer in it."""
+    """Returns an object with the protocol's names, where these are not there already. By default
+    those of a request and of an answer in it."""
     return {
         names.get(name, name) if names.get(name) not in fields else name: value
         for name, value in fields.items()
@@ -144,7 +146,7 @@ def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Js
 
 
 def rename_message(fields: Json) -> Json:
-    """A message with the protocol's names; itself where it has them."""
+    """Returns a message with the protocol's names; itself where it has them."""
     if not fields.keys().isdisjoint(_OF_MESSAGE):
         fields = rename_fields(fields, _OF_MESSAGE)
     for name, change in (("toolCalls", _call), ("content", _part)):
@@ -158,10 +160,14 @@ def rename_message(fields: Json) -> Json:
 
 
 def _call(fields: Json) -> Json:
-    return fields if "encrypted_value" not in fields else rename_fields(fields, _OF_MESSAGE)
+    if "encrypted_value" not in fields:
+        return fields
+    return rename_fields(fields, _OF_MESSAGE)
 
 
 def _part(fields: Json) -> Json:
     if "mime_type" in (source := if_object(fields.get("source"))):
         fields = {**fields, "source": rename_fields(source, _OF_PART)}
-    return rename_fields(fields, _OF_PART) if "mime_type" in fields else fields
+    if "mime_type" in fields:
+        return rename_fields(fields, _OF_PART)
+    return fields

@@ -74,7 +74,7 @@ def load_run(
 
 
 def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
-    """The fields of a body that say something, under today's names."""
+    """Returns the fields of a body that say something, under today's names."""
     if not isinstance(body, dict):
         raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
     given = if_object(body)

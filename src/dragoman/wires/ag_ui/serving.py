@@ -52,7 +52,7 @@ bodies: JsonMap = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
 
 
 def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
-    """What an agent can do (`AgentCapabilities`)."""
+    """Returns what an agent can do (`AgentCapabilities`)."""
     named = {
         "description": card.description,
         "version": card.version,

@@ -109,18 +109,21 @@ def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool 
 
 
 def part_extras(difference: JsonMap) -> Json:
-    """The extras that say what of a part would be read otherwise; empty if nothing would."""
+    """Returns the extras that say what of a part would be read otherwise; empty if nothing
+    would."""
     return optional_field("part", difference)
 
 
 def text_of(call: ToolCallPart) -> str:
-    """A call's arguments as text: a JSON object, or what came of them if they are cut or no
+    """Returns a call's arguments as text: a JSON object, or what came of them if they are cut or no
     JSON."""
-    return arguments_json(call) if call.state == "complete" else call.raw or ""
+    if call.state == "complete":
+        return arguments_json(call)
+    return call.raw or ""
 
 
 def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
-    """What a tool returned, of the content of its result.
+    """Returns what a tool returned, of the content of its result.
 
     Raises:
         HistoryError: it is neither a text nor a list of parts.
@@ -139,8 +142,8 @@ def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
 def dump_output(
     piece: ToolResultPart, *, parts: bool = True, extras: bool = True
 ) -> tuple[Any, Json]:
-    """What a tool returned → the content of a result, and what the extras say of it. `parts`: the
-    peer reads a list of them."""
+    """Returns what a tool returned → the content of a result, and what the extras say of it.
+    `parts`: the peer reads a list of them."""
     if isinstance(piece.result, str):
         return piece.result, {}
     if not piece.is_content:

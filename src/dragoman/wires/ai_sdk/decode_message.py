@@ -177,7 +177,9 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._finish_text(part, chunk)
 
     def _finish_text(self, part: PendingPart, chunk: Json) -> None:
-        kind = "reasoning" if isinstance(part.begun, ThinkingPart) else "text"
+        kind = "text"
+        if isinstance(part.begun, ThinkingPart):
+            kind = "reasoning"
         whole: Json = {"type": kind, "text": part.text(), "state": "done"}
         if part.metadata is not None:
             whole["providerMetadata"] = part.metadata
@@ -290,7 +292,10 @@ class TurnDecoder(RunDecoder[PendingPart]):
         """A part that is complete. A result goes into the message that is open, whosever that
         is."""
         is_result = isinstance(piece, ToolResultPart) and self._message_id is not None
-        part = self._part_of_message(piece) if is_result else self._next_part(piece)
+        if is_result:
+            part = self._part_of_message(piece)
+        else:
+            part = self._next_part(piece)
         self._events.append(PartStarted(part.message_id, part.index, piece))
         self._events.append(PartFinished(part.message_id, part.index, piece))
 
@@ -298,9 +303,15 @@ class TurnDecoder(RunDecoder[PendingPart]):
         if self._message_id is not None:
             self._close_message(None)
         self._count += 1
-        id_ = self._new_id() if self._new_id is not None else f"message-{self._count}"
+        if self._new_id is not None:
+            id_ = self._new_id()
+        else:
+            id_ = f"message-{self._count}"
         if self._turn:
-            id_ = self._turn if self._count == 1 else f"{self._turn}:{self._count - 1}"
+            if self._count == 1:
+                id_ = self._turn
+            else:
+                id_ = f"{self._turn}:{self._count - 1}"
         self._turn = self._turn or id_
         self._message_id, self._role, self._index = id_, role, 0
         self._step_ids.append(id_)
@@ -318,7 +329,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._events.append(MessageFinished(message_id, reason, metadata=metadata))
 
     def _load(self, part: Json) -> tuple[list[Content], list[Content]]:
-        """A part of a UI message → pieces, and results.
+        """Returns a part of a UI message → pieces, and results.
 
         Raises:
             DecodeError: it cannot be read.

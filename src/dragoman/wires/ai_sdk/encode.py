@@ -133,7 +133,10 @@ class Encoder(PartEncoder):
             return
         self._is_begun = True
         answers = [message for message in self._before if message.role is Role.MODEL]
-        names = [answers[-1].turn, answers[-1].id] if answers else []
+        if answers:
+            names = [answers[-1].turn, answers[-1].id]
+        else:
+            names = []
         # A run goes on with the last answer if calls of that are answered now, or if its messages
         # have that turn's name.
         self._goes_on = turn_after(self._before) is not None or (turn is not None and turn in names)
@@ -249,7 +252,9 @@ class Encoder(PartEncoder):
     def _question(self, interrupt: Interrupt) -> Json:
         """Returns the chunk that asks for an approval, or for anything else that the protocol has
         no chunk for."""
-        call = interrupt.call.id if interrupt.call is not None else ""
+        call = ""
+        if interrupt.call is not None:
+            call = interrupt.call.id
         call_id = next((id_ for id_ in (*interrupt.parent, call) if id_), "")
         if interrupt.reason == "approval" and call_id in self.calls:
             asked = {"approvalId": interrupt.id, "toolCallId": call_id}
@@ -294,25 +299,28 @@ class Encoder(PartEncoder):
         # ends.
         messages = [message for message in fold(self._events) if _is_of_answer(message)]
         shown = dump_ui(messages, [], "v7")
-        metadata = dict(if_object(shown[0].get("metadata"))) if len(shown) == 1 else {}
+        if len(shown) == 1:
+            metadata = dict(if_object(shown[0].get("metadata")))
+        else:
+            metadata = {}
         if not self._quirks.extras:
             metadata.pop(OURS, None)
         return metadata
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one run."""
+    """Returns an encoder of one run."""
     return Encoder(envelope)
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` takes of a request."""
+    """Returns what `encoder` takes of a request."""
     return {} if request is None else {"request": request}
 
 
 def envelope_again(request: RunRequest, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
-    """What `encoder` takes for a client that reads a stream again from its beginning: it begins its
-    message anew, of which the run may be the end alone."""
+    """Returns what `encoder` takes for a client that reads a stream again from its beginning: it
+    begins its message anew, of which the run may be the end alone."""
     return {**envelope(request, id=id, now=now), "again": True}
 
 
@@ -336,7 +344,9 @@ def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
 
 def _last_answer(messages: Sequence[Message]) -> list[Message]:
     answers = [message for message in messages if message.role is Role.MODEL]
-    turn = answers[-1].turn or answers[-1].id if answers else None
+    turn = None
+    if answers:
+        turn = answers[-1].turn or answers[-1].id
     if turn is None:
         return []
     answer = dropwhile(

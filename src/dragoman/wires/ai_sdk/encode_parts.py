@@ -100,7 +100,9 @@ class PartEncoder(RunEncoder[StreamPart]):
         name is known."""
         piece, key = event.part, (event.message_id, event.index)
         if isinstance(piece, TextPart | ThinkingPart):
-            kind = "text" if isinstance(piece, TextPart) else "reasoning"
+            kind = "reasoning"
+            if isinstance(piece, TextPart):
+                kind = "text"
             self.open[key] = StreamPart(kind, part_id(*key), piece)
         elif isinstance(piece, ToolCallPart):
             part = self.open[key] = StreamPart("tool-input", piece.id, piece)
@@ -120,7 +122,9 @@ class PartEncoder(RunEncoder[StreamPart]):
         """The end of a part, and what no delta told of it."""
         part = self.take_part((event.message_id, event.index))
         if isinstance(event.part, TextPart | ThinkingPart):
-            kind = "text" if isinstance(event.part, TextPart) else "reasoning"
+            kind = "reasoning"
+            if isinstance(event.part, TextPart):
+                kind = "text"
             id_ = part_id(event.message_id, event.index)
             self._finish_text(
                 event.message_id, event.part, part or StreamPart(kind, id_, event.part)
@@ -162,11 +166,10 @@ class PartEncoder(RunEncoder[StreamPart]):
         self, message_id: str, piece: TextPart | ThinkingPart, part: StreamPart
     ) -> None:
         """What was told cannot be taken back; what is missing at the end is added."""
-        dumped = (
-            dump_text(piece, UI_DIALECT, True)
-            if isinstance(piece, TextPart)
-            else _dump_thinking(piece)
-        )
+        if isinstance(piece, TextPart):
+            dumped = dump_text(piece, UI_DIALECT, True)
+        else:
+            dumped = _dump_thinking(piece)
         if not piece.text and not part.is_begun and not dumped:
             return
         self._begin(message_id, part)
@@ -228,7 +231,10 @@ class PartEncoder(RunEncoder[StreamPart]):
 
 def _dump_thinking(piece: ThinkingPart) -> Json:
     """Returns thinking as a part; empty: nothing of it can be read."""
-    dumped = dump_reasoning([piece], UI_DIALECT) if piece.text or piece.native else ()
+    if piece.text or piece.native:
+        dumped = dump_reasoning([piece], UI_DIALECT)
+    else:
+        dumped = ()
     return next(iter(dumped)) if dumped else {}
 
 

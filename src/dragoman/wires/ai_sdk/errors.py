@@ -16,10 +16,10 @@ load_error = _READER.load_error
 
 
 def error_of(chunk: JsonMap) -> DragomanError:
-    """An `error` chunk → the exception."""
+    """Returns an `error` chunk → the exception."""
     return ProviderError(if_text(chunk.get("errorText")) or "the agent failed and does not say why")
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
+    """Returns an exception → status, headers and body."""
     return error_response(error, status_of(error), {"error": {"message": error.message}})

@@ -32,8 +32,8 @@ same_as = "ai_sdk_ui"
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of UI messages → messages. With `problems`, a message that cannot be read is left out
-    and noted there.
+    """Returns a list of UI messages → messages. With `problems`, a message that cannot be read is
+    left out and noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -51,11 +51,16 @@ def _without_ids(message: Message) -> Message:
         for index, piece in enumerate(message.content)
     ]
     is_same = all(new is old for new, old in zip(content, message.content, strict=True))
-    return message if is_same else message.replace(content=tuple(content))
+    if is_same:
+        return message
+    return message.replace(content=tuple(content))
 
 
 def _without_id(piece: Content, id_: str) -> Content:
-    fields = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
+    if isinstance(piece, ThinkingPart):
+        fields = OWN.fields(piece.native)
+    else:
+        fields = {}
     if fields.get("id") != id_:
         return piece
     native = rest(piece.native or {}, NAME)
@@ -70,5 +75,5 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
 ) -> list[Json]:
-    """Messages → a list of UI messages. What they cannot hold is added to `losses`."""
+    """Returns messages → a list of UI messages. What they cannot hold is added to `losses`."""
     return dump_ui(messages, losses, None)

@@ -12,7 +12,7 @@ NAME = "ai_sdk"
 
 
 def part_id(message_id: str | None, index: int) -> str:
-    """The id of a part in a stream."""
+    """Returns the id of a part in a stream."""
     return f"{message_id}:{index}"
 
 

@@ -40,8 +40,8 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """What a client asks. The chat's `id` is the thread. `message` may stand in the place of
-    `messages`: the last one alone. An application may send `tools` that it runs, a list or an
+    """Returns what a client asks. The chat's `id` is the thread. `message` may stand in the place
+    of `messages`: the last one alone. An application may send `tools` that it runs, a list or an
     object by name, `system`, `state`, `context` and `resume` beside them, as assistant-ui does with
     the former two; all else of the body is `metadata["body"]`.
 
@@ -92,8 +92,8 @@ def _listed_messages(body: Any) -> list[Any]:
 
 
 def regenerated(request: RunRequest) -> str | None:
-    """The id of the message that is to be made anew, or of its question; empty: the last answer;
-    `None`: none is."""
+    """Returns the id of the message that is to be made anew, or of its question, or an empty value
+    if the last answer; `None`: none is."""
     fields = OWN.fields(request.native)
     if fields.get("trigger") != "regenerate-message":
         return None
@@ -101,7 +101,7 @@ def regenerated(request: RunRequest) -> str | None:
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
-    """A request → what `useChat` sends. What that has no field for is added to `losses`."""
+    """Returns a request → what `useChat` sends. What that has no field for is added to `losses`."""
     if losses is None:
         losses = []
     fields = OWN.fields(request.native)
@@ -187,7 +187,10 @@ def _dump_resume(resume: Resume) -> Json:
 def _load_resumes(value: Any) -> list[Resume]:
     if value is None:
         return []
-    entries = if_list(value) if isinstance(value, list) else [None]
+    if isinstance(value, list):
+        entries = if_list(value)
+    else:
+        entries = [None]
     return [_load_resume(if_object(entry)) for entry in entries]
 
 

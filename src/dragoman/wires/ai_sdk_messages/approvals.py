@@ -28,7 +28,10 @@ _Approvals = dict[str, Part]
 def approvals(messages: Sequence[Message]) -> list[Resume]:
     """Returns the answers to approvals that a conversation holds, of calls that have no result yet:
     what `resume=` of a run takes."""
-    in_parts = _approvals_in_parts(messages) if has_parts(messages) else {}
+    if has_parts(messages):
+        in_parts = _approvals_in_parts(messages)
+    else:
+        in_parts = {}
     answers: list[Resume] = []
     for waiting in open_calls(messages):
         approval = _approval_of(waiting.call) or in_parts.get(waiting.call.id, {})
@@ -68,8 +71,8 @@ def mended(
 
 
 def _find_answered_round(messages: Sequence[Message]) -> int | None:
-    """Where the last round begins, if it ends the conversation and an approval in it was answered;
-    `None`: it does not."""
+    """Returns where the last round begins, if it ends the conversation and an approval in it was
+    answered; `None`: it does not."""
     if not approvals(messages):
         return None
     start = open_calls(messages)[0].position
@@ -77,7 +80,9 @@ def _find_answered_round(messages: Sequence[Message]) -> int | None:
         start -= 1
     answering = [message for message in messages[start:] if message.role is not Role.MODEL]
     later = chain.from_iterable(message.content for message in answering)
-    return start if all(isinstance(piece, MarkPart | ToolResultPart) for piece in later) else None
+    if all(isinstance(piece, MarkPart | ToolResultPart) for piece in later):
+        return start
+    return None
 
 
 def _source_of(position: int, message: Message) -> Source:
@@ -85,8 +90,10 @@ def _source_of(position: int, message: Message) -> Source:
 
 
 def _approval_of(call: ToolCallPart) -> Fields:
-    """The approval that stands at a call; empty where none does."""
-    return if_object(OWN.fields(call.native).get("approval")) if call.native else {}
+    """Returns the approval that stands at a call; empty where none does."""
+    if call.native:
+        return if_object(OWN.fields(call.native).get("approval"))
+    return {}
 
 
 def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
@@ -118,7 +125,7 @@ def has_parts(messages: Iterable[Message]) -> bool:
 
 
 def _move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
-    """A conversation with its approvals at the calls, and where each message stood: one of
+    """Returns a conversation with its approvals at the calls, and where each message stood: one of
     responses alone is left out."""
     in_parts = _approvals_in_parts(messages)
     moved: list[Message] = []

@@ -92,7 +92,10 @@ def load_conversation(
             starts.append((start, UI))
             continue
         try:
-            checked = entry if problems is None else bounded(entry)
+            if problems is None:
+                checked = entry
+            else:
+                checked = bounded(entry)
             dialect = _dialect_of(checked, rows=rows, is_model=is_model)
             starts.append((start, dialect))
             _load_entry(checked, dialect, f"[{index}]", loading)
@@ -142,7 +145,7 @@ def _ids_in(entries: list[Any]) -> set[str]:
 
 
 def _field_of(error: HistoryError) -> str | None:
-    """The field for which a message cannot be read, where it is one."""
+    """Returns the field for which a message cannot be read, where it is one."""
     _, dot, field = error.message.partition(" ")[0].partition(".")
     return field.partition("[")[0] if dot else None
 
@@ -166,7 +169,9 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
     taken = {id_ for id_ in ids if id_ is not None}
     written: Parts = []
     for number, (group, id_) in enumerate(zip(groups, ids, strict=True)):
-        plain = _dump_plain(group, id_, version) if usual == UI else None
+        plain = None
+        if usual == UI:
+            plain = _dump_plain(group, id_, version)
         if plain is not None:
             written.append(plain)
             continue
@@ -178,16 +183,19 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
 
 
 def _usual_dialect(messages: tuple[Message, ...], newest: str) -> str:
-    """The dialect of messages that were read in none: an older one where others were read in
-    that."""
+    """Returns the dialect of messages that were read in none: an older one where others were read
+    in that."""
     older = _OLDER[newest]
-    return older if any(dialect_of(message.native) == older for message in messages) else newest
+    if any(dialect_of(message.native) == older for message in messages):
+        return older
+    return newest
 
 
 def _select_groups(
     messages: tuple[Message, ...], losses: list[Loss], steering: bool
 ) -> list[MessageGroup]:
-    """The groups of a conversation that are written; results without their call are losses."""
+    """Returns the groups of a conversation that are written; results without their call are
+    losses."""
     groups: list[MessageGroup] = []
     for group in group_messages(messages, steering=steering):
         if group.is_orphaned:
@@ -198,13 +206,13 @@ def _select_groups(
 
 
 def _dialect_read(group: MessageGroup, usual: str) -> str:
-    """The dialect of UI messages in which a turn was read."""
+    """Returns the dialect of UI messages in which a turn was read."""
     dialect = dialect_of(group.messages[0].native)
     return dialect if dialect in (V4, UI) else usual
 
 
 def _assign_ids(groups: list[MessageGroup]) -> list[str | None]:
-    """The id of each UI message; `None`: it has none yet."""
+    """Returns the id of each UI message, or None if it has none yet."""
     ids: list[str | None] = []
     seen: set[str | None] = set()
     for group in groups:
@@ -218,7 +226,7 @@ def _assign_ids(groups: list[MessageGroup]) -> list[str | None]:
 
 
 def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Part | None:
-    """A message of texts alone; `None`: it is more than that."""
+    """Returns a message of texts alone, or None if it is more than that."""
     dump = _PLAIN.get(version)
     if dump is None or id_ is None or len(group.messages) != 1 or group.behind or group.joined:
         return None
@@ -226,7 +234,7 @@ def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Pa
 
 
 def _mint_id(number: int, taken: set[str]) -> str:
-    """An id for a message that has none."""
+    """Returns an id for a message that has none."""
     id_ = f"msg-{number}"
     while id_ in taken:
         id_ += "'"
@@ -252,12 +260,14 @@ def dump_model(
         if dialect == MODEL and message.role is Role.MODEL and version != "v5":
             waiting = _ask(entries, message)
         written += entries
-    return [*written, {"role": "tool", "content": waiting}] if waiting else written
+    if waiting:
+        return [*written, {"role": "tool", "content": waiting}]
+    return written
 
 
 def _model_dialect(message: Message, version: str | None, usual: str) -> str:
-    """The dialect in which a model message is written: that of a release, else the one in which it
-    was read."""
+    """Returns the dialect in which a model message is written: that of a release, else the one in
+    which it was read."""
     if version is not None:
         return CORE if version == V4 else MODEL
     dialect = dialect_of(message.native)

@@ -36,7 +36,9 @@ def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
     if isinstance(fields.get("parts"), list):
         return V4 if is_v4(fields) else UI
     if fields.get("role") == "tool" or (isinstance(content, list) and not is_old):
-        return CORE if _is_core(if_list(content), fields) else MODEL
+        if _is_core(if_list(content), fields):
+            return CORE
+        return MODEL
     # No model message has a time, and none needs an id: they are a front end's.
     has_text = isinstance(content, str)
     has_id = "id" in fields and not is_model
@@ -48,7 +50,7 @@ def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
 
 
 def _is_core(parts: Sequence[Any], fields: Fields) -> bool:
-    """Whether parts of a model message are those of ai 4; where nothing tells it they are not."""
+    """True if parts of a model message are those of ai 4; where nothing tells it they are not."""
     return _CORE_METADATA in fields or any(_is_core_part(if_object(part)) for part in parts)
 
 
@@ -92,16 +94,18 @@ def _is_ui_type(type_: str) -> bool:
 
 
 def _old_ui_votes(fields: Fields) -> int:
-    """The votes for a message of ai 4 that has no parts."""
+    """Returns the votes for a message of ai 4 that has no parts."""
     if not _V4_FIELDS.isdisjoint(fields) and "id" in fields:
         return 3
     # No API of a model takes an id here: it is a front end's, whose edits name messages by it.
     has_id = isinstance(fields.get("id"), str) and set(fields) == _PLAIN_FIELDS
-    return 2 if has_id or "createdAt" in fields else 0
+    if has_id or "createdAt" in fields:
+        return 2
+    return 0
 
 
 def _types_in(parts: Any) -> list[str] | None:
-    """The types of parts; `None`: they are no list of parts."""
+    """Returns the types of parts, or None if they are no list of parts."""
     if not isinstance(parts, list):
         return None
     types = [if_text(if_object(part).get("type")) for part in if_list(parts)]
@@ -125,7 +129,7 @@ def model_votes(message: Any) -> int:
 
 
 def _part_votes(parts: Sequence[Fields]) -> int:
-    """The votes for a model message with parts of known types."""
+    """Returns the votes for a model message with parts of known types."""
     if any("-" in part["type"] for part in parts):
         # A type alone is no part of any of them, but a custom block may have nothing beside it.
         are_whole = all(part["type"] in ("custom", "text") or len(part) > 1 for part in parts)
@@ -147,7 +151,9 @@ def row_votes(message: Any) -> int:
     # `True == 1` and `2.0 == 2` in Python, but neither is the number that Mastra writes.
     format_ = content.get("format")
     is_row = has_role and type(format_) is int and format_ == 2
-    return 3 if is_row and isinstance(content.get("parts", []), list) else 0
+    if is_row and isinstance(content.get("parts", []), list):
+        return 3
+    return 0
 
 
 def split_row_votes(message: Any) -> int:
@@ -160,4 +166,6 @@ def split_row_votes(message: Any) -> int:
     is_placed = "threadId" in fields or "resourceId" in fields
     if is_typed and is_placed:
         return 3
-    return 2 if is_placed or (is_typed and "id" in fields) else 0
+    if is_placed or (is_typed and "id" in fields):
+        return 2
+    return 0

@@ -101,7 +101,7 @@ def extras_of(
 
 
 def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
-    """What one message has beyond what is read without it."""
+    """Returns what one message has beyond what is read without it."""
     extra: Part = {}
     if message.id != usual.id:
         extra["id"] = message.id
@@ -160,8 +160,10 @@ def _apply(message: Message, extra: _Extra) -> Message:
 
 
 def _has_given_origin(message: Message) -> bool:
-    """Whether its origin is what a caller gave as that of all messages that name none."""
-    given = OWN.notes(message.native).get("origin") if message.native else None
+    """True if its origin is what a caller gave as that of all messages that name none."""
+    given = None
+    if message.native:
+        given = OWN.notes(message.native).get("origin")
     if given is None or message.origin is None:
         return False
     return msgspec.to_builtins(message.origin) == given

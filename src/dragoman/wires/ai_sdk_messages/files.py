@@ -249,13 +249,17 @@ def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None =
     is_image = _is_image(piece, dialect)
     if "type" in form:
         is_image = form["type"] == "image"
-    part: Part = {"type": "image", "image": data} if is_image else {"type": "file", "data": data}
+    part: Part
+    if is_image:
+        part = {"type": "image", "image": data}
+    else:
+        part = {"type": "file", "data": data}
     part |= {**_name_field(piece), dialect.mime: _type_of(piece)}
     return finish(part, piece, piece_kind, dialect, unread)
 
 
 def _model_data(piece: Media, form: Fields) -> Any:
-    """What a model message has as the data of a file that is no reference."""
+    """Returns what a model message has as the data of a file that is no reference."""
     tag, data = form.get("tag"), _base64_or_url(piece)
     if isinstance(piece, DataPart) and "bytes" in form:
         data = _as_bytes(piece.data, form["bytes"])
@@ -269,17 +273,19 @@ def _model_data(piece: Media, form: Fields) -> Any:
 def _reference_to(
     piece: Media, form: Fields, dialect: MessageDialect, version: str | None
 ) -> Part | None:
-    """The reference to a file that a provider holds; `None`: it is written by its id."""
+    """Returns the reference to a file that a provider holds, or None if it is written by its id."""
     tag = form.get("tag")
     provider = _holder(piece)
     if provider is None or dialect.name != MODEL or not (version in (None, "v7") or tag):
         return None
     reference = {provider: _url_of(piece)}
-    return reference if tag == "plain" else {"type": "reference", "reference": reference}
+    if tag == "plain":
+        return reference
+    return {"type": "reference", "reference": reference}
 
 
 def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
-    """A file by a text: base64, a URL, a provider's id."""
+    """Returns a file by a text: base64, a URL, a provider's id."""
     data = decoded(text)
     if data is None:
         return file_at(text)
@@ -291,8 +297,8 @@ def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
 def _load_tagged_file(
     data: Any, mime_type: Any, is_image: bool
 ) -> tuple[Media | None, Native, Part]:
-    """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native,
-    and the note of its form."""
+    """Returns a file that is no string: data or a URL with a tag, a reference, or bytes → it, its
+    native, and the note of its form."""
     fields = if_object(data)
     tag = fields.get("type") if len(fields) == 2 else None
     if (piece := _load_reference(fields, tag)) is not None:
@@ -312,8 +318,10 @@ def _load_tagged_file(
 
 
 def _load_reference(fields: Part, tag: Any) -> FilePart | None:
-    """A file by the id that a provider has for it; `None`: it is no such reference."""
-    reference = if_object(fields.get("reference")) if tag == "reference" else fields
+    """Returns a file by the id that a provider has for it, or None if it is no such reference."""
+    reference = fields
+    if tag == "reference":
+        reference = if_object(fields.get("reference"))
     if len(reference) != 1 or not all(isinstance(id_, str) for id_ in reference.values()):
         return None
     provider, id_ = next(iter(reference.items()))
@@ -321,7 +329,7 @@ def _load_reference(fields: Part, tag: Any) -> FilePart | None:
 
 
 def _is_image(piece: Media, dialect: MessageDialect) -> bool:
-    """Whether a file is a part `image`, as ai 4 has them."""
+    """True if a file is a part `image`, as ai 4 has them."""
     return dialect.name != MODEL and _type_of(piece).startswith("image/")
 
 
@@ -337,7 +345,7 @@ def file_at(url: str) -> Media:
 
 
 def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
-    """A file that its URL alone does not tell as what it is."""
+    """Returns a file that its URL alone does not tell as what it is."""
     fields = find_carried_fields(part, dialect.metadata)
     id_, url = text_in(fields, "id"), text_in(fields, "url")
     if id_ is not None:
@@ -346,7 +354,7 @@ def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
 
 
 def _unread(piece: Media) -> Part:
-    """The fields of a file that are not read again from its URL and type."""
+    """Returns the fields of a file that are not read again from its URL and type."""
     if isinstance(piece, DataPart):
         return {}
     fields: Part = {}
@@ -360,13 +368,13 @@ def _unread(piece: Media) -> Part:
 
 
 def _data_part(piece: Media, data: Any, dialect: MessageDialect, unread: Fields) -> Part:
-    """A part of ai 4 or a row with the data of a file."""
+    """Returns a part of ai 4 or a row with the data of a file."""
     part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": data, **_name_field(piece)}
     return finish(part, piece, "file", dialect, unread)
 
 
 def _type_of(piece: Media) -> str:
-    """The type of a file, which no part is without."""
+    """Returns the type of a file, which no part is without."""
     mime_type = piece.mime_type
     if not mime_type and isinstance(piece, LinkPart):
         mime_type = guessed(piece.url)
@@ -374,19 +382,23 @@ def _type_of(piece: Media) -> str:
 
 
 def _url_of(piece: Media) -> str:
-    """What stands where a URL does. The inverse of `file_at`."""
+    """Returns what stands where a URL does. The inverse of `file_at`."""
     if isinstance(piece, DataPart):
         return data_url(piece)
-    return piece.url if isinstance(piece, LinkPart) else piece.id
+    if isinstance(piece, LinkPart):
+        return piece.url
+    return piece.id
 
 
 def _base64_or_url(piece: Media) -> str:
-    return b64encode(piece.data).decode() if isinstance(piece, DataPart) else _url_of(piece)
+    if isinstance(piece, DataPart):
+        return b64encode(piece.data).decode()
+    return _url_of(piece)
 
 
 def _holder(piece: Media) -> str | None:
-    """The provider that holds a file, by the family's name; `None`: it is not known, or none
-    does."""
+    """Returns the provider that holds a file, by the family's name, or None if it is not known, or
+    none does."""
     wires: Collection[str] = ()
     if isinstance(piece, FilePart):
         wires = piece.native or ()
@@ -394,7 +406,7 @@ def _holder(piece: Media) -> str | None:
 
 
 def _mark_holder(provider: str) -> Part | None:
-    """The mark that the wire of a provider knows a file's id."""
+    """Returns the mark that the wire of a provider knows a file's id."""
     if provider not in _HOLDERS:
         return None
     return {_HOLDERS[provider]: {}}
@@ -405,12 +417,13 @@ def _name_field(piece: Media) -> Part:
 
 
 def _describe(piece: Media, part: Fields, dialect: MessageDialect) -> Media:
-    """A file with the name and the type that its part says."""
+    """Returns a file with the name and the type that its part says."""
     return _with(piece, part.get("filename"), part.get(dialect.mime))
 
 
 def _with(piece: Media, name: Any, mime_type: Any) -> Media:
-    """A file with a name and a type, where these are some. What data is, is said by the data."""
+    """Returns a file with a name and a type, where these are some. What data is, is said by the
+    data."""
     if isinstance(name, str):
         piece = msgspec.structs.replace(piece, name=name)
     if isinstance(piece, DataPart) or not isinstance(mime_type, str):
@@ -419,13 +432,13 @@ def _with(piece: Media, name: Any, mime_type: Any) -> Media:
 
 
 def _is_url(data: str) -> bool:
-    """Whether a text is a URL, a data URL or a provider's id rather than base64."""
+    """True if a text is a URL, a data URL or a provider's id rather than base64."""
     return ":" in data[:12] or data.startswith(("//", "file-", "file_", "./", "../"))
 
 
 def _bytes_of(value: Any) -> tuple[bytes, str] | None:
-    """Bytes as JSON has them, and in which form: base64, Node's `Buffer`, an object of numbers, as
-    a `Uint8Array` is. `None`: they are none."""
+    """Returns bytes as JSON has them, and in which form: base64, Node's `Buffer`, an object of
+    numbers, as a `Uint8Array` is. `None`: they are none."""
     if isinstance(value, bytes):
         return value, "bytes"
     if isinstance(value, str):
@@ -433,11 +446,14 @@ def _bytes_of(value: Any) -> tuple[bytes, str] | None:
         return None if data is None else (data, "base64")
     numbers, form = _numbers_of(if_object(value))
     is_bytes = all(type(number) is int and 0 <= number < 256 for number in numbers)
-    return (bytes(numbers), form) if form and is_bytes and len(numbers) <= _MAX_BYTES else None
+    if form and is_bytes and len(numbers) <= _MAX_BYTES:
+        return (bytes(numbers), form)
+    return None
 
 
 def _numbers_of(fields: Part) -> tuple[list[Any], str]:
-    """The numbers that JSON has for bytes, and its form; empty: it has none."""
+    """Returns the numbers that JSON has for bytes, and its form, or an empty value if it has
+    none."""
     listed = fields.get("data")
     if isinstance(listed, list) and len(fields) == 2 and fields.get("type") == "Buffer":
         return cast("list[Any]", listed), "buffer"
@@ -447,9 +463,11 @@ def _numbers_of(fields: Part) -> tuple[list[Any], str]:
 
 
 def _as_bytes(data: bytes, form: Any) -> Any:
-    """Bytes in a form that `_bytes_of` tells, or that model messages note."""
+    """Returns bytes in a form that `_bytes_of` tells, or that model messages note."""
     if form == "buffer":
         return {"type": "Buffer", "data": list(data)}
     if form in ("numbers", "array"):
         return {str(index): number for index, number in enumerate(data)}
-    return b64encode(data).decode() if form == "base64" else data
+    if form == "base64":
+        return b64encode(data).decode()
+    return data

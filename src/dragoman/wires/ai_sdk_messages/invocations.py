@@ -129,7 +129,7 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_usual(inner: Part, number: int) -> bool:
-    """Whether an answered call has nothing beside what is written for every one. `number`: of its
+    """True if an answered call has nothing beside what is written for every one. `number`: of its
     step."""
     step = inner.get("step")
     is_numbered = type(step) is int and step == number
@@ -137,7 +137,7 @@ def _is_usual(inner: Part, number: int) -> bool:
 
 
 def _changes_of(carried: Any) -> Part | None:
-    """What was carried of a result, or None where it was written by somebody else."""
+    """Returns what was carried of a result, or None where it was written by somebody else."""
     try:
         changes = msgspec.convert(carried, _Carried)
     except ValueError:  # half a character of UTF-16 is no ValidationError
@@ -154,7 +154,7 @@ def dump_old_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, s
 
 
 def _old_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:
-    """The fields of a call and of the part around it as one object."""
+    """Returns the fields of a call and of the part around it as one object."""
     is_cut = call.state == "cut"
     inner: Part = {"toolCallId": call.id, "toolName": call.name, "step": step}
     if not answered:
@@ -214,7 +214,7 @@ def load_row_invocation(part: Part, reading: Reading, where: str) -> None:
 
 
 def _load_plain(inner: Part, reading: Reading) -> bool:
-    """Reads a call that was answered and has nothing beside it; whether it is one."""
+    """Reads a call that was answered and has nothing beside it. Returns False if it is none."""
     if len(inner) != 5 or inner.get("state") != "result" or "result" not in inner:
         return False
     id_, name, arguments = inner.get("toolCallId"), inner.get("toolName"), inner.get("args")
@@ -242,7 +242,9 @@ def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fi
     if answered:
         fields, carried = _pop_result(fields)
         form = {**form, **present(answered=state if state == _RESPONDED else None)}
-    head = rest(fields, *_ROW_OF_RESULT) if answered else fields
+    head = fields
+    if answered:
+        head = rest(fields, *_ROW_OF_RESULT)
     run_by = runner_of(part)
     call, noted = _load_arguments(ToolCallPart(id_, name, run_by=run_by), inner, state, reading)
     reading.opens(says=False)
@@ -260,7 +262,7 @@ def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fi
 def _load_answer(
     inner: Part, tail: Part, call: ToolCallPart, state: str, reading: Reading, where: str
 ) -> Any:
-    """The result of a call. `tail`: those of the fields that are the result's."""
+    """Returns the result of a call. `tail`: those of the fields that are the result's."""
     result = load_failure(inner, call, state, where)
     if result is None:
         value, is_error = as_result(inner.get("result")), inner.get("isError") is True
@@ -275,7 +277,7 @@ def _load_answer(
 def _load_arguments(
     call: ToolCallPart, inner: Fields, state: str, reading: Reading
 ) -> tuple[ToolCallPart, Part]:
-    """A call with its arguments, which a later part with its result may leave out."""
+    """Returns a call with its arguments, which a later part with its result may leave out."""
     read, form = _read_arguments(call, inner, state)
     key = call.id, call.name
     if read.arguments and state in _ANSWERED:
@@ -305,7 +307,7 @@ def dump_row_call(call: ToolCallPart, dialect: MessageDialect, answered: bool) -
 
 
 def _row_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> Part:
-    """The fields of a call without its result, and of the part around it."""
+    """Returns the fields of a call without its result, and of the part around it."""
     fields: Part = {"toolCallId": call.id, "toolName": call.name, "args": {}}
     if not answered:
         fields["state"] = open_state(call, "partial-call", "call")
@@ -340,7 +342,7 @@ def add_row_result(
 
 
 def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallPart) -> Part:
-    """The fields of a result, beside those of its call."""
+    """Returns the fields of a result, beside those of its call."""
     fields: Part = {"state": "result", "result": plain_output(result)}
     unread: Part = {}
     if result.is_error and not result.denied and OWN.form(result.native).get("isError") is True:
@@ -357,7 +359,7 @@ def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallP
 def _identity(
     inner: Part, where: str, states: Mapping[str, str] | tuple[str, ...]
 ) -> tuple[str, str, str]:
-    """The id, the tool and the state of a call."""
+    """Returns the id, the tool and the state of a call."""
     id_, name, state = inner.get("toolCallId"), inner.get("toolName"), inner.get("state")
     if type(id_) is not str or type(name) is not str:
         fault(f"{where} must have the strings toolCallId and toolName")
@@ -367,7 +369,8 @@ def _identity(
 
 
 def _pop_result(fields: Part) -> tuple[Part, Any]:
-    """The fields of a part without what our key says of its result, and that; `None`: nothing."""
+    """Returns the fields of a part without what our key says of its result, and that, or None if
+    nothing."""
     metadata = if_object(fields.get(_KEY))
     extras = if_object(metadata.get(OURS))
     if extras.get("result") is None:

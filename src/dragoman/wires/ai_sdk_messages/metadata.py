@@ -199,7 +199,7 @@ def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
 
 
 def _lower(piece_kind: str, native: Fields) -> Part:
-    """The metadata of a piece without our own key: the inverse of `lift`."""
+    """Returns the metadata of a piece without our own key: the inverse of `lift`."""
     metadata = _lower_anthropic(piece_kind, if_object(native.get(ANTHROPIC)))
     signature = text_in(_GOOGLE.fields(native), "thoughtSignature")
     if signature is not None and piece_kind in _SIGNED:
@@ -214,7 +214,7 @@ def _lower(piece_kind: str, native: Fields) -> Part:
 
 
 def _key_of(usual: str, native: Native) -> str:
-    """The key under which the metadata was read, of those that mean the same."""
+    """Returns the key under which the metadata was read, of those that mean the same."""
     key = OWN.form(native).get(usual)
     return key if key in _OTHER_KEYS else usual
 
@@ -236,7 +236,9 @@ def _lower_item(piece_kind: str, native: Native) -> Part:
     if piece_kind == "text":
         item = if_object(RESPONSES.notes(native).get("item"))
         phase = present(phase=text_in(item, "phase"))
-        return {} if text_in(item, "id") is None else {"itemId": item["id"], **phase}
+        if text_in(item, "id") is None:
+            return {}
+        return {"itemId": item["id"], **phase}
     fields = RESPONSES.fields(native)
     id_ = text_in(fields, "id")
     if id_ is None or piece_kind not in _OF_ITEMS:
@@ -265,9 +267,11 @@ def foreign(piece_kind: str, native: Native) -> Part:
 
 
 def _fields_in_metadata(piece_kind: str, wire: str, fields: Fields) -> tuple[str, ...]:
-    """The fields of a wire that the metadata of a piece says."""
+    """Returns the fields of a wire that the metadata of a piece says."""
     if wire == ANTHROPIC and piece_kind == "reasoning":
-        return ("signature", "type", "data") if fields.get("type") == REDACTED else ("signature",)
+        if fields.get("type") == REDACTED:
+            return ("signature", "type", "data")
+        return ("signature",)
     if wire == ANTHROPIC and isinstance(fields.get("cache_control"), dict):
         return ("cache_control",)
     if (
@@ -287,7 +291,9 @@ def provider_of(key: str, fields: Fields) -> str | None:
     # A mark for the cache is a caller's option for any model, and tells nothing about who answered.
     if not fields or (len(fields) == 1 and "cacheControl" in fields):
         return None
-    return _ITEMS[key] if key in _ITEMS and "itemId" in fields else _PROVIDERS.get(key)
+    if key in _ITEMS and "itemId" in fields:
+        return _ITEMS[key]
+    return _PROVIDERS.get(key)
 
 
 def origin_of(provider: str | None, usual: Origin | None) -> Origin | None:
@@ -308,7 +314,9 @@ def provider_in(part: Fields) -> str | None:
     if part.get("type") not in ("reasoning", "redacted-reasoning"):
         return None
     signed = [part, *[if_object(detail) for detail in if_list(part.get("details"))]]
-    return ANTHROPIC if any(fields.keys() & {"signature", "data"} for fields in signed) else None
+    if any(fields.keys() & {"signature", "data"} for fields in signed):
+        return ANTHROPIC
+    return None
 
 
 def first_provider(parts: Iterable[Fields]) -> str | None:

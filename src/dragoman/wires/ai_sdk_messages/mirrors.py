@@ -70,7 +70,7 @@ def contents_of(parts: Sequence[Fields]) -> Contents:
 
 
 def _plain(call: Fields, state: str) -> Part:
-    """A call without what Mastra leaves out where it repeats it."""
+    """Returns a call without what Mastra leaves out where it repeats it."""
     keys = ("args", "toolCallId", "toolName")
     if state == "result":
         keys = ("args", "result", "toolCallId", "toolName")
@@ -150,7 +150,9 @@ def mirror_parts(parts: Parts, ways: Any) -> Part:
         return filled({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
     fields: Part = {}
     for key, way in cast("Part", ways).items():
-        make = _WAYS.get(key, {}).get(way) if isinstance(way, str) else None
+        make = None
+        if isinstance(way, str):
+            make = _WAYS.get(key, {}).get(way)
         fields |= {} if make is None else {key: make(contents)}
     return fields
 
@@ -166,7 +168,10 @@ def load_before(content: Fields, contents: Contents, reading: Reading, where: st
     if text and not contents.thoughts and isinstance(text, str):
         reading.add(ThinkingPart(text, OWN.note(None, {"as": "reasoning"})))
         read.add("reasoning")
-    calls = [] if contents.calls else if_objects(content.get("toolInvocations"))
+    if contents.calls:
+        calls = []
+    else:
+        calls = if_objects(content.get("toolInvocations"))
     for number, call in enumerate(calls):
         path, form = f"{where}.toolInvocations[{number}]", {"as": "toolInvocations"}
         load_inner(call, {"type": INVOCATION}, reading, path, form)
@@ -187,7 +192,10 @@ def load_behind(content: Fields, contents: Contents, parts: Parts, reading: Read
             reading.step(MarkPart(STEP))
         reading.add(TextPart(text, OWN.note(None, {"as": "content", "step": has_step})))
         read.add("content")
-    files = [] if contents.files else if_objects(content.get(_ATTACHED))
+    if contents.files:
+        files = []
+    else:
+        files = if_objects(content.get(_ATTACHED))
     if all(isinstance(file.get("url"), str) for file in files):
         for file in files:
             load_row_attachment(file, reading)
@@ -211,7 +219,10 @@ def put_beside(
     field = alone_in(piece.native)
     if field is None:
         return part
-    step = {"step": True} if OWN.form(piece.native).get("step") is True else {}
+    if OWN.form(piece.native).get("step") is True:
+        step = {"step": True}
+    else:
+        step = {}
     return {"type": _ALONE, "field": field, "value": value, **step}
 
 

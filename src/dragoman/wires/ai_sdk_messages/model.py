@@ -121,8 +121,8 @@ def load_message(
 def _describe(
     reading: Reading, fields: Part, form: Part, origin: Origin | None
 ) -> tuple[Message, Any]:
-    """A message with what it says beside its content, and what is under our key; `None`: nothing,
-    or somebody else wrote it."""
+    """Returns a message with what it says beside its content, and what is under our key, or None if
+    nothing, or somebody else wrote it."""
     own = rest(fields, "role", "content", OPTIONS)
     options = fields.get(OPTIONS)
     extras = if_object(options).get(OURS)
@@ -139,14 +139,14 @@ def _describe(
 
 
 def _is_plain_entry(entry: Part, dialect: str) -> bool:
-    """Whether a message is a text alone."""
+    """True if a message is a text alone."""
     content = entry.get("content")
     is_text = type(content) is str and bool(content)
     return is_text and len(entry) == 2 and entry["role"] != "tool" and dialect == MODEL
 
 
 def _load_content(entry: Part, role: Role, dialect: str, where: str) -> tuple[Reading, Part]:
-    """The content of a message, and what is noted of its form."""
+    """Returns the content of a message, and what is noted of its form."""
     content, is_tool = entry.get("content"), entry["role"] == "tool"
     reading = Reading(MODEL_DIALECTS[dialect], role)
     form: Part = {}
@@ -162,13 +162,15 @@ def _load_content(entry: Part, role: Role, dialect: str, where: str) -> tuple[Re
         if is_tool and not only_answers(Message(role, tuple(reading.pieces))):
             form["role"] = "tool"
     else:
-        expected = ", a list of results" if is_tool else " or a list of parts"
+        expected = " or a list of parts"
+        if is_tool:
+            expected = ", a list of results"
         fault(f"{where}.content must be a string{expected}")
     return reading, form
 
 
 def _is_bare_text(content: Sequence[Content]) -> bool:
-    """Whether a content would be written as a string."""
+    """True if a content would be written as a string."""
     return len(content) == 1 and isinstance(content[0], TextPart) and content[0].native is None
 
 
@@ -178,18 +180,23 @@ def _message_of(reading: Reading, fields: Part, form: Part, origin: Origin | Non
     if origin is not None and is_model and provider is None:
         notes = {"origin": msgspec.to_builtins(origin)}
     name = reading.dialect.name
-    form = {**form, "in": name} if fields or form or name == CORE else {}
+    if fields or form or name == CORE:
+        form = {**form, "in": name}
+    else:
+        form = {}
     native = OWN.note(fields, form, **notes)
     source = origin_of(provider, origin) if is_model else None
     return Message(reading.role, tuple(reading.pieces), origin=source, native=native)
 
 
 def _with_extras(message: Message, extras: Any, reading: Reading) -> Message | None:
-    """A message with what is under our key; `None`: somebody else wrote that."""
+    """Returns a message with what is under our key, or None if somebody else wrote that."""
     described = with_extras([message], extras)
     if described is None:
         return None
-    usual = origin_of(reading.provider, None) if reading.is_model else None
+    usual = None
+    if reading.is_model:
+        usual = origin_of(reading.provider, None)
     joined = JOINED in if_object(extras)
     again = extras_of(described, [Expected(None, None, usual)], joined=joined, metadata=True)
     return described[0] if again == extras else None
@@ -209,12 +216,18 @@ def dump_message(
         version: release of the library that reads it; None: any.
     """
     is_own = dialect_of(message.native) in (dialect, None)
-    form = OWN.form(message.native) if is_own and message.native else {}
+    if is_own and message.native:
+        form = OWN.form(message.native)
+    else:
+        form = {}
     writing = _Writing(message, MODEL_DIALECTS[dialect], version, form.get("role") == "tool")
     parts, answers = writing.write()
     is_model = message.role is Role.MODEL
     losses += [msgspec.structs.replace(loss, message=position) for loss in writing.losses]
-    results = [{"role": "tool", "content": answers}] if answers else []
+    if answers:
+        results = [{"role": "tool", "content": answers}]
+    else:
+        results = []
     # Results alone are one `tool` message, which then has what the message says beside them.
     if results and not writing.is_said and not is_model and message.content:
         return [_with_options(results[0], message, [], dialect, joined=False)]
@@ -222,7 +235,9 @@ def dump_message(
     entry["content"] = _dump_content(parts, message, form, position, losses)
     joined = bool(answers) and message.role is Role.USER
     entry = _with_options(entry, message, parts, dialect, joined=joined)
-    return [entry, *results] if is_model else [*results, entry]
+    if is_model:
+        return [entry, *results]
+    return [*results, entry]
 
 
 class _Writing:
@@ -268,7 +283,7 @@ class _Writing:
         self.losses.append(Loss(None, piece_index, what, why, detail))
 
     def _is_apart(self, result: ToolResultPart) -> bool:
-        """Whether a result stands in a message of its own."""
+        """True if a result stands in a message of its own."""
         is_with_call = self.is_model and result.run_by == "provider"
         return not is_with_call and not self.is_tool
 
@@ -282,7 +297,7 @@ class _Writing:
         self._answers.append(dump_model_result(result, self.dialect, self.version))
 
     def _part_of(self, piece: Content, piece_index: int) -> Part | None:
-        """The part of a piece; `None`: there is none, and a loss is noted where it says
+        """Returns the part of a piece, or None if there is none, and a loss is noted where it says
         something."""
         if isinstance(piece, TextPart):
             return dump_text(piece, self.dialect, self.is_model)
@@ -295,14 +310,16 @@ class _Writing:
             return part
         part = self._part_in_role(piece)
         if part is None:
-            detail = label(piece) if isinstance(piece, _MEDIA) else ""
+            detail = ""
+            if isinstance(piece, _MEDIA):
+                detail = label(piece)
             why = f"a message of the {self.message.role.value}'s has no such part"
             self._lose(piece_index, kind_of(piece), why, detail)
         return part
 
     def _part_in_role(self, piece: Content) -> Part | None:
-        """The part of a piece that messages of some roles can have; `None`: a message of this role
-        cannot."""
+        """Returns the part of a piece that messages of some roles can have, or None if a message of
+        this role cannot."""
         has_media = self.message.role is not Role.SYSTEM and not self.is_tool
         if isinstance(piece, _MEDIA) and has_media:
             return dump_model_file(piece, self.dialect, self.version)
@@ -316,7 +333,7 @@ class _Writing:
     def _whole(
         self, piece: MarkPart | ProviderPart, *, of_any: bool = False, has_parts: bool = True
     ) -> Part | None:
-        """A mark or a block as it was read. `of_any`: in any dialect of the family."""
+        """Returns a mark or a block as it was read. `of_any`: in any dialect of the family."""
         is_own = of_any or OWN.form(piece.native).get("in") == self.dialect.name
         if not OWN.is_ours(piece.native) or not is_own or not has_parts:
             return None
@@ -326,7 +343,7 @@ class _Writing:
 def _dump_content(
     parts: Parts, message: Message, form: Part, position: int, losses: list[Loss]
 ) -> Any:
-    """The content of a message: its parts, or a text where that is all."""
+    """Returns the content of a message: its parts, or a text where that is all."""
     if message.role is Role.SYSTEM:
         texts = [if_text(part.get("text")) for part in parts]
         if len(texts) > 1:
@@ -336,13 +353,15 @@ def _dump_content(
         return ""
     is_text = len(parts) == 1 and len(parts[0]) == 2 and parts[0].get("type") == "text"
     is_listed = form.get("content") == "list" or form.get("role") == "tool"
-    return parts[0]["text"] if is_text and not is_listed else parts
+    if is_text and not is_listed:
+        return parts[0]["text"]
+    return parts
 
 
 def _with_options(
     entry: Part, message: Message, parts: Parts, dialect: str, *, joined: bool
 ) -> Part:
-    """The message with what it has beside its content."""
+    """Returns the message with what it has beside its content."""
     provider: str | None = None
     if message.origin:
         provider = first_provider(parts)

@@ -122,8 +122,8 @@ def note(
 
 
 def _differences(read: Fields, written: Fields) -> tuple[Part, Part]:
-    """The fields that were read and would be written otherwise or not at all, and of those that the
-    piece says, both values."""
+    """Returns the fields that were read and would be written otherwise or not at all, and of those
+    that the piece says, both values."""
     fields: Part = {}
     values: Part = {}
     for key, value in read.items():
@@ -173,7 +173,9 @@ def restore(
 
 def join_native(native: Native, more: Native) -> Native:
     """Returns both mappings as one."""
-    return {**native, **more} if native and more else native or more
+    if native and more:
+        return {**native, **more}
+    return native or more
 
 
 def dialect_of(native: Native) -> str | None:
@@ -262,8 +264,8 @@ def thread_of(native: Native) -> Part:
 
 
 def _find_thread(native: Native) -> Part:
-    """The thread that a message names: in fields of its own in any dialect, or in the row that it
-    was read from."""
+    """Returns the thread that a message names: in fields of its own in any dialect, or in the row
+    that it was read from."""
     if not native:
         return {}
     return {**pick(if_object(native.get(NAME)), _THREAD), **thread_of(native)}

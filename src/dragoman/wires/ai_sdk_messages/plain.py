@@ -34,7 +34,9 @@ def load_plain(entry: Any, before: Message | None) -> Message | None:
         return None
     is_model = role is Role.MODEL
     content = _load_texts(parts, has_state=is_model, has_steps=is_model)
-    return None if content is None else Message(role, tuple(content), id_)
+    if content is None:
+        return None
+    return Message(role, tuple(content), id_)
 
 
 def load_plain_old(entry: Part, before: Message | None) -> Message | None:
@@ -71,8 +73,8 @@ def load_plain_row(row: Part, before: Message | None) -> Message | None:
 
 
 def _role_of(entry: Part, before: Message | None) -> Role | None:
-    """The role of a message that speaks; `None`: it is another, or results before it may be a part
-    of it."""
+    """Returns the role of a message that speaks, or None if it is another, or results before it may
+    be a part of it."""
     name = entry.get("role")
     # Behind results a message of the model's may need a turn of its own.
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
@@ -86,14 +88,16 @@ def _date_in(entry: Part) -> Any:
 
 
 def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[Content] | None:
-    """The pieces of texts and steps with nothing beside them. `has_state`: each text says that it
-    is done."""
+    """Returns the pieces of texts and steps with nothing beside them. `has_state`: each text says
+    that it is done."""
     if type(parts) is not list:
         return None
     state = {"state": "done"} if has_state else {}
     content: list[Content] = []
     for part in cast("list[Any]", parts):
-        text = cast("Part", part).get("text") if type(part) is dict else None
+        text = None
+        if type(part) is dict:
+            text = cast("Part", part).get("text")
         if text and type(text) is str and part == {"type": "text", "text": text, **state}:
             content.append(TextPart(text))
         elif has_steps and part == _STEP:
@@ -112,7 +116,9 @@ def dump_plain(message: Message, id_: str) -> Part | None:
     if message.native is not None or message.created_at is not None or not _is_bare(message):
         return None
     parts = _dump_texts(message, has_state=message.role is Role.MODEL)
-    return None if parts is None else {"id": id_, "role": _NAMES[message.role], "parts": parts}
+    if parts is None:
+        return None
+    return {"id": id_, "role": _NAMES[message.role], "parts": parts}
 
 
 def dump_plain_row(message: Message, id_: str) -> Part | None:
@@ -123,17 +129,22 @@ def dump_plain_row(message: Message, id_: str) -> Part | None:
         is_row = message.native == {NAME: thread, **_READ_HERE}
         if not is_row or not thread.keys() <= _THREAD_KEYS:
             return None
-    parts = _dump_texts(message, has_state=False) if _is_bare(message) else None
+    parts = None
+    if _is_bare(message):
+        parts = _dump_texts(message, has_state=False)
     if parts is None:
         return None
     text = "".join([part["text"] for part in parts if "text" in part])
-    dated = {} if message.created_at is None else {"createdAt": js_date(message.created_at)}
+    if message.created_at is None:
+        dated = {}
+    else:
+        dated = {"createdAt": js_date(message.created_at)}
     content = {"format": 2, "parts": parts, **({"content": text} if text else {})}
     return {"id": id_, "role": _NAMES[message.role], **dated, "content": content, **thread}
 
 
 def _is_bare(message: Message) -> bool:
-    """Whether nothing stands beside what a message says, but its native and its time."""
+    """True if nothing stands beside what a message says, but its native and its time."""
     has_more = message.metadata or message.finish_reason is not None or message.usage is not None
     is_alone = message.origin is None and message.turn is None and message.role in _NAMES
     return is_alone and not has_more and bool(message.content)

@@ -98,7 +98,10 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
     parts = message.get("parts")
     if type(parts) is not list:
         fault(f"{where}.parts must be a list of objects, the parts of a message")
-    fields = {} if message.keys() <= _READ else rest(message, *_READ)
+    if message.keys() <= _READ:
+        fields = {}
+    else:
+        fields = rest(message, *_READ)
     head = Head(UI_DIALECT, fields, {})
     id_in(message, head)
     if "metadata" in message:
@@ -118,7 +121,7 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
 
 
 def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
-    """The parts of a message, and what the user said among them."""
+    """Returns the parts of a message, and what the user said among them."""
     reading = Reading(UI_DIALECT, role)
     if not reading.is_model or not any(map(is_steering_part, parts)):
         return load_parts(parts, reading, where)
@@ -163,14 +166,16 @@ def metadata_in(value: Any, head: Head) -> None:
 
 def id_of_turn(first: Message) -> str | None:
     """Returns the id of the UI message that begins with this one."""
-    own_turn = first.turn if first.role is Role.MODEL else None
+    own_turn = None
+    if first.role is Role.MODEL:
+        own_turn = first.turn
     if own_turn is None or (first.native and OWN.form(first.native).get("turn") == "made"):
         return first.id
     return own_turn
 
 
 def _is_shown_as(first: Message, id_: str | None) -> bool:
-    """Whether a message with this id, or without one, is what would be written for a turn that
+    """True if a message with this id, or without one, is what would be written for a turn that
     begins so."""
     shown = id_of_turn(first)
     return id_ is None or shown is None or id_ in (shown, first.id)
@@ -200,9 +205,12 @@ def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:
 def _one_message(
     reading: Reading, step: Step, head: Head, origin: Origin | None
 ) -> tuple[list[Message], list[Expected]]:
-    """A message that is no turn of several."""
+    """Returns a message that is no turn of several."""
     pieces, answers, provider = step
-    notes = _origin_note(origin, provider) if reading.is_model else {}
+    if reading.is_model:
+        notes = _origin_note(origin, provider)
+    else:
+        notes = {}
     native = None
     if head.fields or head.form or notes:
         native = OWN.note(head.fields, head.form, **notes)
@@ -215,15 +223,17 @@ def _one_message(
         dict(head.metadata),
         native=native,
     )
-    usual = origin_of(provider, None) if reading.is_model else None
+    usual = None
+    if reading.is_model:
+        usual = origin_of(provider, None)
     return [message], [Expected(head.id, None, usual)]
 
 
 def _messages_of(
     steps: list[Step | Message], head: Head, loading: Loading
 ) -> tuple[list[Message], list[Expected]]:
-    """The messages of a turn: the model's of each step with the results behind it, and what the
-    user said between them."""
+    """Returns the messages of a turn: the model's of each step with the results behind it, and what
+    the user said between them."""
     id_, origin = head.id, loading.origin
     ids: Iterator[str | None] = iter(lambda: None, 0)
     if id_ is not None:
@@ -259,7 +269,7 @@ def _messages_of(
 def _extras_again(
     messages: list[Message], expected: list[Expected], reading: Reading, head: Head
 ) -> Part:
-    """What would be written under our key for the messages that were read."""
+    """Returns what would be written under our key for the messages that were read."""
     extras, dialect = if_object(head.extras), head.dialect
     first = if_object(next(iter(if_list(extras.get("messages"))), None))
     has_order = dialect.name in OLD and head.form.get("parts") != "absent"

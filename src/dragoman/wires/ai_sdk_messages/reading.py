@@ -272,7 +272,7 @@ class Reading:
         (self.pieces if run_by == "provider" else self.answers).append(result)
 
     def _goes_on(self, native: Fields) -> bool:
-        """Whether a text is of the same item as the one before it."""
+        """True if a text is of the same item as the one before it."""
         item = native.get("openai_responses:notes", {}).get("item", {}).get("id")
         same, self.item = item is not None and item == self.item, item
         return same
@@ -330,7 +330,10 @@ def is_said(piece: Content) -> bool:
 def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001 a mark is what it is
     """Reads a part that is there for people, or that nobody knows."""
     fields = {key: value for key, value in part.items() if key != "type"}
-    form = {"in": reading.dialect.name} if fields and reading.dialect.name != UI else {}
+    if fields and reading.dialect.name != UI:
+        form = {"in": reading.dialect.name}
+    else:
+        form = {}
     mark = MarkPart(part["type"], OWN.note(fields, form, mark=part["type"] != STEP))
     metadata = part.get("providerMetadata")
     # Metadata of a source names who answered, but no wire has a room for it.
@@ -352,7 +355,9 @@ def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 
     """
     loaders = reading.dialect.loaders
     for number, value in enumerate(parts, start):
-        part = cast("Part", value) if type(value) is dict else _NO_PART
+        part = _NO_PART
+        if type(value) is dict:
+            part = cast("Part", value)
         type_ = part.get("type")
         if type(type_) is not str:
             fault(f"{where}[{number}] must be an object with a type, a part of a message")

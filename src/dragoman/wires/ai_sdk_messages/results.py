@@ -166,7 +166,9 @@ def denial_reason(result: ToolResultPart) -> str | None:
     `denial`."""
     text = if_text(if_object(result.result).get("error"))
     has_reason = text != DENIED and text.startswith("denied: ")
-    return text.removeprefix("denied: ") if has_reason else None
+    if has_reason:
+        return text.removeprefix("denied: ")
+    return None
 
 
 def refusal(id_: str, reason: Any) -> Part:

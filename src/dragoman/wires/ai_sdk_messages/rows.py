@@ -89,7 +89,9 @@ _READ_WITHIN = frozenset(["format", "parts", "metadata"])
 
 def is_row(entry: Any) -> bool:
     """True if a message is a row."""
-    content = cast("Part", entry).get("content") if type(entry) is dict else None
+    content = None
+    if type(entry) is dict:
+        content = cast("Part", entry).get("content")
     return type(content) is dict and cast("Part", content).get("format") == 2
 
 
@@ -99,8 +101,12 @@ def load_row(row: Part, where: str, loading: Loading) -> None:
     Raises:
         HistoryError: it cannot be read.
     """
-    before = loading.messages[-1] if loading.messages else None
-    plain = load_plain_row(row, before) if loading.origin is None else None
+    before = None
+    if loading.messages:
+        before = loading.messages[-1]
+    plain = None
+    if loading.origin is None:
+        plain = load_plain_row(row, before)
     if plain is not None:
         loading.messages.append(plain)
         return
@@ -179,7 +185,7 @@ def _read_time(row: Part, head: Head) -> None:
 
 
 def _with_dialect(message: Message) -> Message:
-    """A message of whose fields it is noted that they are a row's."""
+    """Returns a message of whose fields it is noted that they are a row's."""
     if not OWN.fields(message.native) or "in" in OWN.form(message.native):
         return message
     return message.replace(native=OWN.with_form(message.native, **{"in": ROW}))
@@ -249,7 +255,9 @@ def dump_time(time: datetime, form: Any) -> Any:
     """Returns the time of a row: a `datetime` where it was read as one, else a text."""
     if form == "datetime":
         return time
-    return time.replace(tzinfo=None) if form == "naive" else js_date(time)
+    if form == "naive":
+        return time.replace(tzinfo=None)
+    return js_date(time)
 
 
 ROW_DIALECT = replace(

@@ -58,7 +58,10 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
     """
     row = object_in(entry, where, "a row with a role")
     row_extras, options = _pop_ours(row.get(OPTIONS))
-    role = "user" if row.get("role") == "signal" else row.get("role")
+    if row.get("role") == "signal":
+        role = "user"
+    else:
+        role = row.get("role")
     core: Part = {"role": role, "content": row.get("content")}
     if options is not None or (OPTIONS in row and not row_extras):
         core[OPTIONS] = options
@@ -81,7 +84,8 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
 
 
 def _pop_ours(options: Any) -> tuple[Part, Any]:
-    """What is under our key about rows, and the options without it; `None`: there are no others."""
+    """Returns what is under our key about rows, and the options without it, or None if there are no
+    others."""
     extras = if_object(if_object(options).get(OURS))
     row_extras = if_object(extras.get(_ROW))
     if not row_extras or not row_extras.keys() <= _OURS:
@@ -95,7 +99,7 @@ def _pop_ours(options: Any) -> tuple[Part, Any]:
 
 
 def _note_of(row: Part, core: Part) -> Part:
-    """What a row has that one which is made would not have."""
+    """Returns what a row has that one which is made would not have."""
     note: Part = {"as": _ROW}
     fields = {key: value for key, value in row.items() if key not in _READ}
     if fields.get("type") == _type_of(core):
@@ -114,13 +118,16 @@ def _note_of(row: Part, core: Part) -> Part:
 
 
 def _time_note(row: Part) -> Any:
-    """How the time of a row was written, with what would be written for it; `None`: as that."""
+    """Returns how the time of a row was written, with what would be written for it; `None`: as
+    that."""
     time = row.get("createdAt")
     if isinstance(time, datetime):
         return "naive" if time.tzinfo is None else "datetime"
     written = _format_time(date_of(time))
     is_usual = written is not None and written == time
-    return None if "createdAt" not in row or is_usual else [written, time]
+    if "createdAt" not in row or is_usual:
+        return None
+    return [written, time]
 
 
 def _format_time(time: datetime | None) -> str | None:
@@ -128,7 +135,7 @@ def _format_time(time: datetime | None) -> str | None:
 
 
 def _notes_of(message: Message) -> list[Any]:
-    """How the rows of a message were read."""
+    """Returns how the rows of a message were read."""
     note = if_object(OWN.notes(message.native).get(_ROW))
     return if_list(note.get("rows")) or [note]
 
@@ -160,15 +167,21 @@ def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
 
 
 def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part) -> Iterator[Part]:
-    """The rows of a message. `thread`: that of the last row before that named one."""
-    note = if_object(OWN.notes(message.native).get(_ROW)) if message.native else {}
+    """Returns the rows of a message. `thread`: that of the last row before that named one."""
+    if message.native:
+        note = if_object(OWN.notes(message.native).get(_ROW))
+    else:
+        note = {}
     notes = _notes_of(message) if note else []
     if not note or "rows" in note:
         entries = [part for entry in entries for part in _split(entry)]
     # Rows of one role behind each other are one message again when they are read.
     role_before = None
     for number, entry in enumerate(entries):
-        own_note = if_object(notes[number]) if number < len(notes) else {}
+        if number < len(notes):
+            own_note = if_object(notes[number])
+        else:
+            own_note = {}
         id_, goes_on = next(ids), entry["role"] == role_before
         if own_note:
             yield _row_as_read(entry, message, id_, own_note)
@@ -178,18 +191,22 @@ def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part)
 
 
 def _new_row(entry: Part, message: Message, head: Part, goes_on: bool) -> Part:
-    """A row of what was read from none. `goes_on`: it is of the same message as the one before
-    it."""
+    """Returns a row of what was read from none. `goes_on`: it is of the same message as the one
+    before it."""
     row: Part = {**head, "role": entry["role"]}
     row.setdefault("type", _type_of(entry))
     if message.created_at is not None:
         row["createdAt"] = js_date(message.created_at)
-    row_extras: Part = {} if row["id"] == message.id else {"id": message.id}
+    row_extras: Part
+    if row["id"] == message.id:
+        row_extras = {}
+    else:
+        row_extras = {"id": message.id}
     return _with_ours({**row, **entry}, {**row_extras, **({"goes_on": True} if goes_on else {})})
 
 
 def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
-    """A row as it was read. `note`: how that was."""
+    """Returns a row as it was read. `note`: how that was."""
     row: Part = {"id": id_, **if_object(note.get("fields"))}
     noted_id = note.get("id")
     if isinstance(noted_id, str):
@@ -210,7 +227,7 @@ def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
 
 
 def _with_ours(row: Part, row_extras: Part) -> Part:
-    """A row with what is under our key about it."""
+    """Returns a row with what is under our key about it."""
     if not row_extras:
         return row
     options = if_object(row.get(OPTIONS))
@@ -218,8 +235,8 @@ def _with_ours(row: Part, row_extras: Part) -> Part:
 
 
 def _split(entry: Part) -> Iterator[Part]:
-    """A message of the model's, split where texts and calls meet; what it has beside its content
-    stands with the first."""
+    """Returns a message of the model's, split where texts and calls meet; what it has beside its
+    content stands with the first."""
     content = entry["content"]
     if entry["role"] != "assistant" or not isinstance(content, list) or not content:
         yield entry
@@ -243,7 +260,7 @@ def _type_of(entry: Fields) -> str:
 
 
 def _ids_of(message: Message, position: int, taken: set[str]) -> Iterator[str]:
-    """The ids of the rows of a message."""
+    """Returns the ids of the rows of a message."""
     base = message.id or f"msg-{position}"
     while message.id is None and base in taken:
         base += "'"

@@ -85,7 +85,7 @@ def load_text(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_bare(part: Part, reading: Reading) -> bool:
-    """Whether a text has nothing beside what is written for every text."""
+    """True if a text has nothing beside what is written for every text."""
     if reading.is_model and reading.dialect.done:
         return len(part) == 3 and part.get("state") == "done"
     return len(part) == 2
@@ -107,7 +107,7 @@ def dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part:
 
 
 def _dump_signed_text(piece: ThinkingPart, dialect: MessageDialect) -> Part:
-    """The empty text that holds a signature of Gemini's."""
+    """Returns the empty text that holds a signature of Gemini's."""
     return finish({"type": "text", "text": "", **dialect.done}, piece, "text", dialect)
 
 
@@ -120,7 +120,9 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
     text = text_field(part, "text", where)
     dialect = reading.dialect
     reading.opens()
-    signature = _only_signature(part) if reading.is_model and dialect.name == UI else None
+    signature = None
+    if reading.is_model and dialect.name == UI:
+        signature = _only_signature(part)
     if signature is not None:
         reading.provider = reading.provider or ANTHROPIC
         reading.pieces.append(ThinkingPart(text, {ANTHROPIC: {"signature": signature}}))
@@ -130,7 +132,9 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
         extra = _load_signature(part, reading)
     piece = reading.read(ThinkingPart(text), part, _first_part, "reasoning", extra=extra)
     before = reading.pieces[-1] if reading.pieces else None
-    joined = _join_summaries(before, piece) if isinstance(before, ThinkingPart) else None
+    joined = None
+    if isinstance(before, ThinkingPart):
+        joined = _join_summaries(before, piece)
     if joined is None:
         reading.add(piece)
     else:
@@ -159,7 +163,7 @@ def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> P
 
 
 def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
-    """The parts of one thinking: one, or one for each summary of an item of OpenAI's."""
+    """Returns the parts of one thinking: one, or one for each summary of an item of OpenAI's."""
     if _is_signed_text(piece):
         return [_dump_signed_text(piece, dialect)]
     if dialect.name == CORE and (signed := _signature_fields(piece)):
@@ -188,8 +192,8 @@ def _first_part(piece: ThinkingPart, dialect: MessageDialect) -> Part:
 
 
 def _only_signature(part: Part) -> str | None:
-    """The signature of a thinking that has nothing beside Anthropic's; `None`: it has something
-    else."""
+    """Returns the signature of a thinking that has nothing beside Anthropic's, or None if it has
+    something else."""
     if len(part) != 4 or part.get("state") != "done":
         return None
     metadata = if_object(part.get("providerMetadata"))
@@ -199,8 +203,8 @@ def _only_signature(part: Part) -> str | None:
 
 
 def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
-    """The texts of the parts of one thinking, and their encrypted contents where they are not all
-    the same."""
+    """Returns the texts of the parts of one thinking, and their encrypted contents where they are
+    not all the same."""
     whole: tuple[list[str], list[Any]] = [piece.text], []
     if not piece.native:
         return whole
@@ -215,8 +219,8 @@ def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
 
 
 def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart | None:
-    """Two parts of one item as one piece; `None`: they are of two, or one of them has something of
-    its own."""
+    """Returns two parts of one item as one piece, or None if they are of two, or one of them has
+    something of its own."""
     # An empty summary would vanish between two others, and with it the number of the parts.
     if not (before.text and piece.text and _is_item(before.native) and _is_item(piece.native)):
         return None
@@ -236,7 +240,7 @@ def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart |
 
 
 def _is_item(native: Native) -> bool:
-    """Whether thinking is of an item of OpenAI's, and nothing is noted of its form."""
+    """True if thinking is of an item of OpenAI's, and nothing is noted of its form."""
     if not native or "openai_responses" not in native or NAME in native:
         return False
     return not OWN.form(native) and not OWN.notes(native).get("left")
@@ -278,8 +282,8 @@ def load_row_details(part: Part, reading: Reading, where: str) -> None:
 
 
 def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] | None:
-    """A piece for each detail; `None`: the part says nothing, or one of them is of a shape that is
-    not known."""
+    """Returns a piece for each detail, or None if the part says nothing, or one of them is of a
+    shape that is not known."""
     text = part.get("reasoning", "")
     pieces = _details_of(part)
     if pieces is None or not isinstance(text, str):
@@ -287,7 +291,9 @@ def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] |
     has_words = any(piece.text for piece in pieces) or any(piece.native for piece in pieces[:1])
     if not (text or has_words or dialect.metadata in part):
         return None
-    return pieces if has_words or len(pieces) > 1 else [ThinkingPart(text)]
+    if has_words or len(pieces) > 1:
+        return pieces
+    return [ThinkingPart(text)]
 
 
 def _add_details(
@@ -302,9 +308,11 @@ def _add_details(
 
 
 def _details_of(part: Part) -> list[ThinkingPart] | None:
-    """A piece for each detail; `None`: one of them is of a shape that is not known."""
+    """Returns a piece for each detail, or None if one of them is of a shape that is not known."""
     pieces = [_load_detail(if_object(detail)) for detail in if_list(part.get("details"))]
-    return None if None in pieces else cast("list[ThinkingPart]", pieces)
+    if None in pieces:
+        return None
+    return cast("list[ThinkingPart]", pieces)
 
 
 def _load_detail(detail: Part) -> ThinkingPart | None:
@@ -348,7 +356,7 @@ def group_details(
 def _is_of_part(
     piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: MessageDialect
 ) -> bool:
-    """Whether a piece was read from the part of those before it."""
+    """True if a piece was read from the part of those before it."""
     form = OWN.form(piece.native)
     if dialect.name != ROW:
         return form.get("goes_on") is True
@@ -360,7 +368,7 @@ def _is_of_part(
 def _details_part(
     first: ThinkingPart, dialect: MessageDialect, others: Sequence[ThinkingPart] = ()
 ) -> Part:
-    """The part of thinking with a detail for each piece."""
+    """Returns the part of thinking with a detail for each piece."""
     details = [_dump_detail(piece, dialect) for piece in (first, *others)]
     text = "".join([first.text, *[piece.text for piece in others]])
     part: Part = {"type": "reasoning", "reasoning": text, "details": details}
@@ -380,7 +388,7 @@ def _dump_detail(piece: ThinkingPart, dialect: MessageDialect) -> Part:
 
 
 def _signature_fields(piece: ThinkingPart) -> Part:
-    """What Anthropic signed or hid, as ai 4 writes it outside of the metadata."""
+    """Returns what Anthropic signed or hid, as ai 4 writes it outside of the metadata."""
     fields = if_object((piece.native or {}).get(ANTHROPIC))
     if fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
         return {"data": fields["data"]}
@@ -399,5 +407,5 @@ def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: MessageDialect) -
 
 
 def _with_form(piece: ThinkingPart, form: Fields) -> ThinkingPart:
-    """A piece that goes on with the part of the one before it."""
+    """Returns a piece that goes on with the part of the one before it."""
     return msgspec.structs.replace(piece, native=join_native(piece.native, OWN.note(form=form)))

@@ -22,7 +22,9 @@ def date_of(value: Any) -> datetime | None:
             return None
     if not isinstance(value, datetime):
         return None
-    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    if value.tzinfo is not None:
+        return value
+    return value.replace(tzinfo=UTC)
 
 
 def is_js_date(value: Any) -> bool:
@@ -35,7 +37,9 @@ def js_date(date: datetime) -> str:
     """Returns a date as `JSON.stringify` writes it. One with more than milliseconds keeps them."""
     if date.tzinfo is not UTC:
         date = in_utc(date)
-    precision = "microseconds" if date.microsecond % 1000 else "milliseconds"
+    precision = "milliseconds"
+    if date.microsecond % 1000:
+        precision = "microseconds"
     return date.isoformat(timespec=precision)[:-6] + "Z"
 
 
@@ -46,7 +50,9 @@ def old_date_of(value: Any) -> datetime | None:
         return value
     try:
         date = datetime.fromisoformat(value)
-        return None if date.tzinfo is None else date.astimezone(UTC)
+        if date.tzinfo is None:
+            return None
+        return date.astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
         return None
 

@@ -83,7 +83,10 @@ def load_tool(part: Part, reading: Reading, where: str) -> None:
     type_, state = part["type"], part.get("state")
     id_ = text_field(part, "toolCallId", where)
     is_dynamic = type_ == _DYNAMIC
-    name = text_field(part, "toolName", where) if is_dynamic else type_.removeprefix("tool-")
+    if is_dynamic:
+        name = text_field(part, "toolName", where)
+    else:
+        name = type_.removeprefix("tool-")
     reading.opens(says=False)
     # Most parts of an answered call have nothing to note, and are read at once.
     if len(part) == 5 and not is_dynamic and _is_plain_answer(part):
@@ -167,7 +170,9 @@ def add_result(
 
 def runner_of(part: Fields) -> Literal["agent", "provider"]:
     """Returns who ran the call of a part."""
-    return "provider" if part.get("providerExecuted") is True else "agent"
+    if part.get("providerExecuted") is True:
+        return "provider"
+    return "agent"
 
 
 def has_no_form(call: ToolCallPart) -> bool:
@@ -269,7 +274,9 @@ def open_state(
     if not isinstance(approval, dict):
         return waiting
     is_answered = isinstance(if_object(approval).get("approved"), bool)
-    return "approval-responded" if is_answered else "approval-requested"
+    if is_answered:
+        return "approval-responded"
+    return "approval-requested"
 
 
 # model messages
@@ -327,7 +334,11 @@ def dump_model_result(
     """Returns the part of a result in a model message. `usual`: who runs the tools whose results
     stand there."""
     part: Part = {"type": "tool-result", "toolCallId": result.id, "toolName": result.name}
-    unread: Part = {} if result.run_by == usual else {"run_by": result.run_by}
+    unread: Part
+    if result.run_by == usual:
+        unread = {}
+    else:
+        unread = {"run_by": result.run_by}
     if dialect.name == CORE:
         part |= {"result": plain_output(result, CORE), **flags(isError=result.is_error)}
         unread |= flags(denied=result.denied)
@@ -342,7 +353,8 @@ def dump_model_result(
 
 
 def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
-    """The output of a tool → what it returned, whether it failed, whether it was refused."""
+    """Returns the output of a tool → what it returned, whether it failed, whether it was
+    refused."""
     fields = if_object(output)
     type_, value = fields.get("type"), fields.get("value")
     if type_ == "execution-denied":
@@ -357,7 +369,7 @@ def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
 
 
 def _is_usual(output: Any) -> TypeGuard[Part]:
-    """Whether an output is a value of JSON, and named as it would be."""
+    """True if an output is a value of JSON, and named as it would be."""
     if type(output) is not dict:
         return False
     fields = cast("Part", output)
@@ -375,7 +387,9 @@ def _dump_output(result: ToolResultPart, version: str | None) -> Part:
         return {"type": "error-text", "value": ": ".join(filter(None, ["denied", reason]))}
     if result.is_content:
         return {"type": CONTENT, "value": dump_content(result.result, MODEL, version)}
-    type_ = "text" if isinstance(result.result, str) else "json"
+    type_ = "json"
+    if isinstance(result.result, str):
+        type_ = "text"
     if result.is_error:
         type_ = f"error-{type_}"
     return {"type": type_, "value": result.result}

@@ -73,7 +73,10 @@ class MessageGroup(NamedTuple):
         """Returns where in the conversation a piece of one of the messages stands: the position of
         its message, and its place there."""
         is_within = index < len(self.positions)
-        position = self.positions[index] if is_within else self.positions[-1] + 1
+        if is_within:
+            position = self.positions[index]
+        else:
+            position = self.positions[-1] + 1
         return self.moved.get((index, piece_index), (position, piece_index))
 
 
@@ -96,7 +99,8 @@ def group_messages(messages: Sequence[Message], *, steering: bool = False) -> li
 
 
 def _join_results(messages: Sequence[Message], start: int) -> MessageGroup:
-    """Messages that are written as one; results that follow each other are one message of them."""
+    """Returns messages that are written as one; results that follow each other are one message of
+    them."""
     if len(messages) == 1:
         return MessageGroup(messages, (start,))
     joined: list[Message] = []
@@ -121,7 +125,7 @@ def _are_results(before: Message, message: Message) -> bool:
 
 
 def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
-    """Whether a message of the user's has, beside what it says, results of calls before it that
+    """True if a message of the user's has, beside what it says, results of calls before it that
     wait for them."""
     first, last = group.messages[0], before.messages[-1]
     if first.role is not Role.USER or before.messages[0].role is not Role.MODEL:
@@ -131,14 +135,17 @@ def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
         return False
     if len(results) != sum(isinstance(piece, ToolResultPart) for piece in first.content):
         return False
-    waiting = {call.id for call in last.tool_calls} if last.role is Role.MODEL else set[str]()
+    if last.role is Role.MODEL:
+        waiting = {call.id for call in last.tool_calls}
+    else:
+        waiting = set[str]()
     # A call in the same message takes the result itself.
     waiting -= {call.id for call in first.tool_calls}
     return all(result.id in waiting for result in results)
 
 
 def _move_results(before: MessageGroup, group: MessageGroup) -> tuple[MessageGroup, MessageGroup]:
-    """Two groups, of which the first has the results of the second."""
+    """Returns two groups, of which the first has the results of the second."""
     first, position = group.messages[0], group.positions[0]
     said = [
         (piece_index, piece)
@@ -156,7 +163,7 @@ def _move_results(before: MessageGroup, group: MessageGroup) -> tuple[MessageGro
 
 
 def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
-    """Where what begins with this message of the model's ends."""
+    """Returns where what begins with this message of the model's ends."""
     for index in range(start + 1, len(messages)):
         message, before = messages[index], messages[index - 1]
         is_model = message.role is Role.MODEL
@@ -168,7 +175,7 @@ def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
 
 
 def _is_next_step(messages: Sequence[Message], index: int) -> bool:
-    """Whether the results before a message of the model's answer calls of the message before
+    """True if the results before a message of the model's answer calls of the message before
     them."""
     if messages[index - 1].role is Role.MODEL or not messages[index].content:
         return False

@@ -36,7 +36,9 @@ _DENIED = "Tool call execution denied."
 def filler(role: Role) -> Part:
     """Returns a part that says nothing, for a message without any: the library's check refuses
     those."""
-    return {"type": STEP} if role is Role.MODEL else {"type": "text", "text": ""}
+    if role is Role.MODEL:
+        return {"type": STEP}
+    return {"type": "text", "text": ""}
 
 
 def _envelope(envelope: Envelope) -> Part:
@@ -46,23 +48,30 @@ def _envelope(envelope: Envelope) -> Part:
         message = {"id": envelope.id, **message}
     fields = _own_fields(first) if first.native else {}
     message |= with_metadata(envelope, fields)
-    return {**message, **rest(fields, "metadata")} if fields else message
+    if fields:
+        return {**message, **rest(fields, "metadata")}
+    return message
 
 
 def _own_fields(first: Message) -> Part:
-    """The fields that a message was read with, where it was one of this dialect."""
+    """Returns the fields that a message was read with, where it was one of this dialect."""
     if OWN.form(first.native).get("in", UI) != UI:
         return {}
     fields = OWN.fields(first.native)
     # Those of a message of ai 4 that went through another format would make it one again.
-    return {} if fields and is_v4(fields) else fields
+    if fields and is_v4(fields):
+        return {}
+    return fields
 
 
 def with_metadata(envelope: Envelope, fields: Part) -> Part:
     """Returns the field `metadata` of a message, where it has one. `fields`: those of its own, as
     it was read."""
     first = envelope.first
-    metadata = dict(first.own_metadata) if first.metadata and OURS not in first.metadata else {}
+    if first.metadata and OURS not in first.metadata:
+        metadata = dict(first.own_metadata)
+    else:
+        metadata = {}
     if envelope.extras:
         metadata[OURS] = envelope.extras
     read_metadata = fields.get("metadata")
@@ -110,11 +119,13 @@ def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> P
 
 
 def _without_approval(part: Part) -> Part:
-    """A call of ai 5, which knows no approvals: one that waits is a call, one that was refused has
-    failed."""
+    """Returns a call of ai 5, which knows no approvals: one that waits is a call, one that was
+    refused has failed."""
     plain, state = rest(part, "approval"), part["state"]
     if state == "output-denied":
         reason = if_text(if_object(part["approval"]).get("reason"))
         text = f"denied: {reason}" if reason else _DENIED
         return {**plain, "state": "output-error", "errorText": text}
-    return {**plain, "state": "input-available"} if state.startswith("approval-") else plain
+    if state.startswith("approval-"):
+        return {**plain, "state": "input-available"}
+    return plain

@@ -68,8 +68,12 @@ def load_v4(entry: Part, where: str, loading: Loading) -> None:
     Raises:
         HistoryError: it cannot be read.
     """
-    before = loading.messages[-1] if loading.messages else None
-    plain = load_plain_old(entry, before) if loading.origin is None else None
+    before = None
+    if loading.messages:
+        before = loading.messages[-1]
+    plain = None
+    if loading.origin is None:
+        plain = load_plain_old(entry, before)
     if plain is not None:
         loading.messages.append(plain)
         return
@@ -96,7 +100,7 @@ def load_v4(entry: Part, where: str, loading: Loading) -> None:
 
 
 def _parts_of(entry: Part, where: str) -> Parts:
-    """The parts of a message that has none: its calls, thinking and text."""
+    """Returns the parts of a message that has none: its calls, thinking and text."""
     content = entry.get("content", "")
     if not isinstance(content, str):
         fault(f"{where}.content must be a string, or there are parts")
@@ -107,7 +111,9 @@ def _parts_of(entry: Part, where: str) -> Parts:
     if text := if_text(entry.get("reasoning")):
         details = [{"type": "text", "text": text}]
         parts.append({"type": "reasoning", "reasoning": text, "details": details})
-    return [*parts, {"type": "text", "text": content}] if content else parts
+    if content:
+        return [*parts, {"type": "text", "text": content}]
+    return parts
 
 
 def _read_annotations(entry: Part, head: Head) -> None:
@@ -118,7 +124,10 @@ def _read_annotations(entry: Part, head: Head) -> None:
     annotations = if_list(entry["annotations"])
     last = if_object(annotations[-1]) if annotations else {}
     head.extras = last[OURS] if last.keys() == {OURS} else None
-    other_annotations = entry["annotations"] if head.extras is None else annotations[:-1]
+    if head.extras is None:
+        other_annotations = entry["annotations"]
+    else:
+        other_annotations = annotations[:-1]
     if other_annotations or head.extras is None:
         head.fields["annotations"] = other_annotations
 
@@ -146,7 +155,7 @@ def _format_time(time: datetime | None) -> str | None:
 
 
 def _mirrors_of(parts: Parts, role: Role) -> Part:
-    """The fields that say again what the parts say."""
+    """Returns the fields that say again what the parts say."""
     texts = [if_text(part.get("text")) for part in parts if part["type"] == "text"]
     mirrors: Part = {"content": "".join(texts)}
     invocations = [part["toolInvocation"] for part in parts if part["type"] == INVOCATION]
@@ -171,7 +180,7 @@ def _note_mirrors(entry: Part, mirrors: Part, form: Part) -> None:
 
 
 def _restore_mirrors(mirrors: Part, form: Part) -> Part:
-    """The mirrors as they were read, as far as the parts still say the same. The inverse of
+    """Returns the mirrors as they were read, as far as the parts still say the same. The inverse of
     `_note_mirrors`."""
     for key, (digest, *read) in if_object(form.get("mirrors")).items():
         if key in _MIRRORS and _digest(mirrors.get(key)) == digest:
@@ -204,13 +213,14 @@ def _envelope(envelope: Envelope) -> Part:
 
 
 def _split_attachments(written: Parts) -> tuple[Parts, Parts]:
-    """The parts of a message, and its attachments."""
+    """Returns the parts of a message, and its attachments."""
     parts = [part for part in written if part["type"] != ATTACHMENT]
     return parts, [rest(part, "type") for part in written if part["type"] == ATTACHMENT]
 
 
 def _time_field(first: Message, form: Part) -> Part:
-    """The time of a message, as it was read while it is that time. The inverse of `_read_time`."""
+    """Returns the time of a message, as it was read while it is that time. The inverse of
+    `_read_time`."""
     time = _format_time(first.created_at)
     noted = if_list(form.get("createdAt"))
     if noted and noted[0] == time:
@@ -219,7 +229,7 @@ def _time_field(first: Message, form: Part) -> Part:
 
 
 def _keep(fields: Part, extras: Any) -> Part:
-    """A message's own fields, with something under our key."""
+    """Returns a message's own fields, with something under our key."""
     return {**fields, "annotations": [*if_list(fields.get("annotations")), {OURS: extras}]}
 
 

@@ -83,7 +83,9 @@ class Writing:
         messages = self.group.messages
         for index, message in enumerate(messages):
             if message.role is not Role.USER or not index:
-                before = messages[index - 1] if index else None
+                before = None
+                if index:
+                    before = messages[index - 1]
                 self._write_message(index, message, before)
             elif is_steering(message):
                 self.parts += dump_steering(
@@ -133,7 +135,9 @@ class Writing:
             self._flush(thinking)
         written = self.parts[begun:]
         self._is_reordered |= _has_attachment_before_part(written)
-        provider = first_provider(written) if message.role is Role.MODEL else None
+        provider = None
+        if message.role is Role.MODEL:
+            provider = first_provider(written)
         self.providers.append(provider)
 
     def _flush(self, thinking: list[ThinkingPart]) -> None:
@@ -142,7 +146,7 @@ class Writing:
         thinking.clear()
 
     def _steering(self, index: int, message: Message) -> Parts:
-        """What a user said within the turn, as parts."""
+        """Returns what a user said within the turn, as parts."""
         begun = len(self.parts)
         for piece_index, piece in enumerate(message.content):
             self._write_piece(piece, index, piece_index, False)
@@ -207,7 +211,7 @@ class Writing:
         self.parts.append(self.dialect.add_result(part, result, call, self.dialect))
 
     def _is_apart(self, index: int, piece_index: int, result_piece: int) -> bool:
-        """Whether a result stands before its call, or behind more than that and marks."""
+        """True if a result stands before its call, or behind more than that and marks."""
         between = self.group.messages[index].content[piece_index + 1 : result_piece]
         return result_piece < piece_index or not all(
             isinstance(piece, MarkPart) for piece in between
@@ -277,7 +281,7 @@ def dump_group(
 
 
 def _takes_none(role: Role, version: str | None) -> bool:
-    """Whether a release takes a message without parts; one that was read so is written so."""
+    """True if a release takes a message without parts; one that was read so is written so."""
     return version is None or (role is Role.MODEL and version in ("v6", "v7"))
 
 
@@ -288,10 +292,12 @@ def _expect(
     taken: Collection[str],
     providers: Sequence[str | None],
 ) -> list[Expected]:
-    """What the messages of a turn would be read with. `providers`: who answered in each that is
-    written, as its parts tell."""
+    """Returns what the messages of a turn would be read with. `providers`: who answered in each
+    that is written, as its parts tell."""
     named = iter(providers)
-    minted_turn = group.messages[0].turn if form.get("turn") == "made" else None
+    minted_turn = None
+    if form.get("turn") == "made":
+        minted_turn = group.messages[0].turn
     if len(group.messages) == 1 and not group.behind:
         return [Expected(id_, minted_turn, origin_of(next(named, None), None))]
     ids: Iterator[str | None] = iter(lambda: None, 0)
@@ -302,13 +308,15 @@ def _expect(
         if index and is_steering(message):
             expected.append(Expected(message.id or "", id_, None))
             continue
-        provider = next(named, None) if message.role is Role.MODEL else None
+        provider = None
+        if message.role is Role.MODEL:
+            provider = next(named, None)
         expected.append(Expected(next(ids), minted_turn or id_, origin_of(provider, None)))
     return expected
 
 
 def _begins_behind(before: Message, message: Message) -> bool:
-    """Whether a step is to be written before a message of the model's."""
+    """True if a step is to be written before a message of the model's."""
     if is_steering(before):
         return has_step_behind(before)
     first = message.content[0] if message.content else None
@@ -316,8 +324,8 @@ def _begins_behind(before: Message, message: Message) -> bool:
 
 
 def _place_behind_words(message: Message) -> int | None:
-    """The place of the first result that stands behind something else in a message; `None`: results
-    stand first."""
+    """Returns the place of the first result that stands behind something else in a message; `None`:
+    results stand first."""
     is_behind = False
     for piece_index, piece in enumerate(message.content):
         if is_behind and isinstance(piece, ToolResultPart):
@@ -327,6 +335,6 @@ def _place_behind_words(message: Message) -> int | None:
 
 
 def _has_attachment_before_part(parts: Parts) -> bool:
-    """Whether something stands behind what is to be an attachment."""
+    """True if something stands behind what is to be an attachment."""
     types = [part["type"] for part in parts]
     return ATTACHMENT in types and set(types[types.index(ATTACHMENT) :]) != {ATTACHMENT}
