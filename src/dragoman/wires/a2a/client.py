@@ -71,7 +71,8 @@ def dump_request(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> Json:
-    """Returns a request → the parameters of `SendMessage`. Options are further fields of them."""
+    """Returns the parameters of `SendMessage` for a request. Its options become further fields of
+    them."""
     peer = _quirks_of(quirks)
     if losses is None:
         losses = []
@@ -98,11 +99,13 @@ def dump_request(
 
 
 def _quirks_of(quirks: Any) -> Quirks:
+    """Returns the peer's quirks, or the defaults if the caller passed none."""
     return quirks if isinstance(quirks, Quirks) else Quirks()
 
 
 def _with_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
-    """Returns the request with what our extension carries to agents that know it."""
+    """Returns the run request with the tools, context, state and settings that the extension
+    carries."""
     tools = tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
     run_request = run_request.replace(tools=tools)
     if request.run is not None:
@@ -113,7 +116,7 @@ def _with_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
 
 
 def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
-    """Returns what the protocol, or the agent, has no field for."""
+    """Returns a loss for each tool that is not sent, and for an output schema."""
     losses = [
         Loss(None, None, Lost.tool, "the agent takes no tools of its clients", tool.name)
         for tool in request.tools
@@ -125,8 +128,11 @@ def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
 
 
 def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
-    """Returns what the agent has not heard: what its user says now, and before it, in words, what
-    was said by others and to them."""
+    """Returns the messages that the agent does not know yet, as the user's.
+
+    What the user says now is sent as it is. Messages from elsewhere since the agent's last answer
+    are joined to one text that goes before it.
+    """
     messages = turns.messages[turns.known :]
     start = last_index(messages, lambda message: message.role is not Role.USER) + 1
     calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
@@ -150,8 +156,14 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
 
 
 def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[Loss]) -> str:
-    """Returns in words what is not sent `as_is` of a message. `number`: its index in the
-    conversation."""
+    """Returns the text that stands for the pieces of a message that are not sent as they are.
+
+    Args:
+        message: the message.
+        as_is: for each piece, True if it is sent unchanged.
+        number: index of the message in the conversation, for losses.
+        losses: grows with each piece that becomes words.
+    """
     why = "what was said to others is told an agent of A2A in words"
     texts: list[str] = []
     for index, (piece, is_sent) in enumerate(zip(message.content, as_is, strict=True)):
@@ -166,6 +178,7 @@ def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[L
 
 
 def _words_of(piece: Content) -> str:
+    """Returns a piece of content in words, or an empty text if words cannot hold it."""
     if isinstance(piece, TextPart):
         return piece.text
     if isinstance(piece, ToolCallPart):
@@ -182,8 +195,10 @@ def _words_of(piece: Content) -> str:
 
 
 def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
-    """Returns the parts for an agent that does not know our extension. It is answered in words;
-    results are told as older agents have them."""
+    """Returns the parts for an agent that does not know the extension.
+
+    Answers to questions become words, and tool results the `tool_results` list of older agents.
+    """
     answers: list[Any] = [_plain_answer(resume) for resume in run_request.resume]
     results = [
         {"call_id": result.id, "name": result.name, "output": result_text(result)}
@@ -197,6 +212,8 @@ def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
 
 
 def _plain_answer(resume: Resume) -> Json:
+    """Returns the part that answers a question in words: "yes", "no", "cancelled", or the value
+    itself."""
     payload = if_object(resume.payload)
     if resume.status == "cancelled":
         return {"text": "cancelled"}
@@ -212,6 +229,7 @@ def _plain_answer(resume: Resume) -> Json:
 
 
 def _is_result(part: Any) -> bool:
+    """True if a part is a data part with a tool result."""
     return if_object(if_object(part).get("data")).get("type") == RESULT
 
 
@@ -222,7 +240,7 @@ def dump_http(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """Returns a request as it is sent to the agent's URL."""
+    """Returns the HTTP request that asks the agent, by the binding and version that it speaks."""
     peer = _quirks_of(quirks)
     params = dump_request(request, target=target, quirks=peer, losses=losses)
     method = "SendMessage"
@@ -234,12 +252,14 @@ def dump_http(
 
 
 def dump_cancel(task_id: str, quirks: Any = None) -> HttpRequest:
-    """Returns the request that ends a task."""
+    """Returns the HTTP request that cancels a task."""
     peer = _quirks_of(quirks)
     return _request("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
 
 
 def _request(method: str, path: str, params: Json, peer: Quirks) -> HttpRequest:
+    """Returns the HTTP request for a method, with the protocol's version and extension in its
+    headers."""
     headers = {"accept": "application/json"}
     if method == "SendStreamingMessage":
         headers["accept"] = "text/event-stream"

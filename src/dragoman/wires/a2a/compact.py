@@ -65,7 +65,7 @@ KINDS = (CONTENT, CHUNK, END, START, ARGS, RESULT)
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One event of a stream, as far as compaction reads it."""
+    """One event of a stream, reduced to what compaction needs."""
 
     kind: str
     """Canonical type; any other is passed on."""
@@ -74,7 +74,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Remaining:
-    """An entry that stays."""
+    """An entry that stays after compaction."""
 
     __slots__ = ("arguments", "index", "is_text")
 
@@ -88,7 +88,7 @@ class Remaining:
 
 
 def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:
-    """Returns the entries that stay, in their order (T-20 to T-28)."""
+    """Returns the entries that stay after compaction, in stream order (T-20 to T-28)."""
     compaction = _Compaction(entries)
     for index, entry in enumerate(entries):
         compaction.add(index, entry)
@@ -96,6 +96,8 @@ def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:
 
 
 class _Compaction:
+    """The state of one compaction: the entries so far, and which of them stay."""
+
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
         self._remaining: dict[int, Remaining] = {}
@@ -109,6 +111,7 @@ class _Compaction:
         """Id of a call that did not come yet → its arguments."""
 
     def add(self, index: int, entry: Entry) -> None:
+        """Adds the next entry of the stream."""
         if entry.kind == CHUNK:
             self._add_chunk(index, entry.text)
         elif entry.kind == ARGS:
@@ -125,17 +128,22 @@ class _Compaction:
                 self._repeatable.clear()
 
     def end(self) -> list[Remaining]:
+        """Ends the stream. Returns the entries that stay."""
         self._keep(self._chunks)
         return [self._remaining[index] for index in sorted(self._remaining)]
 
     def _add_chunk(self, index: int, text: str) -> None:
+        """Adds a chunk. It replaces the chunk before it if it repeats that text and goes on."""
         if self._chunks and holds(text, self._entries[self._chunks[-1]].text):
             self._chunks.pop()
         self._chunks.append(index)
 
     def _cover(self, text: str) -> None:
-        """The answer says `text` at its end: chunks that it holds go, also where each had only what
-        was new."""
+        """Drops the chunks that a complete answer repeats, and keeps the others as answers that
+        were cut.
+
+        Chunks may hold the text so far, or each only the new text: both are recognized.
+        """
         texts = [self._entries[index].text for index in self._chunks]
         # Some agents send only what is new in each chunk. Which chunk such an answer began with is
         # tried from the oldest on.
@@ -146,11 +154,13 @@ class _Compaction:
         self._chunks.clear()
 
     def _keep(self, chunks: Sequence[int]) -> None:
+        """Keeps chunks as answers that were cut, unless they are empty."""
         for index in chunks:
             if self._entries[index].text:
                 self._remaining[index] = Remaining(index, is_text=True)
 
     def _begin_turn(self, *, keeps_early: bool) -> None:
+        """Ends the current answer, because the user spoke or a tool answered."""
         self._keep(self._chunks)
         self._chunks.clear()
         self._repeatable.clear()
@@ -159,6 +169,7 @@ class _Compaction:
             self._early.clear()
 
     def _add_arguments(self, calls: Calls) -> None:
+        """Merges a piece of arguments into its call, or stores it until the call arrives."""
         for id_, arguments in calls:
             if not isinstance(arguments, dict):
                 continue
@@ -170,6 +181,7 @@ class _Compaction:
             target.setdefault(id_, {}).update(if_object(arguments))
 
     def _add_start(self, start: Remaining, entry: Entry) -> None:
+        """Adds an event with calls, merged with earlier pieces of their arguments."""
         pieces = self._take_back_repeated(entry)
         for id_, arguments in entry.calls:
             merged = {**pieces.get(id_, {}), **self._early.pop(id_, {})}
@@ -181,8 +193,11 @@ class _Compaction:
             self._calls[id_] = self._repeatable[id_] = start
 
     def _take_back_repeated(self, entry: Entry) -> dict[str, Json]:
-        """Drops earlier events of the same calls, of which only other text stays. Returns the
-        arguments that they had, by call."""
+        """Drops earlier events that a new event with the same calls repeats. Returns their
+        arguments by call id.
+
+        An earlier event stays for its text alone if the new event does not contain that text.
+        """
         # Several calls of the entry may stand in one earlier event, which counts once.
         earlier = {
             id(start): start for id_, _ in entry.calls if (start := self._repeatable.get(id_))
@@ -200,23 +215,22 @@ class _Compaction:
         return pieces
 
     def _is_repeated(self, earlier: Remaining, entry: Entry) -> bool:
-        """True if a later call event has all calls of this one, so that it is the same one, gone on
+        """True if an entry contains every call of an earlier one, so that it continues it
         (T-25)."""
         before = {id_ for id_, _ in self._entries[earlier.index].calls}
         return bool(before) and "" not in before and before <= {id_ for id_, _ in entry.calls}
 
 
 def merge_arguments(arguments: Any, pieces: Json | None) -> Any:
-    """Returns the arguments of a call with those that came in pieces, of which the later win
-    (T-24)."""
+    """Returns a call's arguments updated by the pieces that arrived apart from it (T-24)."""
     if pieces is None:
         return arguments
     return {**if_object(arguments), **pieces}
 
 
 def holds(text: str, earlier: str) -> bool:
-    """True if a text is an earlier one that went on. White space around the whole does not count:
-    many trim it at the end."""
+    """True if `text` continues `earlier`. White space at both ends is ignored, since many agents
+    trim it at the end."""
     trimmed = text.strip()
     return (
         text.startswith(earlier)
@@ -226,15 +240,17 @@ def holds(text: str, earlier: str) -> bool:
 
 
 def continuation(text: str, earlier: str) -> str:
-    """Returns what a text has beyond an earlier one that it `holds`."""
+    """Returns the part of `text` that is new since `earlier`, which it continues (see `holds`)."""
     if text.startswith(earlier):
         return text[len(earlier) :]
     return text.strip()[len(earlier.lstrip()) :]
 
 
 def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
-    """Returns the messages that stay of a list, with their indexes in it. One in which nothing came
-    in pieces is left as it is."""
+    """Returns the messages that stay after compaction, each with its index in the list.
+
+    A list without chunks and tool calls is returned unchanged.
+    """
     if not any(_kind_of(message) in (CHUNK, ARGS) or _calls(message) for message in messages):
         return list(enumerate(messages))
     entries = reduce_entries([_entry(message) for message in messages])
@@ -242,6 +258,8 @@ def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
 
 
 def _entry(message: Any) -> Entry:
+    """Returns a message as an entry of a compaction. A message that carries the extension is passed
+    through."""
     if not isinstance(message, dict) or EXTENSION in if_object(if_object(message).get("metadata")):
         return Entry("")
     kind = get_agui_event_type_from_a2a_message(message)
@@ -249,21 +267,25 @@ def _entry(message: Any) -> Entry:
 
 
 def _kind_of(message: Any) -> str:
+    """Returns the canonical type in a message's metadata, or an empty text."""
     return if_text(if_object(if_object(message).get("metadata")).get(CANONICAL))
 
 
 def _calls(message: Any) -> Calls:
+    """Returns the id and the arguments of each call in a message."""
     calls = [call for part in if_list(if_object(message).get("parts")) for call in _calls_in(part)]
     return [(if_text(call.get("call_id")), call.get("arguments")) for call in map(if_object, calls)]
 
 
 def _calls_in(part: Any) -> list[Any]:
+    """Returns the list of calls in a part of an older agent."""
     fields = if_object(part)
     data = if_object(fields.get("data", if_object(fields.get("root")).get("data")))
     return if_list(data.get(TOOL_CALLS_KEY))
 
 
 def _reduce(message: Any, remaining: Remaining) -> Any:
+    """Returns a message as compaction left it: without its calls, or with merged arguments."""
     if not remaining.arguments and not remaining.is_text:
         return message
     parts = if_list(if_object(message)["parts"])
@@ -276,6 +298,7 @@ def _reduce(message: Any, remaining: Remaining) -> Any:
 
 
 def _merge_part(part: Any, arguments: Mapping[str, Json]) -> Any:
+    """Returns a part whose calls have their merged arguments."""
     if not _calls_in(part):
         return part
     inner = if_object(if_object(part).get("root")) or if_object(part)
@@ -285,6 +308,7 @@ def _merge_part(part: Any, arguments: Mapping[str, Json]) -> Any:
 
 
 def _merge_call(call: Any, arguments: Mapping[str, Json]) -> Any:
+    """Returns a call of an older agent with its merged arguments."""
     fields = if_object(call)
     pieces = arguments.get(if_text(fields.get("call_id")))
     if pieces is None:
@@ -293,15 +317,14 @@ def _merge_call(call: Any, arguments: Mapping[str, Json]) -> Any:
 
 
 def canonical_type(message: Message) -> str:
-    """Returns the canonical type of a message of ours."""
+    """Returns the canonical type under which a message is written."""
     if message.role is Role.MODEL:
         return START if message.tool_calls else END
     return RESULT if message.tool_results else CONTENT
 
 
 def get_agui_event_type_from_a2a_message(message: Any) -> str:
-    """Returns the canonical type of a message: what its metadata says, else by its role and its
-    parts."""
+    """Returns the canonical type of a message: from its metadata, else from its role and parts."""
     kind = field(field(message, "metadata"), CANONICAL)
     if isinstance(kind, str) and kind:
         return kind
@@ -317,8 +340,7 @@ def get_agui_event_type_from_a2a_message(message: Any) -> str:
 
 
 def field(value: Any, *names: str) -> Any:
-    """Returns a field under the first of these names that is there, of a dictionary or an object;
-    `None`: there is none."""
+    """Returns the first of these fields that a dictionary or an object has, or None."""
     value = _plain(value)
     for name in names:
         if isinstance(value, Mapping):
@@ -330,7 +352,7 @@ def field(value: Any, *names: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a message of protobuf as a dictionary; anything else as it is."""
+    """Returns a protobuf message as a dictionary, and any other value unchanged."""
     if not hasattr(value, "DESCRIPTOR"):
         return value
     to_dict: Any = import_module("google.protobuf.json_format").MessageToDict
@@ -338,7 +360,8 @@ def _plain(value: Any) -> Any:
 
 
 def role_name(message: Any) -> str:
-    """`user` or `agent`, from any version's name for it; else the name itself, or empty."""
+    """Returns `user` or `agent` for any version's name of the role, any other name unchanged, or an
+    empty text."""
     role = field(message, "role")
     name = if_text(role) or if_text(getattr(role, "value", None))
     if name.startswith("ROLE_"):
@@ -347,7 +370,7 @@ def role_name(message: Any) -> str:
 
 
 def parts_of(message: Any) -> list[Any]:
-    """Returns the parts of a message, each out of its wrapper."""
+    """Returns the parts of a message, without the wrapper `root` of older libraries."""
     parts = field(message, "parts")
     if not isinstance(parts, list | tuple):
         return []
@@ -357,24 +380,29 @@ def parts_of(message: Any) -> list[Any]:
 
 
 def text_in(message: Any) -> str | None:
-    """Returns all text, joined without a separator, or None if there is no part of text."""
+    """Returns the text of all parts joined without a separator, or None if no part has text."""
     texts = [text for part in parts_of(message) if isinstance(text := field(part, "text"), str)]
     return "".join(texts) if texts else None
 
 
 def tool_calls_of(message: Any) -> list[Any] | None:
-    """Returns the calls of all its parts, or None if no part has calls, not even an empty list."""
+    """Returns the calls of all parts, or None if no part has a list of calls."""
     return _tools(message, TOOL_CALLS_KEY, CALL)
 
 
 def tool_results_of(message: Any) -> list[Any] | None:
-    """Returns the results of all its parts, or None if no part has results, not even an empty
-    list."""
+    """Returns the results of all parts, or None if no part has a list of results."""
     return _tools(message, TOOL_RESULTS_KEY, RESULT_PART)
 
 
 def _tools(message: Any, key: str, kind: str) -> list[Any] | None:
-    """Returns what the parts have under the key of older agents, and today's parts of that kind."""
+    """Returns the calls or results in a message: lists of older agents, and data parts of today.
+
+    Args:
+        message: a dictionary or an object of any version.
+        key: key of an older agent's list.
+        kind: type of today's data parts.
+    """
     data = [if_object(field(part, "data")) for part in parts_of(message)]
     matches = [value for value in data if key in value or value.get("type") == kind]
     entries = [if_list(value[key]) if key in value else [value] for value in matches]

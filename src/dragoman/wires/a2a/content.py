@@ -36,17 +36,22 @@ _READ = ("kind", "text", "raw", "url", "data", "file", "mediaType", "filename")
 
 
 def dump_content(piece: Content) -> list[Json]:
-    """Returns the parts that show a piece; none if it is not shown. What they do not hold is told
-    beside them, by the extension."""
+    """Returns the parts that show a piece of content, or an empty list for hidden content.
+
+    The extension carries what these parts cannot hold.
+    """
     dump = _DUMPS.get(type(piece))
     return [] if dump is None else dump(piece)
 
 
 def _dump_text(piece: TextPart) -> list[Json]:
+    """Returns a text part."""
     return [{**OWN.fields(piece.native), "text": piece.text}]
 
 
 def _dump_bytes(piece: DataPart) -> list[Json]:
+    """Returns bytes as a file part, or as a data part if they were read from one and are still
+    JSON."""
     fields = OWN.fields(piece.native)
     if OWN.form(piece.native).get("data") and (value := _json(piece.data)) is not None:
         return [{**fields, "data": value[0]}]
@@ -55,20 +60,24 @@ def _dump_bytes(piece: DataPart) -> list[Json]:
 
 
 def _dump_link(piece: LinkPart) -> list[Json]:
+    """Returns a file part that names a URL."""
     named = filled({"mediaType": piece.mime_type, "filename": piece.name})
     return [{**OWN.fields(piece.native), "url": piece.url, **named}]
 
 
 def _dump_file(piece: FilePart) -> list[Json]:
+    """Returns a text part that names a provider's file, which no other agent can open."""
     return [{"text": as_text(piece)}]
 
 
 def _dump_call(call: ToolCallPart) -> list[Json]:
+    """Returns the data part of a tool call."""
     return [dump_data(dump_call(call))]
 
 
 def _dump_result(result: ToolResultPart) -> list[Json]:
-    """Returns a result, and the files in it, which say to which call they belong."""
+    """Returns the data part of a tool result, and a part for each file in it with the id of its
+    call."""
     pieces = result.result if result.is_content else ()
     files = [piece for piece in pieces if isinstance(piece, DataPart | LinkPart)]
     metadata = {"metadata": {"toolCallId": result.id}}
@@ -87,15 +96,15 @@ _DUMPS: Mapping[type, Callable[[Any], list[Json]]] = {
 
 
 def dump_data(value: Any) -> Json:
-    """Returns a JSON value → a data part."""
+    """Returns a data part with a JSON value."""
     return {"data": value, "mediaType": JSON_TYPE}
 
 
 def load_content(part: JsonMap) -> list[Content]:
-    """Returns a part → the pieces that it shows.
+    """Returns the pieces of content in a part.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: the part has none of text, raw, url and data.
     """
     if isinstance(part.get("root"), dict):  # as objects of older libraries have it
         part = if_object(part["root"])
@@ -111,6 +120,7 @@ def load_content(part: JsonMap) -> list[Content]:
 
 
 def _load_text(part: JsonMap) -> list[Content]:
+    """Returns a text or thinking piece, or nothing for an empty text."""
     text = part["text"]
     if not isinstance(text, str):
         raise HistoryError("the text of a part is a text; send it as one")
@@ -123,7 +133,7 @@ def _load_text(part: JsonMap) -> list[Content]:
 
 
 def load_data(part: JsonMap) -> list[Content]:
-    """Returns a data part → calls, results, or the value as a file of JSON."""
+    """Returns the calls and results in a data part, or its value as a JSON file."""
     value = part["data"]
     tools = None
     if isinstance(value, dict):
@@ -137,7 +147,12 @@ def load_data(part: JsonMap) -> list[Content]:
 
 
 def _file(fields: JsonMap, part: JsonMap) -> Content:
-    """Returns a file, by the names of any version. `fields`: where its bytes or its address are."""
+    """Returns a file from the field names of any version.
+
+    Args:
+        fields: the object with the bytes or the address.
+        part: the part around it, whose other fields go to `native`.
+    """
     name = first_text(fields, "filename", "name") or None
     mime_type = first_text(fields, "mediaType", "mimeType", "mime_type") or None
     raw = next((fields[key] for key in ("raw", "bytes") if fields.get(key) is not None), None)
@@ -150,6 +165,7 @@ def _file(fields: JsonMap, part: JsonMap) -> Content:
 
 
 def _bytes(raw: Any) -> bytes:
+    """Returns the bytes of base64, which may use the alphabet of URLs and lack its padding."""
     if (data := decoded(raw)) is not None:
         return data
     if not isinstance(raw, str):
@@ -163,12 +179,18 @@ def _bytes(raw: Any) -> bytes:
 
 
 def _native(part: JsonMap, *more: str) -> Native:
-    """Returns fields of a part that its piece has none for."""
+    """Returns the fields of a part that a piece of content has no field for.
+
+    Args:
+        part: the part.
+        more: names that count as unread, although other pieces read them.
+    """
     fields = rest(part, *(name for name in _READ if name not in more))
     return OWN.note({name: value for name, value in fields.items() if value not in (None, "", {})})
 
 
 def _json(data: bytes) -> tuple[Any] | None:
+    """Returns a JSON value in a tuple, or None if the bytes are no JSON."""
     try:
         return (json_bytes.decode(data),)
     except ValueError:

@@ -38,7 +38,7 @@ Key = tuple[str, int]
 
 
 class Decoder(PlainDecoder):
-    """Reads one run."""
+    """Reads a streamed run that may carry dragoman's extension."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
@@ -51,7 +51,8 @@ class Decoder(PlainDecoder):
         """Id of an artifact → the part that it shows."""
 
     def admit(self, kind: str, fields: Json) -> bool:
-        """See `RunDecoder.admit`. `False`: the object is told already, by what it carries."""
+        """See `RunDecoder.admit`. Returns False if the carried events already say what the object
+        shows."""
         super().admit(kind, fields)
         carried = extras(fields.get("metadata"))
         # Objects of ours that tell a delta carry nothing: the artifact is known from its first
@@ -63,12 +64,12 @@ class Decoder(PlainDecoder):
         return not (kind == "statusUpdate" and self._is_bare(if_object(fields.get("status"))))
 
     def _is_bare(self, status: Json) -> bool:
-        """True for a status of ours that goes on and has no message."""
+        """True for a status of dragoman's own stream that only says that the task goes on."""
         is_going_on = not is_over(state_of(status.get("state")))
         return self._is_ours and is_going_on and "message" not in status
 
     def _tell_carried(self, kind: str, fields: Json, carried: Mapping[str, str]) -> bool:
-        """Tells what an object carries. `False`: that cannot be read."""
+        """Adds the events that an object carries. Returns False if they cannot be read."""
         if kind == "task" and "run" in carried:  # a whole task has all events of its run
             carried = {"events": carried["run"]}
         events = load_events(carried.get("events", ""))
@@ -89,6 +90,7 @@ class Decoder(PlainDecoder):
         return True
 
     def _tell_event(self, event: Event) -> None:
+        """Adds a carried event, and keeps track of the parts that are open."""
         if isinstance(event, PartStarted):
             part = DecodedPart(event.message_id, event.index, event.part)
             self.open[event.message_id, event.index] = part
@@ -106,8 +108,8 @@ class Decoder(PlainDecoder):
         self._events.append(event)
 
     def _tell_text(self, artifact: Json) -> bool:
-        """Tells the text of an artifact as a delta of the part that it shows. `False`: it is none
-        of ours."""
+        """Adds an artifact's text as a delta of the part that it shows. Returns False if the
+        artifact is unknown."""
         key = self._texts.get(if_text(artifact.get("artifactId")))
         if key is None:
             return False
@@ -117,9 +119,14 @@ class Decoder(PlainDecoder):
         return True
 
     def _tell_finished(self, finished: Sequence[Any]) -> None:
-        """Tells that a part ends. `finished`: its key, and the fields in which it is not what its
-        start and its deltas make. Streams of the first version had four entries if only `native`
-        differed."""
+        """Ends a part.
+
+        Args:
+            finished: the part's message id and index, then the fields that its start and deltas do
+                not
+                give. The first version of the extension wrote a fourth entry if only `native`
+                differs.
+        """
         key = _key(finished[:2])
         if key is None:
             return
@@ -138,6 +145,7 @@ class Decoder(PlainDecoder):
 
 
 def _key(value: Any) -> Key | None:
+    """Returns the message id and part index in a JSON list, or None if it is no such list."""
     listed = if_list(value)
     if len(listed) != 2 or not isinstance(listed[0], str) or type(listed[1]) is not int:
         return None

@@ -63,7 +63,7 @@ _MEMBERS = {kind: name for name, kind in OLD_KINDS.items()}
 
 
 class PlainDecoder(RunDecoder[DecodedPart]):
-    """Reads one run as the protocol has it."""
+    """Reads a streamed run as the protocol defines it, without dragoman's extension."""
 
     CUT = "the stream ended before the task did. Ask for the task, or send the request again."
 
@@ -133,11 +133,13 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # steps
 
     def _read_message(self, fields: Json) -> None:
+        """Reads a message that answers in place of a task: it is the whole run."""
         self._start("message", fields)
         self._tell_message(fields)
         self._events.append(RunFinished(self._run_id))
 
     def _read_task(self, fields: Json) -> None:
+        """Reads a task: its artifacts, then its status."""
         self._start(if_text(fields.get("id")) or "task", fields)
         status = if_object(fields.get("status"))
         is_last = is_over(state_of(status.get("state")))
@@ -150,10 +152,12 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         self._read_status(fields)
 
     def _read_status_update(self, fields: Json) -> None:
+        """Reads an update of the task's status."""
         self._start(if_text(fields.get("taskId")) or "task", fields)
         self._read_status(fields)
 
     def _read_artifact_update(self, fields: Json) -> None:
+        """Reads a new artifact, or a further piece of one."""
         self._start(if_text(fields.get("taskId")) or "task", fields)
         self._read_artifact(fields)
 
@@ -165,6 +169,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     }
 
     def _start(self, run_id: str, fields: Json) -> None:
+        """Starts the run at the first object of the stream."""
         if not self._run_id:
             self._run_id = run_id
             self._events.append(RunStarted(run_id, if_text(fields.get("contextId")) or None))
@@ -172,11 +177,12 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # messages
 
     def _tell_message(self, message: JsonMap) -> None:
-        """Tells a whole message of the agent's."""
+        """Adds the events of a complete message from the agent."""
         loaded = [part for part in load_message(dict(message), self._model) if part.content]
         self._tell([part for part in loaded if part.role is Role.MODEL or part.tool_results])
 
     def _tell(self, messages: Sequence[Message]) -> None:
+        """Adds the events of complete messages, and remembers their ids."""
         told = [
             message if message.id is None else message.replace(id=self._unused_id(message.id))
             for message in messages
@@ -185,10 +191,12 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         self._events += unfold(told)
 
     def _tell_result(self, result: ToolResultPart, call_message_id: str) -> None:
+        """Adds a tool result as a user message of its own."""
         self._tell([Message(Role.USER, (result,), id=f"{call_message_id}:result")])
 
     def _unused_id(self, id_: str) -> str:
-        """Returns an id that no growing text has: some agents give one id to all that they say."""
+        """Returns the id, changed if a growing text has it: some agents use one id for
+        everything."""
         if id_ not in self._growing_ids:
             return id_
         return f"{id_}:{len(self._growing_ids)}"
@@ -196,6 +204,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # artifacts
 
     def _read_artifact(self, fields: Json) -> None:
+        """Reads a new artifact, a replacement, or a further piece of an open one."""
         artifact = if_object(fields.get("artifact"))
         id_ = if_text(artifact.get("artifactId")) or "artifact"
         parts = _parts_of(artifact)
@@ -246,6 +255,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         self._read_artifact(update)
 
     def _emit(self, emitter: Emitter, part: Json) -> None:
+        """Adds the content of a part to the message of its artifact."""
         for piece in load_content(part):
             if isinstance(piece, TextPart) and piece.native is None:
                 emitter.text("text", piece.text)
@@ -257,6 +267,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
                 emitter.whole(piece)
 
     def _read_shared(self, name: str, parts: Sequence[Json], *, is_change: bool) -> None:
+        """Reads the artifact that holds the state shared by agent and client. A JSON patch changes
+        it."""
         for part in parts:
             if name != "state" or "data" not in part:
                 continue
@@ -268,9 +280,11 @@ class PlainDecoder(RunDecoder[DecodedPart]):
                 self._events.append(StateSnapshot(value))
 
     def _new_emitter(self, id_: str) -> Emitter:
+        """Returns an emitter for the message with this id."""
         return Emitter(lambda: id_, origin=self._model, events=self._events)
 
     def _finish_emitters(self, reason: FinishReason) -> None:
+        """Ends all open messages for this reason."""
         for emitter in self._emitters.values():
             _finish(emitter, reason)
         self._emitters.clear()
@@ -278,6 +292,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # states
 
     def _read_status(self, fields: Json) -> None:
+        """Reads a status: the end of the run, or progress."""
         status = if_object(fields.get("status"))
         state, message = state_of(status.get("state")), if_object(status.get("message"))
         if is_over(state):
@@ -286,6 +301,13 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._read_progress(message)
 
     def _end_run(self, state: str, message: Json, fields: Json) -> None:
+        """Ends the run in the state that the task reports.
+
+        Args:
+            state: the state's name in version 1.0.
+            message: the message of the status, or an empty object.
+            fields: the task or status update around it.
+        """
         run_id = self._run_id
         # The end of a growing text goes before the ends of other messages; what an error says is no
         # part of it.
@@ -307,7 +329,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._events.append(RunFinished(run_id, "pending", usage, pending))
 
     def _tell_answer(self, message: Json, fields: Json) -> None:
-        """Tells the message of a completed task, if it is new. Some agents say their answer in the
+        """Adds the message of a completed task if it is new. Some agents put their answer into the
         history alone."""
         if message:
             if if_text(message.get("messageId")) not in self._told:
@@ -317,8 +339,10 @@ class PlainDecoder(RunDecoder[DecodedPart]):
                 self._tell_message(answer)
 
     def _pending(self, message: Json, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
-        """Returns what a task waits for. Calls in its message that are no question of ours are for
-        the client to run."""
+        """Returns the interrupts of a task that waits.
+
+        Calls in the message of a foreign agent are tools that the client is to run.
+        """
         parts = _parts_of(message)
         asks = any(if_object(part.get("data")).get("type") == QUESTION for part in parts)
         if asks or not message:
@@ -336,7 +360,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         return tuple(Interrupt(call.id, "tool", _client_call(call)) for call in calls)
 
     def _read_progress(self, message: Json) -> None:
-        """What an agent says while it works: its text so far, its thinking, or a note."""
+        """Reads the message of a working status: the text so far, thinking, or a note for the
+        user."""
         kind = if_object(message.get("metadata")).get(CANONICAL)
         if kind == CHUNK:
             self._grow(message)
@@ -358,8 +383,11 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # texts that grow
 
     def _grow(self, message: Json) -> None:
-        """The text of an answer so far. One that does not go on from what was told is another
-        answer: the first was cut."""
+        """Adds the new text of a chunk that repeats the answer so far.
+
+        A chunk that does not continue the text before it belongs to another answer: the first was
+        cut.
+        """
         text = _text_of(message)
         emitter, before = self._growing or (None, "")
         if emitter is not None and not emitter.finished:
@@ -376,8 +404,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         self._growing = emitter, text
 
     def _tell_end(self, message: Json) -> bool:
-        """Tells what a whole message has beyond the growing text. `False`: it is another text, and
-        nothing was told."""
+        """Adds what a complete message says beyond the growing text. Returns False if it is another
+        text."""
         if self._growing is None:
             return False
         emitter, before = self._growing
@@ -398,6 +426,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         return True
 
     def _finish_growing(self) -> None:
+        """Ends the message of the growing text."""
         if self._growing is not None:
             emitter, _ = self._growing
             self._emitters.pop(emitter.message_id, None)
@@ -405,8 +434,10 @@ class PlainDecoder(RunDecoder[DecodedPart]):
 
 
 def member(event: JsonMap) -> tuple[str, Json]:
-    """Returns what an object of a stream holds: the name of its member, and the member. A task or a
-    message may stand alone, as in 0.3."""
+    """Returns the member of a stream's object: its name in version 1.0, and its fields.
+
+    A task or a message may stand alone, as in 0.3. Returns an empty name for anything else.
+    """
     for name in OLD_KINDS:
         if isinstance(event.get(name), dict):
             return name, if_object(event[name])
@@ -422,27 +453,28 @@ def member(event: JsonMap) -> tuple[str, Json]:
 
 
 def _finish(emitter: Emitter, reason: FinishReason) -> None:
+    """Ends the message of an emitter, if it has begun."""
     if emitter.started and not emitter.finished:
         is_cut = reason is FinishReason.error
         emitter.finish(FinishReason.tool_calls if emitter.calls() else reason, cut=is_cut)
 
 
 def _gist(parts: Sequence[Json]) -> tuple[str, list[Json]]:
-    """Returns all text of an artifact, and its other parts: what stays the same however it is
+    """Returns an artifact's text and its other parts, which stay the same however the text is
     cut."""
     text = "".join([if_text(part.get("text")) for part in parts])
     return text, [part for part in parts if "text" not in part]
 
 
 def _answers_in(history: Sequence[Any]) -> list[Json]:
-    """Returns what the agent said behind the last question."""
+    """Returns the messages of a history behind the last question."""
     messages = [if_object(message) for message in history]
     asked = last_index(messages, lambda message: role_of(message.get("role")) is Role.USER)
     return messages[asked + 1 :]
 
 
 def _note_of(message: Json) -> Json:
-    """Returns what an agent says while it works, as an application may show it."""
+    """Returns the value of the custom event for a progress message."""
     note: Json = {
         "message": {name: message[name] for name in ("messageId", "parts") if name in message}
     }
@@ -452,18 +484,21 @@ def _note_of(message: Json) -> Json:
 
 
 def _client_call(call: ToolCallPart) -> ToolCallPart:
+    """Returns a call as one that the client runs."""
     return ToolCallPart(
         call.id, call.name, call.arguments, call.raw, call.state, "client", call.native
     )
 
 
 def _for_client(piece: Content) -> Content:
+    """Returns a piece of content, where a call is one that the client runs."""
     if isinstance(piece, ToolCallPart):
         return _client_call(piece)
     return piece
 
 
 def _text_of(message: Json) -> str:
+    """Returns the text of all parts of a message."""
     texts = [
         if_text(if_object(part.get("root")).get("text")) or if_text(part.get("text"))
         for part in _parts_of(message)
@@ -472,5 +507,6 @@ def _text_of(message: Json) -> str:
 
 
 def _parts_of(message: Json) -> list[Json]:
-    """Returns the parts of a message or an artifact; what is no object counts as an empty one."""
+    """Returns the parts of a message or artifact. A part that is no object counts as an empty
+    one."""
     return [if_object(part) for part in if_list(message.get("parts"))]

@@ -100,7 +100,7 @@ _ARTIFACT_NAMES: Mapping[type, str] = {
 
 
 class ArtifactPart(run_encoder.EncodedPart):
-    """A part of a message that clients see, and whose end is to come."""
+    """An open part of a message that clients see."""
 
     __slots__ = ("artifact_id", "is_begun", "key", "name")
 
@@ -115,13 +115,17 @@ class ArtifactPart(run_encoder.EncodedPart):
 
 
 class Encoder(RunEncoder[ArtifactPart]):
-    """Events → objects, and their bytes.
+    """Writes the events of a run as stream objects, and as bytes.
 
-    `envelope`: `task_id`, `context_id`; `history`: messages of A2A that the task begins with;
-    `goes_on`: the task was there before, and begins as one that works; `now`: a callable that gives
-    the time of a status; `metadata` of the task; `rpc_id`: of the request, where the bytes are
-    answers of JSON-RPC (without it they are plain objects, as in the REST binding); `extras`:
-    whether what the protocol has no field for is sent.
+    Keys of `envelope`:
+        task_id, context_id: ids of the task and of its conversation.
+        history: A2A messages that the task begins with.
+        goes_on: True if the task existed before, so that it begins as a working one.
+        now: returns the time for a status.
+        metadata: of the task.
+        rpc_id: id of the JSON-RPC request that the objects answer. Without it they are plain
+            objects, as in the REST binding.
+        extras: False if the extension is not sent.
     """
 
     def __init__(self, envelope: JsonMap) -> None:
@@ -147,8 +151,8 @@ class Encoder(RunEncoder[ArtifactPart]):
         return event_bytes(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
-        """Returns the bytes of the text that is held, if this is more of the same and nothing else
-        is to be told, or None if it is not so."""
+        """Returns the bytes of the delayed text if this delta continues it, or None for the slow
+        path."""
         if self._held is None or self.pending or type(event.delta) is not str or not event.delta:
             return None
         key, part, text = self._held
@@ -165,7 +169,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         return before + _encode(text) + behind
 
     def admit(self, event: Event) -> bool:
-        """See `RunEncoder.admit`: begins the task, and carries the events of runs within tools."""
+        """See `RunEncoder.admit`. Begins the task, and carries the events of runs within tools."""
         if self.over:
             return False
         if not self._is_begun:
@@ -182,12 +186,12 @@ class Encoder(RunEncoder[ArtifactPart]):
         return True
 
     def closing(self) -> Objects:
-        """See `RunEncoder.closing`. Of no events there is no task."""
+        """See `RunEncoder.closing`. Without events there is no task."""
         return super().closing() if self._is_begun else NONE
 
     def end_stream(self) -> None:
-        """See `RunEncoder.end_stream`. A run that was not ended was cut; messages alone are a task
-        that is completed."""
+        """See `RunEncoder.end_stream`. A run without an end was cut. Messages alone are a completed
+        task."""
         # Messages without a run, as a gateway has them, are complete when they end.
         if self._is_run:
             error = StreamCutError("the run was cut before its end. Ask again.")
@@ -199,7 +203,7 @@ class Encoder(RunEncoder[ArtifactPart]):
     # objects
 
     def _begin(self, event: Event) -> None:
-        """Writes the task, before anything else of it."""
+        """Writes the task, which comes before all updates."""
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
         # A new task is told as submitted first, and works from then on.
@@ -216,19 +220,20 @@ class Encoder(RunEncoder[ArtifactPart]):
             self.write(self._task.status_update(WORKING))
 
     def _carry(self, event: Event) -> None:
-        """Leaves an event that has no object of its own to the next object."""
+        """Keeps an event for the next object, because it has no object of its own."""
         self._release()
         self.pending.append(event)
 
     def _carried(self, **fields: str) -> Json:
-        """Returns the field `metadata` of an object: the events that wait, and these fields."""
+        """Returns the `metadata` field with the waiting events and these fields, or nothing without
+        the extension."""
         events, self.pending = self.pending, []
         if not self._extras:
             return {}
         return {"metadata": {EXTENSION: {"events": "[]", **with_events(compact(events)), **fields}}}
 
     def _write_working(self, message: Json | None = None, **fields: str) -> None:
-        """Writes a status that goes on, with the events that wait."""
+        """Writes a working status that carries the waiting events."""
         if message is None and not self._extras:  # it would say nothing
             self.pending.clear()
         else:
@@ -237,7 +242,15 @@ class Encoder(RunEncoder[ArtifactPart]):
     def _write_piece(
         self, part: ArtifactPart, parts: list[Json], *, append: bool, last: bool, **fields: str
     ) -> None:
-        """Writes a piece of the artifact that shows a part."""
+        """Writes a piece of the artifact that shows a part.
+
+        Args:
+            part: the part of the message.
+            parts: the A2A parts of the piece.
+            append: True if the piece continues the artifact, False if it begins it.
+            last: True if no further piece follows.
+            fields: further fields of the extension.
+        """
         artifact: Json = {"artifactId": part.artifact_id}
         if not append:
             artifact["name"] = part.name
@@ -251,11 +264,12 @@ class Encoder(RunEncoder[ArtifactPart]):
         self.write(self._task.artifact_update(artifact, carried, append=append, last=last))
 
     def _write_artifact(self, name: str, part: Json, *, append: bool = False) -> None:
+        """Writes an artifact that belongs to the run instead of a message."""
         artifact = self._task.whole_artifact(name, part)
         self.write(self._task.artifact_update(artifact, self._carried(), append=append, last=True))
 
     def _release(self, *, last: bool = False, **fields: str) -> None:
-        """Writes the text that is held."""
+        """Writes the delayed text."""
         if self._held is None:
             return
         (_, part, text), self._held = self._held, None
@@ -288,8 +302,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         self.open[key] = part
 
     def _is_seen(self, event: PartStarted) -> bool:
-        """True if clients see the part: what the model says in its first candidate, and all
-        results."""
+        """True if clients see the part: results, and what the first candidate of the model says."""
         if isinstance(event.part, ToolResultPart):
             return True
         message = self._messages.get(event.message_id)
@@ -397,6 +410,7 @@ class Encoder(RunEncoder[ArtifactPart]):
     def _write_end(
         self, state: str, events: list[Event], message: Json | None = None, **fields: str
     ) -> None:
+        """Writes the status that ends the stream."""
         self.pending += events
         carried = self._carried(type="end", **fields)
         self.write(self._task.status_update(state, message, carried))
@@ -421,8 +435,11 @@ class Encoder(RunEncoder[ArtifactPart]):
 
 
 def _dump_end(event: PartFinished, part: ArtifactPart) -> str:
-    """Returns where the part is that ends, and the fields in which its start and its deltas make
-    another part; all fields, and its type, if they make one of another type."""
+    """Returns the extension's `finished` field: the part's key, and what its start and deltas do
+    not say.
+
+    The second entry has only the fields that differ, or the whole part if its type changed.
+    """
     built = close_part(part.begun, part.deltas)
     if built is None or type(built) is not type(event.part):
         return text_of([*part.key, msgspec.to_builtins(event.part)])
@@ -435,14 +452,14 @@ def _dump_end(event: PartFinished, part: ArtifactPart) -> str:
 
 
 def _is_same(value: Any, other: Any) -> bool:
-    """True if two values are the same JSON, with the same order of keys: `1`, `1.0` and `true`
-    differ."""
+    """True if two values have the same JSON bytes. `1`, `1.0` and `true` differ, and so does the
+    order of keys."""
     return msgspec.json.encode(value) == msgspec.json.encode(other)
 
 
 def _without_details(event: Event) -> Event:
-    """Returns an error without what the run had come to, of which the client has its part, and
-    without what an upstream answered."""
+    """Returns an error event without its partial result and the upstream's body, and other events
+    unchanged."""
     if not isinstance(event, RunError):
         return event
     # The exception itself belongs to the server, which logs it whole.
@@ -452,13 +469,18 @@ def _without_details(event: Event) -> Event:
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """Returns an encoder of one run."""
+    """Returns an encoder for one run."""
     return Encoder(envelope)
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
-    """Returns what `encoder` takes of a request: the task that it goes on with, else a new one of
-    that id, and what was said to it."""
+    """Returns the arguments of `encoder` for a request.
+
+    Args:
+        request: the request, or None if it could not be read.
+        id: id of a new task.
+        now: time of the request.
+    """
     if request is None:
         return {"task_id": id, "context_id": id, "now": lambda: now}
     task_id = if_text(OWN.fields(request.native).get("taskId"))
@@ -483,7 +505,7 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # 
 
 
 def _without_carried(message: Json) -> Json:
-    """Returns a message of a client's with the protocol's fields only."""
+    """Returns a client's message with the protocol's fields only."""
     metadata = {
         name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
     }
@@ -499,7 +521,13 @@ def dump_response(
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
     **envelope: Any,
 ) -> Json:
-    """Events → the whole task that their stream tells of. `envelope`: as for `encoder`."""
+    """Returns the complete task that a run's events make.
+
+    Args:
+        events: all events of the run.
+        losses: unused, since the extension holds what has no field.
+        envelope: as for `encoder`.
+    """
     events, run = list(events), Encoder(envelope)
     objects = [data for event in events for data in run.objects(event)]
     task = aggregated([*objects, *run.closing()])

@@ -20,7 +20,7 @@ WORKING = "TASK_STATE_WORKING"
 
 
 class TaskObjects:
-    """Builds the objects of one task."""
+    """Builds the stream objects of one task."""
 
     def __init__(
         self, task_id: str, context_id: str, now: Callable[[], datetime] | None, *, extras: bool
@@ -33,7 +33,7 @@ class TaskObjects:
         self._messages = 0
 
     def status(self, state: str, message: Json | None = None) -> Json:
-        """Returns the status of a task in this state, with its message and the time."""
+        """Returns the status of a task, with its message and the time."""
         status: Json = {"state": state}
         if message is not None:
             status["message"] = message
@@ -43,7 +43,7 @@ class TaskObjects:
         return status
 
     def task(self, state: str, history: Iterable[Any], metadata: JsonMap) -> Json:
-        """Returns the object with which a stream begins."""
+        """Returns the object that begins a stream."""
         task: Json = {
             "id": self.task_id,
             "contextId": self.ids["contextId"],
@@ -56,25 +56,32 @@ class TaskObjects:
         return {"task": task}
 
     def status_update(self, state: str, message: Json | None = None, carried: JsonMap = {}) -> Json:
-        """Returns an update of the status. `carried`: the field `metadata`, or nothing."""
+        """Returns an update of the status. `carried` is the field `metadata`, or empty."""
         return {"statusUpdate": {**self.ids, "status": self.status(state, message), **carried}}
 
     def artifact_update(
         self, artifact: Json, carried: JsonMap, *, append: bool = False, last: bool
     ) -> Json:
-        """Returns an update of an artifact. `append`: its parts follow those before, instead of
-        replacing them."""
+        """Returns an update of an artifact.
+
+        Args:
+            artifact: the artifact, or a piece of it.
+            carried: the field `metadata`, or empty.
+            append: True if the parts follow those before, False if they replace them.
+            last: True if no further piece follows.
+        """
         update = {**self.ids, "artifact": artifact, "append": append, "lastChunk": last}
         return {"artifactUpdate": {**update, **carried}}
 
     def extension(self, fields: Mapping[str, str]) -> Json:
-        """Returns the fields by which an artifact says under our extension what it is."""
+        """Returns the fields that mark an artifact under the extension, or nothing for peers
+        without it."""
         if self._extras:
             return {"extensions": [EXTENSION], "metadata": {EXTENSION: fields}}
         return {}
 
     def whole_artifact(self, name: str, part: Json) -> Json:
-        """Returns an artifact of the run, such as its state, which is no part of a message."""
+        """Returns an artifact that belongs to the run, such as the shared state."""
         return {"artifactId": name, "name": name, "parts": [part], **self.extension({"type": name})}
 
     def retracted_artifact(self, artifact_id: str) -> Json:
@@ -85,15 +92,14 @@ class TaskObjects:
         return {"artifactId": artifact_id, "parts": [{"text": ""}], "metadata": metadata}
 
     def message(self, parts: list[Json]) -> Json:
-        """Returns a message of the agent's for a status."""
+        """Returns an agent message for a status."""
         self._messages += 1
         message_id = f"{self.task_id}:status:{self._messages}"
         return {"messageId": message_id, **self.ids, "role": "ROLE_AGENT", "parts": parts}
 
 
 class ArtifactIds:
-    """Gives each artifact of a task an id of its own, in linear time however often one name
-    comes."""
+    """Gives each artifact of a task a distinct id, in linear time even if one name repeats."""
 
     def __init__(self) -> None:
         self._taken = {"", "state", "result"}

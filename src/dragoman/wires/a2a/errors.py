@@ -32,7 +32,7 @@ _TYPE = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
 class Fault(NamedTuple):
-    """What can be wrong, in the words of each binding."""
+    """An error of the protocol, as each binding writes it."""
 
     code: int
     """Of JSON-RPC."""
@@ -91,8 +91,12 @@ _READER = ErrorReader(rules=ErrorRules())
 
 
 def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
-    """Returns the reason by which an exception is told, and what it is in each binding. `reason`:
-    where the caller knows it."""
+    """Returns the protocol's reason for an exception, and how each binding writes it.
+
+    Args:
+        error: the exception.
+        reason: the reason, if the caller knows it.
+    """
     if reason in FAULTS:
         reason = reason
     else:
@@ -101,6 +105,8 @@ def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
 
 
 def _info(error: DragomanError, reason: str) -> list[Json]:
+    """Returns the `ErrorInfo` details of an exception, with the nearest dragoman class as its
+    kind."""
     names = [cls.__name__ for cls in type(error).__mro__ if _CLASSES.get(cls.__name__) is cls]
     # Clients of ours raise the very class; a subclass of an application's is told as the nearest of
     # ours.
@@ -109,13 +115,13 @@ def _info(error: DragomanError, reason: str) -> list[Json]:
 
 
 def rpc_error(error: DragomanError, reason: str = "") -> Json:
-    """Returns an exception → the `error` of a JSON-RPC answer."""
+    """Returns the `error` member of a JSON-RPC response for an exception."""
     reason, fault = fault_of(error, reason)
     return {"code": fault.code, "message": error.message, "data": _info(error, reason)}
 
 
 def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
-    """Returns an exception → the answer of the REST binding."""
+    """Returns the response of the REST binding for an exception."""
     reason, fault = fault_of(error, reason)
     status, grpc = fault.status, fault.grpc
     if reason == "INTERNAL_ERROR":  # the protocol has no word for who may ask, and how often
@@ -131,14 +137,19 @@ def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """As in `Wire`: the answer of the REST binding."""
+    """See `Wire.dump_error`. Returns the response of the REST binding."""
     return rest_error(error)
 
 
 def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorResponse:
-    """Returns an exception before a request was understood → the answer. `purpose`: of the place
-    that it goes to; by JSON-RPC it is an answer of that, unless it is about who asks. `kind`: the
-    media type of what was sent."""
+    """Returns the response to a request that was refused before it was read.
+
+    Args:
+        error: why it was refused.
+        purpose: the route's purpose. JSON-RPC routes answer with a JSON-RPC error, unless clients
+            and proxies act on the HTTP status.
+        kind: media type of the request's body.
+    """
     plain = rest_error(error)
     # Clients, and proxies between, act on these by the status of HTTP.
     if purpose != "rpc" or plain.status in (401, 403, 413, 429, 503):
@@ -153,7 +164,7 @@ def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorRes
 
 
 def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
-    """Returns the `error` of an answer, of either binding → the exception."""
+    """Returns the exception for the `error` of a response, of either binding."""
     fields = if_object(body.get("error")) or if_object(body)
     details = [*if_list(fields.get("data")), *if_list(fields.get("details"))]
     infos = [info for info in map(if_object, details) if info.get("reason")]
@@ -168,7 +179,7 @@ def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
 
 
 def _kind_of(code: object, info: JsonMap) -> type[DragomanError] | None:
-    """Returns the class of an error: as our own servers name it, else by its reason, else by its
+    """Returns the exception class of an error: dragoman's own name, else its reason, else its
     code."""
     kind = _CLASSES.get(if_text(if_object(info.get("metadata")).get("kind")))
     if kind is not None:
@@ -182,7 +193,7 @@ def _kind_of(code: object, info: JsonMap) -> type[DragomanError] | None:
 
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """As in `Wire`: an error's response, of either binding → the exception."""
+    """See `Wire.load_error`. Reads an error response of either binding."""
     fields = if_object(parsed(body))
     error = if_object(fields.get("error"))
     has_details = if_list(error.get("data")) or if_list(error.get("details"))

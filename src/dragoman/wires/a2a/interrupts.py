@@ -47,15 +47,15 @@ _DEFAULT: Mapping[str, str] = {
 
 
 def waiting_state(pending: Sequence[Interrupt]) -> str:
-    """Returns the state of a task that waits for these."""
+    """Returns the state of a task that waits for these interrupts."""
     if pending and all(interrupt.reason == "auth" for interrupt in pending):
         return "TASK_STATE_AUTH_REQUIRED"
     return "TASK_STATE_INPUT_REQUIRED"
 
 
 def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool = True) -> Json:
-    """Returns what a run waits for → the message of the task's status: each question in words, and
-    as a data part."""
+    """Returns the status message that asks for what a run waits for: each question in words, and as
+    a data part."""
     parts: list[Json] = []
     for interrupt in pending:
         name = ""
@@ -77,6 +77,7 @@ def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool 
 
 
 def _dump_question(interrupt: Interrupt) -> Json:
+    """Returns the value of the data part that asks one question."""
     expires_at = interrupt.expires_at
     fields = {
         "type": QUESTION,
@@ -94,8 +95,14 @@ def _dump_question(interrupt: Interrupt) -> Json:
 
 
 def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
-    """Returns the message of a task that waits → what it waits for. A task of another agent asks
-    one question, in the words of its message."""
+    """Returns the interrupts in the message of a waiting task.
+
+    The message of another agent is one question, in the words of its text.
+
+    Args:
+        message: the message of the task's status.
+        state: the task's state.
+    """
     fields = if_object(message)
     carried = _load_carried(fields)
     if carried is not None:
@@ -114,6 +121,7 @@ def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
 
 
 def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
+    """Returns the interrupts that a message carries under the extension, or None."""
     carried = extras(message.get("metadata"))
     if "pending" not in carried:
         return None
@@ -124,6 +132,7 @@ def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
 
 
 def _load_question(data: JsonMap) -> Interrupt | None:
+    """Returns the interrupt in a data part, or None if its fields are invalid."""
     fields = {
         "id": data.get("interruptId"),
         "reason": data.get("reason", "input"),
@@ -145,7 +154,7 @@ def _load_question(data: JsonMap) -> Interrupt | None:
 
 
 def dump_resume(resume: Resume) -> Json:
-    """Returns an answer → a data part."""
+    """Returns the data part that answers an interrupt."""
     fields = {
         "type": ANSWER,
         "interruptId": resume.interrupt_id,
@@ -158,16 +167,17 @@ def dump_resume(resume: Resume) -> Json:
 
 
 def _text_of(value: Any) -> str | None:
+    """Returns the JSON text of a value, or None for None."""
     return None if value is None else text_of(value)
 
 
 def _without_none(fields: JsonMap) -> Json:
+    """Returns the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def load_resume(part: Any) -> Resume | None:
-    """Returns a data part → the answer that it is, or None. The payload may be JSON or the text of
-    it."""
+    """Returns the answer in a data part, or None. Its payload may be JSON or the text of JSON."""
     data = if_object(if_object(part).get("data"))
     id_ = data.get("interruptId")
     if data.get("type") != ANSWER or not isinstance(id_, str):
@@ -184,9 +194,11 @@ def load_resume(part: Any) -> Resume | None:
 
 
 def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
-    """Returns a request whose words answer what its task waits for, with the answer in the place of
-    the words. A question (or a sign-in) takes any text, an approval takes a yes or a no. If several
-    questions wait, or the request answers already, it is left as it is."""
+    """Returns a request whose last message is replaced by the answer that its words give.
+
+    A question or sign-in takes any text, an approval takes a yes or a no. The request stays
+    unchanged if it has answers already, or if not exactly one question waits.
+    """
     questions = [interrupt for interrupt in pending if interrupt.reason != "tool"]
     if request.resume or len(questions) != 1 or not request.messages:
         return request

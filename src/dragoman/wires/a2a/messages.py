@@ -69,11 +69,11 @@ _MARKS = ("messageId", "contextId", "taskId", "referenceTaskIds")
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """Returns a list of messages, one message, or a task (what came before it, and what it gave) →
-    messages.
+    """Returns the messages in a list of A2A messages, a single message or a task.
 
     Raises:
-        HistoryError: it is none of them, or one cannot be read and no problems are noted.
+        HistoryError: the payload is none of these, or a message cannot be read and `problems` is
+            None.
     """
     if isinstance(payload, dict):
         fields = if_object(payload)
@@ -96,8 +96,12 @@ def load_messages(
 
 
 def task_messages(task: JsonMap) -> list[Any]:
-    """Returns the messages of a task: its history, what it gave, and what its status says if
-    somebody is to answer."""
+    """Returns the A2A messages of a task: its history, its artifacts, and the question in its
+    status.
+
+    Raises:
+        HistoryError: the object is no task.
+    """
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
         raise HistoryError(
             "an object of A2A that holds a conversation is a message, which has parts, or a task"
@@ -111,8 +115,11 @@ def task_messages(task: JsonMap) -> list[Any]:
 
 
 def group_artifacts(task: JsonMap) -> list[Json]:
-    """Returns what a task gave, as messages of the agent's: one for each artifact, or for those
-    that our extension says are of one."""
+    """Returns the artifacts of a task as agent messages.
+
+    Artifacts that the extension assigns to one message become one again. Shared and retracted
+    artifacts are left out.
+    """
     messages: list[Json] = []
     for artifact in map(if_object, if_list(task.get("artifacts"))):
         id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
@@ -131,10 +138,11 @@ def group_artifacts(task: JsonMap) -> list[Json]:
 
 
 def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
-    """Returns one message → ours: more than one where it holds results among what the agent said.
+    """Returns the messages in one A2A message: several if it mixes tool results with an agent's
+    words.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: it cannot be read.
     """
     if not isinstance(entry, dict):
         raise HistoryError("a message of A2A is a JSON object")
@@ -166,8 +174,8 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
 def _split(
     fields: JsonMap, role: Role, content: list[Content], origin: Origin | None
 ) -> list[Message]:
-    """Returns the messages of one entry. Results are the user's and calls the model's, whoever
-    sends them."""
+    """Returns the messages of one A2A message. Tool results become the user's and calls the
+    model's, whoever sends them."""
     runs: list[tuple[Role, list[Content]]] = []
     for piece in content:
         owner = _OWNERS.get(type(piece), role)
@@ -192,7 +200,7 @@ def _split(
 
 
 def _native(fields: JsonMap) -> Native:
-    """Returns the fields of an entry that a message has none for."""
+    """Returns the fields of an A2A message that a message has no field for."""
     unread = {_SNAKE.get(name, name): value for name, value in rest(fields, *_READ).items()}
     if unread.get("extensions") == [EXTENSION]:
         del unread["extensions"]
@@ -206,8 +214,14 @@ def dump_messages(
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost: the extension holds what has no field
     extras: bool = True,
 ) -> list[Json]:
-    """Returns messages → A2A messages. `extras`: whether what the protocol has no field for is
-    written, under our extension."""
+    """Returns a conversation as A2A messages.
+
+    Args:
+        messages: the conversation.
+        target: unused, since A2A messages do not depend on the peer.
+        losses: unused, since the extension holds what has no field.
+        extras: False to leave the extension out.
+    """
     return [
         dump_message(message, f"message-{index}", extras=extras)
         for index, message in enumerate(messages)
@@ -215,7 +229,7 @@ def dump_messages(
 
 
 def dump_message(message: Message, spare_id: str = "message", *, extras: bool = True) -> Json:
-    """Returns one message. `spare_id`: of one that has none."""
+    """Returns one A2A message. `spare_id` is the id for a message that has none."""
     parts: list[Json] = []
     indexes: list[int] = []
     for piece in message.content:
@@ -238,7 +252,8 @@ def dump_message(message: Message, spare_id: str = "message", *, extras: bool = 
 
 
 def _says_all(message: Message, entry: JsonMap) -> bool:
-    """True if a message is read as it was from what every peer reads."""
+    """True if reading the plain A2A message gives the same message again, so that nothing need be
+    carried."""
     data = [if_object(part).get("data") for part in if_list(entry.get("parts"))]
     values = [value for value in data if if_object(value).get("type") not in (CALL, RESULT)]
     # Peers that keep JSON as protobuf change numbers.
@@ -252,6 +267,7 @@ def _says_all(message: Message, entry: JsonMap) -> bool:
 
 
 def _has_numbers(value: Any) -> bool:
+    """True if a JSON value contains a number at any depth."""
     if isinstance(value, dict):
         return any(map(_has_numbers, if_object(value).values()))
     if isinstance(value, list):
@@ -260,8 +276,8 @@ def _has_numbers(value: Any) -> bool:
 
 
 def _pack(message: Message, indexes: Sequence[int]) -> str:
-    """Returns the stored form of a message. Pieces that its parts hold are told by the `indexes` of
-    these."""
+    """Returns the stored form of a message as text. Texts and files in its parts are replaced by
+    the index of their part."""
     try:
         stored = json_bytes.decode(message.to_json())
     except HistoryError:  # half a character, which no JSON holds
@@ -278,8 +294,8 @@ def _pack(message: Message, indexes: Sequence[int]) -> str:
 
 
 def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
-    """Returns what `_pack` wrote → the message, or None if it cannot be read, or does not fit what
-    it stands beside."""
+    """Returns the message that `_pack` stored, or None if it is unreadable or contradicts the parts
+    beside it."""
     stored = if_object(json_of(text))
     content = stored.get("content", [])
     if not stored or not isinstance(content, list):
@@ -296,7 +312,11 @@ def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
 
 
 def _fill(entry: Any, parts: list[Any]) -> Any:
-    """Returns a stored piece with what its part holds."""
+    """Returns a stored piece with the text or bytes of the part that it names.
+
+    Raises:
+        ValueError: the part holds another piece.
+    """
     fields = if_object(entry)
     index = fields.get("at")
     if index is None:
@@ -312,7 +332,7 @@ def _fill(entry: Any, parts: list[Any]) -> Any:
 
 
 def votes(message: Any) -> int:
-    """As in `Wire`."""
+    """See `Wire.votes`."""
     fields = if_object(message)
     if role_of(fields.get("role")) is None or not isinstance(fields.get("parts"), list):
         return 0
@@ -327,6 +347,7 @@ def votes(message: Any) -> int:
 
 
 def _faulty_field(entry: Any) -> str | None:
+    """Returns the field that makes a message unreadable, or None if it is no object."""
     if not isinstance(entry, dict):
         return None
     if role_of(if_object(entry).get("role")) is None:

@@ -32,10 +32,10 @@ _SCHEMES: Mapping[str, str] = {
 
 
 class OldBinding:
-    """JSON-RPC of 0.3."""
+    """The JSON-RPC binding of version 0.3."""
 
     def dump_object(self, item: JsonMap) -> Json:
-        """Returns an object of a stream."""
+        """Returns an object of a stream as 0.3 writes it."""
         dumps = {
             "task": self.dump_task,
             "message": self.dump_message,
@@ -46,7 +46,7 @@ class OldBinding:
         return self._wrap(name, dumps[name](if_object(item.get(name))))
 
     def dump_task(self, task: JsonMap) -> Json:
-        """Returns a task."""
+        """Returns a task as 0.3 writes it."""
         dumped = self._with_kind("task", {**task, "status": self._dump_status(task.get("status"))})
         if "history" in task:
             messages = map(if_object, if_list(task["history"]))
@@ -56,14 +56,14 @@ class OldBinding:
         return dumped
 
     def dump_message(self, message: JsonMap) -> Json:
-        """Returns a message."""
+        """Returns a message as 0.3 writes it."""
         role = "user"
         if message.get("role") == "ROLE_AGENT":
             role = "agent"
         return {**self._dump_artifact(message), "kind": "message", "role": role}
 
     def dump_push(self, config: JsonMap) -> Json:
-        """Returns an address for push notifications."""
+        """Returns the configuration of push notifications as 0.3 writes it."""
         address = rest(config, "taskId")
         # 0.3 lists the schemes that may be used, 1.0 names one.
         if auth := if_object(address.get("authentication")):
@@ -75,18 +75,21 @@ class OldBinding:
         return {"taskId": config.get("taskId"), "pushNotificationConfig": address}
 
     def dump_params(self, params: JsonMap) -> Json:
-        """Returns the parameters of a message."""
+        """Returns the parameters of a message as 0.3 writes them."""
         if "message" not in params:
             return dict(params)
         return {**params, "message": self.dump_message(if_object(params["message"]))}
 
     def _wrap(self, name: str, value: Json) -> Json:  # noqa: ARG002 the other binding names it
+        """Returns a member of a stream's object, which the REST binding puts under its name."""
         return value
 
     def _with_kind(self, name: str, value: Json) -> Json:
+        """Returns an object with its `kind`, which the REST binding leaves out."""
         return {**value, "kind": OLD_KINDS[name]}
 
     def _dump_status_update(self, update: Json) -> Json:
+        """Returns an update of the status, which says whether it is the last."""
         status = if_object(update.get("status"))
         dumped = {
             **update,
@@ -96,17 +99,21 @@ class OldBinding:
         return self._with_kind("statusUpdate", dumped)
 
     def _dump_artifact_update(self, update: Json) -> Json:
+        """Returns an update of an artifact."""
         artifact = self._dump_artifact(update.get("artifact"))
         return self._with_kind("artifactUpdate", {**update, "artifact": artifact})
 
     def _dump_artifact(self, artifact: Any) -> Json:
+        """Returns an artifact with its parts in the old form."""
         fields = if_object(artifact)
         return {**fields, "parts": self._dump_parts(fields)}
 
     def _dump_parts(self, holder: JsonMap) -> list[Json]:
+        """Returns the parts of a message or artifact in the old form."""
         return [self._dump_part(if_object(part)) for part in if_list(holder.get("parts"))]
 
     def _dump_status(self, status: Any) -> Json:
+        """Returns a status with the old name of its state."""
         fields = if_object(status)
         dumped = dict(fields)
         if (state := self._dump_state(fields)) is not None:
@@ -116,9 +123,11 @@ class OldBinding:
         return dumped
 
     def _dump_state(self, status: JsonMap) -> Any:
+        """Returns the old name of a status's state."""
         return _old_state(status)
 
     def _dump_part(self, part: JsonMap) -> Json:
+        """Returns a part in the old form: text, data or file."""
         if "metadata" in part:
             metadata = {"metadata": part["metadata"]}
         else:
@@ -136,14 +145,14 @@ class OldBinding:
 
 
 class OldRestBinding(OldBinding):
-    """REST of 0.3."""
+    """The REST binding of version 0.3, which keeps the names of protobuf."""
 
     def dump_message(self, message: JsonMap) -> Json:
         """See `OldBinding.dump_message`."""
         return {**rest(message, "parts", "referenceTaskIds"), "content": self._dump_parts(message)}
 
     def dump_push(self, config: JsonMap) -> Json:
-        """See `OldBinding.dump_push`. The address is known by its name."""
+        """See `OldBinding.dump_push`. A resource name identifies the configuration."""
         name = f"tasks/{config.get('taskId')}/pushNotificationConfigs/{config.get('id')}"
         return {"name": name, **rest(super().dump_push(config), "taskId")}
 
@@ -175,8 +184,11 @@ OLD_REST = OldRestBinding()
 
 
 def old_card(card: JsonMap) -> Json:
-    """Returns what a card says to clients of 0.3 beside what it says to those of 1.0, who read
-    schemes of security in either form."""
+    """Returns the fields that clients of 0.3 read in an agent card, or an empty object if no
+    interface is for them.
+
+    Security schemes are left to clients in either form.
+    """
     interfaces = [
         {"url": interface.get("url"), "transport": interface.get("protocolBinding")}
         for interface in map(if_object, if_list(card.get("supportedInterfaces")))
@@ -202,7 +214,7 @@ def old_card(card: JsonMap) -> Json:
 
 
 def new_params(params: JsonMap) -> Json:
-    """Parameters of a message as the REST binding of 0.3 has them → as 1.0 has."""
+    """Returns the parameters of a message in version 1.0, from the REST binding of 0.3."""
     message = if_object(params.get("request")) or if_object(params.get("message"))
     parts = [
         _new_part(if_object(part)) for part in if_list(message.get("content", message.get("parts")))
@@ -211,6 +223,7 @@ def new_params(params: JsonMap) -> Json:
 
 
 def _new_part(part: JsonMap) -> Json:
+    """Returns a part in version 1.0, from the REST binding of 0.3."""
     fields = rest(part, "file", "data")
     if "data" in part:
         data = if_object(part["data"])
@@ -226,11 +239,13 @@ def _new_part(part: JsonMap) -> Json:
 
 
 def _old_state(status: JsonMap) -> str:
+    """Returns the state of a status by its name in 0.3."""
     state = if_text(status.get("state")).removeprefix("TASK_STATE_").lower().replace("_", "-")
     return {"": "unknown", "cancelled": "canceled"}.get(state, state)
 
 
 def _old_scheme(scheme: JsonMap) -> Json:
+    """Returns a security scheme with the type and the field names of 0.3."""
     old = dict(scheme)
     for name, kind in _SCHEMES.items():
         if name in scheme:
@@ -241,5 +256,5 @@ def _old_scheme(scheme: JsonMap) -> Json:
 
 
 def _object_of(data: Any) -> Json:
-    """Returns data as 0.3 takes it, which knows objects only."""
+    """Returns data as an object, since 0.3 allows nothing else."""
     return if_object(data) or {"value": data}

@@ -97,42 +97,43 @@ class Quirks(msgspec.Struct, frozen=True):
 
 
 def role_of(value: object) -> Role | None:
-    """Returns the role of that name, or None."""
+    """Returns the role for any version's name of it, or None."""
     if isinstance(value, str):
         return ROLES.get(value)
     return None
 
 
 def text_of(value: Any) -> str:
-    """Returns the text of a JSON value, as our extension carries it."""
+    """Returns a JSON value as text, as the extension carries it."""
     return json_bytes.encode(value).decode()
 
 
 def json_of(text: Any) -> Any:
-    """Returns the JSON value of a text; None if it is no JSON, or nests too deep."""
+    """Returns the value of a JSON text, or None if it is no JSON or nests too deep."""
     return _decode(text, Any)
 
 
 def extras(metadata: Any) -> dict[str, str]:
-    """Returns what stands under our extension; only texts count."""
+    """Returns the fields under the extension's URI in metadata. Values that are no text are
+    ignored."""
     fields = if_object(if_object(metadata).get(EXTENSION))
     return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 
 def others(metadata: Any) -> Json:
-    """Returns the application's own metadata."""
+    """Returns the metadata of the application, without the extension's and the canonical type."""
     return rest(if_object(metadata), EXTENSION, CANONICAL)
 
 
 def with_events(events: Sequence[Event]) -> dict[str, str]:
-    """Returns the field `events` of our extension; empty without events."""
+    """Returns the extension's `events` field, or an empty object without events."""
     if not events:
         return {}
     return {"events": "[" + ",".join([event_to_json(event).decode() for event in events]) + "]"}
 
 
 def load_events(text: str) -> list[Event] | None:
-    """Returns the events of the field `events`; None if they cannot be read."""
+    """Returns the events in the extension's `events` field, or None if they cannot be read."""
     raw_events = _decode(text, list[msgspec.Raw])
     if raw_events is None:
         return None
@@ -143,6 +144,7 @@ def load_events(text: str) -> list[Event] | None:
 
 
 def _decode(text: Any, kind: Any) -> Any:
+    """Returns a JSON text as a value of this type, or None if it does not fit or nests too deep."""
     if not isinstance(text, str):
         return None
     try:

@@ -65,28 +65,32 @@ def last_index(messages: Sequence[T], is_match: Callable[[T], bool]) -> int:
 
 
 def is_rpc(value: Any) -> bool:
-    """True if an object is one of JSON-RPC."""
+    """True if an object belongs to JSON-RPC."""
     return "jsonrpc" in if_object(value)
 
 
 def rpc_request(method: str, params: JsonMap, id: Any = 1) -> Json:  # noqa: A002 the protocol's
-    """Returns a request."""
+    """Returns a JSON-RPC request."""
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
 def rpc_result(result: Any, id: Any) -> Json:  # noqa: A002 the protocol's
-    """Returns an answer. `id`: the request's."""
+    """Returns a JSON-RPC response with a result. `id` is the request's."""
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
 def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the protocol's
-    """Returns an answer that tells an error (`errors.rpc_error`). `id`: the request's, or None if
-    it could not be read."""
+    """Returns a JSON-RPC response with an error.
+
+    Args:
+        error: the result of `errors.rpc_error`.
+        id: the request's id, or None if it could not be read.
+    """
     return {"jsonrpc": "2.0", "id": id, "error": error}
 
 
 def framed(value: JsonMap) -> bytes:
-    """Returns an object of a stream as bytes."""
+    """Returns an object of a stream as a server-sent event."""
     return event_bytes(json_bytes.encode(value))
 
 
@@ -143,12 +147,14 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """Returns what a client asks: the parameters, or the request of JSON-RPC that holds them (its
-    id is in the notes of `native`, `rpc`). `taskId`, `referenceTaskIds`, `extensions`, `messageId`,
-    `configuration` and `tenant` stand in `native`.
+    """Returns the request in the parameters of `SendMessage`, or in the JSON-RPC request around
+    them.
+
+    `taskId`, `referenceTaskIds`, `extensions`, `messageId`, `configuration` and `tenant` are kept
+    in `native`, and the id of a JSON-RPC request in its notes.
 
     Raises:
-        HistoryError: there is no message in it.
+        HistoryError: there is no user message in it.
     """
     fields, rpc = _params_of(body)
     message = fields.get("message")
@@ -177,8 +183,8 @@ def load_run(
 
 
 def _params_of(body: Any) -> tuple[Json, Json | None]:
-    """Returns the parameters in a body, and what is noted of the request of JSON-RPC around them,
-    if there is one."""
+    """Returns the parameters in a body, and the note of the JSON-RPC request around them or
+    None."""
     if not isinstance(body, dict):
         raise HistoryError("a request of A2A is a JSON object")
     fields = if_object(body)
@@ -189,8 +195,8 @@ def _params_of(body: Any) -> tuple[Json, Json | None]:
 
 
 def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
-    """Returns the answers in a message, and the message without them, or None if nothing else is in
-    it."""
+    """Returns the answers in a message, and the message without them or None if nothing else is
+    left."""
     parts = message.get("parts")
     if not isinstance(parts, list):
         return [], dict(message)
@@ -203,13 +209,13 @@ def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
 
 
 def _without_place(message: Message) -> Message:
-    """Returns a message without what says where it belongs; the request says that."""
+    """Returns a message without its task and context, which the request has."""
     fields = rest(OWN.fields(message.native), "contextId", *_FIELDS)
     return message.replace(native=_with_fields(message.native, fields))
 
 
 def _with_fields(native: Native, fields: Json) -> Native:
-    """Returns `native` with these as the protocol's fields, and without its notes."""
+    """Returns `native` with these fields of the protocol, and without the wire's notes."""
     native = {name: value for name, value in (native or {}).items() if name != NAME}
     if fields:
         native[NAME] = fields
@@ -217,6 +223,7 @@ def _with_fields(native: Native, fields: Json) -> Native:
 
 
 def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
+    """Returns the fields of the parameters and of the message that a request has no field for."""
     # Some libraries send the names of protobuf's fields.
     if "task_id" in message:
         task_id = {"taskId": message["task_id"]}
@@ -236,8 +243,11 @@ def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
-    """Returns a request → the parameters that ask it. One message is sent; what came before it is
-    known to the agent: a history that is not is a loss."""
+    """Returns the parameters of `SendMessage` for a request.
+
+    Only what follows the agent's last answer is sent, since an agent keeps the conversation.
+    Earlier messages are losses.
+    """
     # The agent has its own answers, and what was said before them.
     start = last_index(request.messages, lambda message: message.role is Role.MODEL) + 1
     if losses is not None:
@@ -262,8 +272,8 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
 
 
 def _add_carried(message: Json, request: RunRequest) -> None:
-    """Adds the fields that are carried, and say something, to a message; not `metadata`, for which
-    the parameters have a field."""
+    """Adds the request's fields to the extension of its message. `metadata` has a field of its
+    own."""
     names = [name for name in _CARRIED if name != "metadata"]
     values = {name: msgspec.to_builtins(getattr(request, name)) for name in names}
     if carried := {name: value for name, value in values.items() if value}:
@@ -273,7 +283,7 @@ def _add_carried(message: Json, request: RunRequest) -> None:
 
 
 def _join(messages: list[Json], spare_id: str) -> Json:
-    """Returns several messages as the one that is sent."""
+    """Returns several messages as the single one that a request may have."""
     if len(messages) == 1:
         return messages[0]
     parts = [part for message in messages for part in message["parts"]]
@@ -282,13 +292,12 @@ def _join(messages: list[Json], spare_id: str) -> Json:
 
 
 def task_of(request: RunRequest) -> str:
-    """Returns the id of the task that a request goes on with, or an empty value if it begins
-    one."""
+    """Returns the id of the task that a request continues, or an empty text for a new task."""
     return if_text(OWN.fields(request.native).get("taskId"))
 
 
 def in_task(request: RunRequest, task_id: str) -> RunRequest:
-    """Returns a request that goes on with a task; empty: that begins one."""
+    """Returns the request as one that continues this task, or begins one if `task_id` is empty."""
     fields = rest(OWN.fields(request.native), "taskId")
     if task_id:
         fields["taskId"] = task_id

@@ -29,9 +29,15 @@ def dump_card(
     extended: bool = False,
     security: JsonMap = {},
 ) -> Json:
-    """Returns the card of an agent. `interfaces`: binding (`jsonrpc`, `rest`, `grpc`) → its URL,
-    the preferred one first; `extended`: who has a key may ask for another; `security`: name of a
-    scheme → the scheme, each of which is required."""
+    """Returns an agent card.
+
+    Args:
+        card: name, description and other texts.
+        abilities: what the agent can do.
+        interfaces: binding (`jsonrpc`, `rest`, `grpc`) → its URL, the preferred one first.
+        extended: True if callers with a key may ask for an extended card.
+        security: name → security scheme, each of which is required.
+    """
     # Clients that do not know the extension lose nothing that the protocol has.
     extension = {"uri": EXTENSION, "description": "Messages and runs, exactly", "required": False}
     if card.skills is None:
@@ -75,6 +81,7 @@ def dump_card(
 
 
 def _default_inputs(abilities: Abilities) -> list[str]:
+    """Returns the media types that an agent reads."""
     modes = {
         "image/*": abilities.images,
         "audio/*": abilities.audio,
@@ -84,14 +91,14 @@ def _default_inputs(abilities: Abilities) -> list[str]:
 
 
 def _default_outputs(abilities: Abilities) -> list[str]:
+    """Returns the media types that an agent writes."""
     if abilities.makes_media:
         return [*_TEXT_MODES, "image/*"]
     return [*_TEXT_MODES]
 
 
 def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
-    """Returns a skill for the chat itself, and one for each tool and each agent that is asked in
-    turn."""
+    """Returns a skill for the chat itself, and one for each tool and each agent behind it."""
     description = card.description or f"Talks with {card.name}"
     specs = {"tool": abilities.tools, "agent": (*abilities.agents, *abilities.successors)}
     return [
@@ -105,6 +112,7 @@ def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
 
 
 def _dump_skill(skill: Skill) -> Json:
+    """Returns a skill of an agent card."""
     name = skill.name or skill.id
     dumped: Json = {
         "id": skill.id,
@@ -180,6 +188,7 @@ _PARAMS: Mapping[str, JsonSchema] = {
 
 
 def _rpc(method: str, params: JsonSchema) -> JsonSchema:
+    """Returns the schema of a JSON-RPC request for a method."""
     id_: JsonSchema = {"type": ["string", "integer", "null"]}
     return an_object(
         {"jsonrpc": {"const": "2.0"}, "id": id_, "method": {"const": method}, "params": params}

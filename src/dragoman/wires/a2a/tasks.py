@@ -53,8 +53,10 @@ _FINISH: Mapping[str, FinishReason] = {
 
 
 def state_of(value: Any) -> str:
-    """Returns the name of a state as 1.0 has it, from any version's: `input-required` is
-    `TASK_STATE_INPUT_REQUIRED`; else empty."""
+    """Returns a task state by its name in 1.0, for any version's name of it, or an empty text.
+
+    For example `input-required` is `TASK_STATE_INPUT_REQUIRED`.
+    """
     name = if_text(value)
     if not name.startswith("TASK_STATE_"):
         name = f"TASK_STATE_{name.upper().replace('-', '_')}"
@@ -62,23 +64,23 @@ def state_of(value: Any) -> str:
 
 
 def is_over(state: str) -> bool:
-    """True if a turn ends in that state: the task does, or waits for its client."""
+    """True if a turn ends in that state: the task is done, or waits for its client."""
     return state in TERMINAL or state in _WAITING
 
 
 def load_finish(state: str) -> FinishReason | None:
-    """Why an answer ended, as far as the state of its task tells, or None if it goes on."""
+    """Returns the finish reason for a task state, or None if the task goes on."""
     return _FINISH.get(state)
 
 
 def dump_usage(usage: Usage | None) -> dict[str, str]:
-    """Returns the field `usage`; none where nothing is known."""
+    """Returns the extension's `usage` field, or an empty object if nothing is known."""
     entries = dump_entries(usage)
     return {"usage": text_of(entries)} if entries else {}
 
 
 def load_usage(fields: Mapping[str, str]) -> Usage | None:
-    """Returns the sum of the field `usage`, or None if nothing is known."""
+    """Returns the sum of the extension's `usage` field, or None if nothing is known."""
     return load_entries(json_of(fields.get("usage")))
 
 
@@ -98,8 +100,8 @@ NO_STATE = ("TASK_STATE_UNSPECIFIED",)
 
 
 def aggregated(objects: Iterable[JsonMap]) -> Json:
-    """Returns the objects of a stream → the task as it is after them. Texts that follow each other
-    in an artifact are one."""
+    """Returns the task after all objects of its stream. Adjacent texts of an artifact are
+    joined."""
     task: Json = {}
     artifacts: dict[str, Json] = {}
     for item in objects:
@@ -120,6 +122,7 @@ def aggregated(objects: Iterable[JsonMap]) -> Json:
 
 
 def _add_artifact(artifacts: dict[str, Json], update: JsonMap) -> None:
+    """Adds an update to the artifact that it continues, or adds the artifact."""
     piece = if_object(update.get("artifact"))
     new_parts = if_list(piece.get("parts"))
     artifact = artifacts.get(id_ := if_text(piece.get("artifactId")))
@@ -139,6 +142,7 @@ def _add_artifact(artifacts: dict[str, Json], update: JsonMap) -> None:
 
 
 def _is_text_alone(part: Any) -> bool:
+    """True if a part has a text and nothing else."""
     return if_object(part).keys() == {"text"}
 
 
@@ -151,8 +155,16 @@ def dump_task(
     metadata: JsonMap = {},
     extras: bool = True,
 ) -> Json:
-    """Returns a conversation as a task: what was said before the agent's last word is its history,
-    and that is its artifact."""
+    """Returns a conversation as a task: its last answer is the artifact, everything before it the
+    history.
+
+    Args:
+        messages: the conversation.
+        task_id, context_id: ids of the task and of its conversation.
+        state: the task's state.
+        metadata: of the task.
+        extras: False to leave the extension out.
+    """
     history = dump_messages(messages, extras=extras)
     task: Json = {"id": task_id, "contextId": context_id, "status": {"state": state}}
     if history and history[-1]["role"] == "ROLE_AGENT":
@@ -173,23 +185,22 @@ def dump_task(
 
 
 def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
-    """Returns a task → the conversation that it holds.
+    """Returns the conversation in a task.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: the object is no task.
     """
     return load_messages(task, origin=origin)
 
 
 def cancelled(task: JsonMap) -> Json:
-    """Returns a task that was cancelled while it waited."""
+    """Returns a task as cancelled, without the question that it waited with."""
     status = rest(if_object(task.get("status")), "message")
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 
 def reply_of(events: Iterable[Event], context_id: str) -> Json | None:
-    """Returns the message with which a run answers in the place of a task, or None if it is a
-    task."""
+    """Returns the message that a run answers with in place of a task, or None if it made a task."""
     events = list(events)
     if not any(isinstance(event, Custom) and event.name == REPLY for event in events):
         return None

@@ -42,7 +42,7 @@ _TOOL_NAMES = ("toolCallName", "name")
 
 
 def dump_call(call: ToolCallPart) -> Json:
-    """Returns a call → the value of a data part."""
+    """Returns the value of a data part for a tool call."""
     if call.state == "complete":
         arguments = arguments_text(call)
     else:
@@ -61,8 +61,10 @@ def dump_call(call: ToolCallPart) -> Json:
 
 
 def load_call(data: JsonMap) -> ToolCallPart:
-    """Returns the value of a data part → a call. Older agents name the fields `call_id` or `id`,
-    and `name`; arguments may be an object."""
+    """Returns the tool call in a data part.
+
+    Older agents name the fields `call_id` or `id`, and `name`. Arguments may be an object.
+    """
     function = if_object(data.get("function"))
     id_ = first_text(data, *_IDS)
     name = first_text(data, *_TOOL_NAMES) or if_text(function.get("name"))
@@ -78,7 +80,7 @@ def load_call(data: JsonMap) -> ToolCallPart:
 
 
 def result_text(result: ToolResultPart) -> str:
-    """Returns what a tool returned, as a text. Files in it are named, and sent beside it."""
+    """Returns a tool result as text, in which files are named only."""
     if not result.is_content:
         return text_or_json(result.result)
     texts = [
@@ -89,7 +91,7 @@ def result_text(result: ToolResultPart) -> str:
 
 
 def dump_result(result: ToolResultPart) -> Json:
-    """Returns a result → the value of a data part."""
+    """Returns the value of a data part for a tool result."""
     data: Json = {"type": RESULT, "toolCallId": result.id}
     if result.name:
         data["toolCallName"] = result.name
@@ -102,8 +104,8 @@ def dump_result(result: ToolResultPart) -> Json:
 
 
 def load_result(data: JsonMap) -> ToolResultPart:
-    """Returns the value of a data part → a result. Older agents name the fields `call_id`, and
-    `output` or `result`."""
+    """Returns the tool result in a data part. Older agents name the fields `call_id`, and `output`
+    or `result`."""
     return ToolResultPart(
         first_text(data, *_IDS),
         first_text(data, *_TOOL_NAMES),
@@ -114,8 +116,7 @@ def load_result(data: JsonMap) -> ToolResultPart:
 
 
 def load_tools(data: JsonMap) -> list[ToolCallPart | ToolResultPart] | None:
-    """Returns the calls and results that a data part holds, or None if it is data of another
-    kind."""
+    """Returns the calls and results in a data part, or None if it holds other data."""
     load = _LOADS.get(if_text(data.get("type")))
     if load is not None and isinstance(data.get("toolCallId"), str):
         return [load(data)]
