@@ -85,8 +85,8 @@ def dump_request(
         native=OWN.note({"taskId": turns.waits} if turns.waits else None),
     )
     if peer.extras:
-        run_request = _with_carried(run_request, request)
-    losses += _unsent(request, run_request.tools)
+        run_request = _add_carried(run_request, request)
+    losses += _find_losses(request, run_request.tools)
     params = dump_run(run_request)
     message = if_object(params["message"])
     message["messageId"] = f"{run_request.run_id or 'message'}-{len(request.messages)}"
@@ -103,7 +103,7 @@ def _quirks_of(quirks: Any) -> Quirks:
     return quirks if isinstance(quirks, Quirks) else Quirks()
 
 
-def _with_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
+def _add_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
     """Returns the run request with the tools, context, state and settings that the extension
     carries."""
     tools = tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
@@ -115,12 +115,12 @@ def _with_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
     return run_request
 
 
-def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
+def _find_losses(request: ModelRequest, sent_tools: Sequence[ToolSpec]) -> list[Loss]:
     """Returns a loss for each tool that is not sent, and for an output schema."""
     losses = [
         Loss(None, None, Lost.tool, "the agent takes no tools of its clients", tool.name)
         for tool in request.tools
-        if tool not in sent
+        if tool not in sent_tools
     ]
     if request.output_schema is not None:
         losses.append(Loss(None, None, Lost.output_schema, "A2A has no field for it"))
@@ -137,7 +137,7 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
     start = last_index(messages, lambda message: message.role is not Role.USER) + 1
     calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
     texts: list[str] = []
-    sent: list[Message] = []
+    new_messages: list[Message] = []
     for index, message in enumerate(messages):
         # What its user says now is sent as it is, but for results of calls that others made.
         as_is = [
@@ -149,10 +149,13 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
         # A message of which nothing is left was told in words as a whole.
         pieces = tuple(compress(message.content, as_is))
         if pieces or not message.content:
-            sent.append(message.replace(content=pieces))
+            new_messages.append(message.replace(content=pieces))
     if texts:
-        sent = [Message.user("What was said before:\n\n" + "\n\n".join(texts)), *sent]
-    return sent
+        new_messages = [
+            Message.user("What was said before:\n\n" + "\n\n".join(texts)),
+            *new_messages,
+        ]
+    return new_messages
 
 
 def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[Loss]) -> str:
@@ -169,7 +172,7 @@ def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[L
     for index, (piece, is_sent) in enumerate(zip(message.content, as_is, strict=True)):
         if is_sent:
             continue
-        texts.append(_words_of(piece))
+        texts.append(_describe_piece(piece))
         if (lost := _LOST.get(type(piece))) is not None:
             losses.append(Loss(number, index, lost, why))
     if message.role is Role.SYSTEM:
@@ -177,7 +180,7 @@ def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[L
     return "\n".join(filter(None, texts))
 
 
-def _words_of(piece: Content) -> str:
+def _describe_piece(piece: Content) -> str:
     """Returns a piece of content in words, or an empty text if words cannot hold it."""
     if isinstance(piece, TextPart):
         return piece.text
@@ -207,8 +210,8 @@ def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
     ]
     if results:
         answers.append({"data": {TOOL_RESULTS_KEY: results}})
-    others = [part for part in parts[len(run_request.resume) :] if not _is_result(part)]
-    return [*answers, *others] or [{"text": ""}]
+    other_parts = [part for part in parts[len(run_request.resume) :] if not _is_result(part)]
+    return [*answers, *other_parts] or [{"text": ""}]
 
 
 def _plain_answer(resume: Resume) -> Json:
@@ -247,17 +250,17 @@ def dump_http(
     if peer.streams:
         method = "SendStreamingMessage"
     path = f"/message:{'stream' if peer.streams else 'send'}"
-    http = _request(method, path, params, peer)
+    http = _http_request(method, path, params, peer)
     return HttpRequest(http.path, http.headers, http.body, retries=request.retries)
 
 
 def dump_cancel(task_id: str, quirks: Any = None) -> HttpRequest:
     """Returns the HTTP request that cancels a task."""
     peer = _quirks_of(quirks)
-    return _request("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
+    return _http_request("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
 
 
-def _request(method: str, path: str, params: Json, peer: Quirks) -> HttpRequest:
+def _http_request(method: str, path: str, params: Json, peer: Quirks) -> HttpRequest:
     """Returns the HTTP request for a method, with the protocol's version and extension in its
     headers."""
     headers = {"accept": "application/json"}

@@ -35,15 +35,15 @@ __all__ = [
     "START",
     "canonical_type",
     "compact_messages",
-    "continuation",
-    "field",
+    "new_text",
+    "read_field",
     "get_agui_event_type_from_a2a_message",
-    "holds",
+    "continues_text",
     "merge_arguments",
     "parts_of",
     "reduce_entries",
     "role_name",
-    "text_in",
+    "find_text",
     "tool_calls_of",
     "tool_results_of",
 ]
@@ -67,7 +67,7 @@ KINDS = (CONTENT, CHUNK, END, START, ARGS, RESULT)
 class Entry(msgspec.Struct, frozen=True):
     """One event of a stream, reduced to what compaction needs."""
 
-    kind: str
+    event_type: str
     """Canonical type; any other is passed on."""
     text: str = ""
     calls: Calls = ()
@@ -112,33 +112,33 @@ class _Compaction:
 
     def add(self, index: int, entry: Entry) -> None:
         """Adds the next entry of the stream."""
-        if entry.kind == CHUNK:
+        if entry.event_type == CHUNK:
             self._add_chunk(index, entry.text)
-        elif entry.kind == ARGS:
+        elif entry.event_type == ARGS:
             self._add_arguments(entry.calls)
         else:
-            if entry.kind in (START, END):
-                self._cover(entry.text)
-            if entry.kind in (CONTENT, RESULT):
-                self._begin_turn(keeps_early=entry.kind == RESULT)
+            if entry.event_type in (START, END):
+                self._drop_repeated(entry.text)
+            if entry.event_type in (CONTENT, RESULT):
+                self._begin_turn(keeps_early=entry.event_type == RESULT)
             remaining = self._remaining[index] = Remaining(index)
-            if entry.kind == START:
+            if entry.event_type == START:
                 self._add_start(remaining, entry)
-            elif entry.kind == END:
+            elif entry.event_type == END:
                 self._repeatable.clear()
 
     def end(self) -> list[Remaining]:
         """Ends the stream. Returns the entries that stay."""
-        self._keep(self._chunks)
+        self._keep_cut(self._chunks)
         return [self._remaining[index] for index in sorted(self._remaining)]
 
     def _add_chunk(self, index: int, text: str) -> None:
         """Adds a chunk. It replaces the chunk before it if it repeats that text and goes on."""
-        if self._chunks and holds(text, self._entries[self._chunks[-1]].text):
+        if self._chunks and continues_text(text, self._entries[self._chunks[-1]].text):
             self._chunks.pop()
         self._chunks.append(index)
 
-    def _cover(self, text: str) -> None:
+    def _drop_repeated(self, text: str) -> None:
         """Drops the chunks that a complete answer repeats, and keeps the others as answers that
         were cut.
 
@@ -148,12 +148,14 @@ class _Compaction:
         # Some agents send only what is new in each chunk. Which chunk such an answer began with is
         # tried from the oldest on.
         starts = range(min(len(texts), _TRIES))
-        matches = (start for start in starts if holds(text, "".join(texts[start:])))
+        matches = (start for start in starts if continues_text(text, "".join(texts[start:])))
         earlier = self._chunks[: next(matches, len(texts))]
-        self._keep([index for index in earlier if not holds(text, self._entries[index].text)])
+        self._keep_cut(
+            [index for index in earlier if not continues_text(text, self._entries[index].text)]
+        )
         self._chunks.clear()
 
-    def _keep(self, chunks: Sequence[int]) -> None:
+    def _keep_cut(self, chunks: Sequence[int]) -> None:
         """Keeps chunks as answers that were cut, unless they are empty."""
         for index in chunks:
             if self._entries[index].text:
@@ -161,7 +163,7 @@ class _Compaction:
 
     def _begin_turn(self, *, keeps_early: bool) -> None:
         """Ends the current answer, because the user spoke or a tool answered."""
-        self._keep(self._chunks)
+        self._keep_cut(self._chunks)
         self._chunks.clear()
         self._repeatable.clear()
         self._calls.clear()
@@ -208,7 +210,7 @@ class _Compaction:
                 continue
             for id_, arguments in self._entries[start.index].calls:
                 pieces[id_] = merge_arguments(arguments, start.arguments.get(id_, {}))
-            if holds(entry.text, self._entries[start.index].text):
+            if continues_text(entry.text, self._entries[start.index].text):
                 del self._remaining[start.index]
             else:
                 start.is_text, start.arguments = True, {}
@@ -228,7 +230,7 @@ def merge_arguments(arguments: Any, pieces: Json | None) -> Any:
     return {**if_object(arguments), **pieces}
 
 
-def holds(text: str, earlier: str) -> bool:
+def continues_text(text: str, earlier: str) -> bool:
     """True if `text` continues `earlier`. White space at both ends is ignored, since many agents
     trim it at the end."""
     trimmed = text.strip()
@@ -239,8 +241,8 @@ def holds(text: str, earlier: str) -> bool:
     )
 
 
-def continuation(text: str, earlier: str) -> str:
-    """Returns the part of `text` that is new since `earlier`, which it continues (see `holds`)."""
+def new_text(text: str, earlier: str) -> str:
+    """Returns the part of `text` that is new since `earlier`, which it continues (see `continues_text`)."""
     if text.startswith(earlier):
         return text[len(earlier) :]
     return text.strip()[len(earlier.lstrip()) :]
@@ -251,46 +253,54 @@ def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
 
     A list without chunks and tool calls is returned unchanged.
     """
-    if not any(_kind_of(message) in (CHUNK, ARGS) or _calls(message) for message in messages):
+    if not any(
+        _canonical_type_in(message) in (CHUNK, ARGS) or _find_calls(message) for message in messages
+    ):
         return list(enumerate(messages))
-    entries = reduce_entries([_entry(message) for message in messages])
-    return [(entry.index, _reduce(messages[entry.index], entry)) for entry in entries]
+    entries = reduce_entries([_load_entry(message) for message in messages])
+    return [(entry.index, _reduce_message(messages[entry.index], entry)) for entry in entries]
 
 
-def _entry(message: Any) -> Entry:
+def _load_entry(message: Any) -> Entry:
     """Returns a message as an entry of a compaction. A message that carries the extension is passed
     through."""
     if not isinstance(message, dict) or EXTENSION in if_object(if_object(message).get("metadata")):
         return Entry("")
-    kind = get_agui_event_type_from_a2a_message(message)
-    return Entry(kind if kind in KINDS else CONTENT, text_in(message) or "", _calls(message))
+    event_type = get_agui_event_type_from_a2a_message(message)
+    return Entry(
+        event_type if event_type in KINDS else CONTENT,
+        find_text(message) or "",
+        _find_calls(message),
+    )
 
 
-def _kind_of(message: Any) -> str:
+def _canonical_type_in(message: Any) -> str:
     """Returns the canonical type in a message's metadata, or an empty text."""
     return if_text(if_object(if_object(message).get("metadata")).get(CANONICAL))
 
 
-def _calls(message: Any) -> Calls:
+def _find_calls(message: Any) -> Calls:
     """Returns the id and the arguments of each call in a message."""
-    calls = [call for part in if_list(if_object(message).get("parts")) for call in _calls_in(part)]
+    calls = [
+        call for part in if_list(if_object(message).get("parts")) for call in _calls_of_part(part)
+    ]
     return [(if_text(call.get("call_id")), call.get("arguments")) for call in map(if_object, calls)]
 
 
-def _calls_in(part: Any) -> list[Any]:
+def _calls_of_part(part: Any) -> list[Any]:
     """Returns the list of calls in a part of an older agent."""
     fields = if_object(part)
     data = if_object(fields.get("data", if_object(fields.get("root")).get("data")))
     return if_list(data.get(TOOL_CALLS_KEY))
 
 
-def _reduce(message: Any, remaining: Remaining) -> Any:
+def _reduce_message(message: Any, remaining: Remaining) -> Any:
     """Returns a message as compaction left it: without its calls, or with merged arguments."""
     if not remaining.arguments and not remaining.is_text:
         return message
     parts = if_list(if_object(message)["parts"])
     if remaining.is_text:
-        return {**if_object(message), "parts": [part for part in parts if not _calls_in(part)]}
+        return {**if_object(message), "parts": [part for part in parts if not _calls_of_part(part)]}
     return {
         **if_object(message),
         "parts": [_merge_part(part, remaining.arguments) for part in parts],
@@ -299,7 +309,7 @@ def _reduce(message: Any, remaining: Remaining) -> Any:
 
 def _merge_part(part: Any, arguments: Mapping[str, Json]) -> Any:
     """Returns a part whose calls have their merged arguments."""
-    if not _calls_in(part):
+    if not _calls_of_part(part):
         return part
     inner = if_object(if_object(part).get("root")) or if_object(part)
     data = if_object(inner["data"])
@@ -325,11 +335,11 @@ def canonical_type(message: Message) -> str:
 
 def get_agui_event_type_from_a2a_message(message: Any) -> str:
     """Returns the canonical type of a message: from its metadata, else from its role and parts."""
-    kind = field(field(message, "metadata"), CANONICAL)
-    if isinstance(kind, str) and kind:
-        return kind
+    event_type = read_field(read_field(message, "metadata"), CANONICAL)
+    if isinstance(event_type, str) and event_type:
+        return event_type
     role = role_name(message)
-    has_text = text_in(message) is not None
+    has_text = find_text(message) is not None
     if role == "user" and tool_results_of(message) is not None:
         return RESULT
     if role == "agent" and tool_calls_of(message) is not None:
@@ -339,9 +349,9 @@ def get_agui_event_type_from_a2a_message(message: Any) -> str:
     return CONTENT
 
 
-def field(value: Any, *names: str) -> Any:
+def read_field(value: Any, *names: str) -> Any:
     """Returns the first of these fields that a dictionary or an object has, or None."""
-    value = _plain(value)
+    value = _to_dict(value)
     for name in names:
         if isinstance(value, Mapping):
             if name in value:
@@ -351,7 +361,7 @@ def field(value: Any, *names: str) -> Any:
     return None
 
 
-def _plain(value: Any) -> Any:
+def _to_dict(value: Any) -> Any:
     """Returns a protobuf message as a dictionary, and any other value unchanged."""
     if not hasattr(value, "DESCRIPTOR"):
         return value
@@ -362,7 +372,7 @@ def _plain(value: Any) -> Any:
 def role_name(message: Any) -> str:
     """Returns `user` or `agent` for any version's name of the role, any other name unchanged, or an
     empty text."""
-    role = field(message, "role")
+    role = read_field(message, "role")
     name = if_text(role) or if_text(getattr(role, "value", None))
     if name.startswith("ROLE_"):
         return name.removeprefix("ROLE_").lower()
@@ -371,31 +381,33 @@ def role_name(message: Any) -> str:
 
 def parts_of(message: Any) -> list[Any]:
     """Returns the parts of a message, without the wrapper `root` of older libraries."""
-    parts = field(message, "parts")
+    parts = read_field(message, "parts")
     if not isinstance(parts, list | tuple):
         return []
     listed = list(cast("list[Any]", parts))
-    roots = [field(part, "root") for part in listed]
+    roots = [read_field(part, "root") for part in listed]
     return [part if root is None else root for part, root in zip(listed, roots, strict=True)]
 
 
-def text_in(message: Any) -> str | None:
+def find_text(message: Any) -> str | None:
     """Returns the text of all parts joined without a separator, or None if no part has text."""
-    texts = [text for part in parts_of(message) if isinstance(text := field(part, "text"), str)]
+    texts = [
+        text for part in parts_of(message) if isinstance(text := read_field(part, "text"), str)
+    ]
     return "".join(texts) if texts else None
 
 
 def tool_calls_of(message: Any) -> list[Any] | None:
     """Returns the calls of all parts, or None if no part has a list of calls."""
-    return _tools(message, TOOL_CALLS_KEY, CALL)
+    return _find_tools(message, TOOL_CALLS_KEY, CALL)
 
 
 def tool_results_of(message: Any) -> list[Any] | None:
     """Returns the results of all parts, or None if no part has a list of results."""
-    return _tools(message, TOOL_RESULTS_KEY, RESULT_PART)
+    return _find_tools(message, TOOL_RESULTS_KEY, RESULT_PART)
 
 
-def _tools(message: Any, key: str, kind: str) -> list[Any] | None:
+def _find_tools(message: Any, key: str, data_type: str) -> list[Any] | None:
     """Returns the calls or results in a message: lists of older agents, and data parts of today.
 
     Args:
@@ -403,8 +415,8 @@ def _tools(message: Any, key: str, kind: str) -> list[Any] | None:
         key: key of an older agent's list.
         kind: type of today's data parts.
     """
-    data = [if_object(field(part, "data")) for part in parts_of(message)]
-    matches = [value for value in data if key in value or value.get("type") == kind]
+    data = [if_object(read_field(part, "data")) for part in parts_of(message)]
+    matches = [value for value in data if key in value or value.get("type") == data_type]
     entries = [if_list(value[key]) if key in value else [value] for value in matches]
     if matches:
         return [*chain.from_iterable(entries)]

@@ -53,7 +53,7 @@ def _dump_bytes(piece: DataPart) -> list[Json]:
     """Returns bytes as a file part, or as a data part if they were read from one and are still
     JSON."""
     fields = OWN.fields(piece.native)
-    if OWN.form(piece.native).get("data") and (value := _json(piece.data)) is not None:
+    if OWN.form(piece.native).get("data") and (value := _load_json(piece.data)) is not None:
         return [{**fields, "data": value[0]}]
     raw = {"raw": b64encode(piece.data).decode(), "mediaType": piece.mime_type}
     return [{**fields, **raw, **filled({"filename": piece.name})}]
@@ -111,9 +111,9 @@ def load_content(part: JsonMap) -> list[Content]:
     if "text" in part:
         return _load_text(part)
     if "file" in part:
-        return [_file(if_object(part["file"]), part)]
+        return [_load_file(if_object(part["file"]), part)]
     if "raw" in part or "url" in part:
-        return [_file(part, part)]
+        return [_load_file(part, part)]
     if "data" in part:
         return load_data(part)
     raise HistoryError("a part has one of text, raw, url and data; this one has none")
@@ -129,7 +129,7 @@ def _load_text(part: JsonMap) -> list[Content]:
     metadata = if_object(part.get("metadata"))
     if any(metadata.get(key) is True for key in _THOUGHTS):
         return [ThinkingPart(text)]
-    return [TextPart(text, _native(part, "mediaType", "filename"))]
+    return [TextPart(text, _load_native(part, "mediaType", "filename"))]
 
 
 def load_data(part: JsonMap) -> list[Content]:
@@ -141,12 +141,12 @@ def load_data(part: JsonMap) -> list[Content]:
     if tools is not None:
         return [*tools]
     mime_type = if_text(part.get("mediaType")) or JSON_TYPE
-    fields = OWN.fields(_native(part, "mediaType", "filename"))
+    fields = OWN.fields(_load_native(part, "mediaType", "filename"))
     native = OWN.note(fields, form={"data": True})
     return [DataPart(text_of(value).encode(), mime_type, native=native)]
 
 
-def _file(fields: JsonMap, part: JsonMap) -> Content:
+def _load_file(fields: JsonMap, part: JsonMap) -> Content:
     """Returns a file from the field names of any version.
 
     Args:
@@ -157,14 +157,14 @@ def _file(fields: JsonMap, part: JsonMap) -> Content:
     mime_type = first_text(fields, "mediaType", "mimeType", "mime_type") or None
     raw = next((fields[key] for key in ("raw", "bytes") if fields.get(key) is not None), None)
     if raw is not None:
-        return DataPart(_bytes(raw), mime_type or _FILE, name, _native(part))
+        return DataPart(_load_bytes(raw), mime_type or _FILE, name, _load_native(part))
     url = first_text(fields, "url", "uri")
     if not url:
         raise HistoryError("a file has its bytes or a URL; this one has neither")
-    return LinkPart(url, mime_type, name, _native(part))
+    return LinkPart(url, mime_type, name, _load_native(part))
 
 
-def _bytes(raw: Any) -> bytes:
+def _load_bytes(raw: Any) -> bytes:
     """Returns the bytes of base64, which may use the alphabet of URLs and lack its padding."""
     if (data := decoded(raw)) is not None:
         return data
@@ -178,7 +178,7 @@ def _bytes(raw: Any) -> bytes:
         raise HistoryError("the bytes of a file are no base64; encode them so") from error
 
 
-def _native(part: JsonMap, *more: str) -> Native:
+def _load_native(part: JsonMap, *more: str) -> Native:
     """Returns the fields of a part that a piece of content has no field for.
 
     Args:
@@ -189,7 +189,7 @@ def _native(part: JsonMap, *more: str) -> Native:
     return OWN.note({name: value for name, value in fields.items() if value not in (None, "", {})})
 
 
-def _json(data: bytes) -> tuple[Any] | None:
+def _load_json(data: bytes) -> tuple[Any] | None:
     """Returns a JSON value in a tuple, or None if the bytes are no JSON."""
     try:
         return (json_bytes.decode(data),)

@@ -43,16 +43,23 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.a2a.compact import CHUNK, END, START, continuation, holds
+from dragoman.wires.a2a.compact import CHUNK, END, START, continues_text, new_text
 from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.errors import error_of
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.quirks import CANONICAL, OLD_KINDS, PATCH_TYPE, extras, others, role_of
+from dragoman.wires.a2a.quirks import (
+    CANONICAL,
+    OLD_KINDS,
+    PATCH_TYPE,
+    app_metadata,
+    carried_fields,
+    role_of,
+)
 from dragoman.wires.a2a.runs import is_rpc, last_index
 from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 
-__all__ = ["PlainDecoder", "member"]
+__all__ = ["PlainDecoder", "split_member"]
 
 _ERRORS: Mapping[str, type[DragomanError]] = {
     "TASK_STATE_FAILED": errors.ProviderError,
@@ -92,7 +99,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             if event.get("error") is not None:
                 raise error_of(event)
             event = if_object(event.get("result"))
-        kind, fields = member(event)
+        kind, fields = split_member(event)
         if kind:
             return kind, fields
         if "error" in event:
@@ -135,7 +142,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     def _read_message(self, fields: Json) -> None:
         """Reads a message that answers in place of a task: it is the whole run."""
         self._start("message", fields)
-        self._tell_message(fields)
+        self._add_message(fields)
         self._events.append(RunFinished(self._run_id))
 
     def _read_task(self, fields: Json) -> None:
@@ -176,25 +183,27 @@ class PlainDecoder(RunDecoder[DecodedPart]):
 
     # messages
 
-    def _tell_message(self, message: JsonMap) -> None:
+    def _add_message(self, message: JsonMap) -> None:
         """Adds the events of a complete message from the agent."""
         loaded = [part for part in load_message(dict(message), self._model) if part.content]
-        self._tell([part for part in loaded if part.role is Role.MODEL or part.tool_results])
+        self._add_messages(
+            [part for part in loaded if part.role is Role.MODEL or part.tool_results]
+        )
 
-    def _tell(self, messages: Sequence[Message]) -> None:
+    def _add_messages(self, messages: Sequence[Message]) -> None:
         """Adds the events of complete messages, and remembers their ids."""
-        told = [
-            message if message.id is None else message.replace(id=self._unused_id(message.id))
+        renamed = [
+            message if message.id is None else message.replace(id=self._distinct_id(message.id))
             for message in messages
         ]
-        self._told |= {message.id for message in told if message.id is not None}
-        self._events += unfold(told)
+        self._told |= {message.id for message in renamed if message.id is not None}
+        self._events += unfold(renamed)
 
-    def _tell_result(self, result: ToolResultPart, call_message_id: str) -> None:
+    def _add_result(self, result: ToolResultPart, call_message_id: str) -> None:
         """Adds a tool result as a user message of its own."""
-        self._tell([Message(Role.USER, (result,), id=f"{call_message_id}:result")])
+        self._add_messages([Message(Role.USER, (result,), id=f"{call_message_id}:result")])
 
-    def _unused_id(self, id_: str) -> str:
+    def _distinct_id(self, id_: str) -> str:
         """Returns the id, changed if a growing text has it: some agents use one id for
         everything."""
         if id_ not in self._growing_ids:
@@ -224,21 +233,26 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._emit(emitter, part)
         if fields.get("lastChunk", fields.get("last_chunk")) is True:
             del self._emitters[id_]
-            _finish(emitter, FinishReason.stop)
+            _finish_emitter(emitter, FinishReason.stop)
 
     def _replace_artifact(self, id_: str) -> None:
+        """Drops the message of an artifact that a new version replaces."""
         self._parts[id_] = []
         if self._emitters.pop(id_, None) is not None or id_ in self._told:
             self._events.append(MessageDropped(id_, "the artifact was replaced"))
 
     def _read_whole_artifact(self, message: Json, *, is_last: bool) -> None:
-        """An artifact as a task has it, of which something may have been told already. `is_last`:
-        nothing more of it comes."""
+        """Reads an artifact of a complete task, of which the stream may have shown some or all.
+
+        Args:
+            message: the artifact as a message.
+            is_last: True if the task is over.
+        """
         id_ = if_text(message.get("messageId"))
         parts = _parts_of(message)
         # A stream cuts texts anywhere, so they are compared joined.
-        text, other_parts = _gist(parts)
-        text_before, other_parts_before = _gist(self._parts.get(id_, []))
+        text, other_parts = _split_text(parts)
+        text_before, other_parts_before = _split_text(self._parts.get(id_, []))
         has_same_parts = other_parts == other_parts_before
         if id_ in self._parts and text == text_before and has_same_parts:
             return
@@ -250,7 +264,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         # own.
         elif is_last and id_ not in self._told:
             self._parts[id_] = parts
-            self._tell_message(message)
+            self._add_message(message)
             return
         self._read_artifact(update)
 
@@ -260,7 +274,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             if isinstance(piece, TextPart) and piece.native is None:
                 emitter.text("text", piece.text)
             elif isinstance(piece, ToolResultPart):
-                self._tell_result(piece, emitter.message_id)
+                self._add_result(piece, emitter.message_id)
             elif isinstance(piece, ThinkingPart):
                 emitter.thinking("thinking", piece.text)
             else:
@@ -286,7 +300,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     def _finish_emitters(self, reason: FinishReason) -> None:
         """Ends all open messages for this reason."""
         for emitter in self._emitters.values():
-            _finish(emitter, reason)
+            _finish_emitter(emitter, reason)
         self._emitters.clear()
 
     # states
@@ -311,9 +325,9 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         run_id = self._run_id
         # The end of a growing text goes before the ends of other messages; what an error says is no
         # part of it.
-        is_told = state not in _ERRORS and self._tell_end(message)
+        is_told = state not in _ERRORS and self._add_end(message)
         self._finish_emitters(load_finish(state) or FinishReason.stop)
-        usage = load_usage(extras(fields.get("metadata")))
+        usage = load_usage(carried_fields(fields.get("metadata")))
         if state in _ERRORS:
             ending = state.removeprefix("TASK_STATE_").lower()
             text = _text_of(message) or f"the agent's task ended as {ending}"
@@ -322,23 +336,23 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._events.append(RunFinished(run_id, "cancelled", usage))
         elif state == "TASK_STATE_COMPLETED":
             if not is_told:
-                self._tell_answer(message, fields)
+                self._add_answer(message, fields)
             self._events.append(RunFinished(run_id, usage=usage))
         else:
-            pending = self._pending(message, state, is_told=is_told)
+            pending = self._load_pending(message, state, is_told=is_told)
             self._events.append(RunFinished(run_id, "pending", usage, pending))
 
-    def _tell_answer(self, message: Json, fields: Json) -> None:
+    def _add_answer(self, message: Json, fields: Json) -> None:
         """Adds the message of a completed task if it is new. Some agents put their answer into the
         history alone."""
         if message:
             if if_text(message.get("messageId")) not in self._told:
-                self._tell_message(message)
+                self._add_message(message)
         elif not self._told and not self._growing_ids:
             for answer in _answers_in(if_list(fields.get("history"))):
-                self._tell_message(answer)
+                self._add_message(answer)
 
-    def _pending(self, message: Json, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
+    def _load_pending(self, message: Json, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
         """Returns the interrupts of a task that waits.
 
         Calls in the message of a foreign agent are tools that the client is to run.
@@ -354,35 +368,35 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         if not is_told:
             # Calls of a task that waits for input are those that the client is to run.
             for_client = [
-                part.replace(content=tuple(map(_for_client, part.content))) for part in loaded
+                part.replace(content=tuple(map(_assign_to_client, part.content))) for part in loaded
             ]
-            self._tell([part for part in for_client if part.content])
+            self._add_messages([part for part in for_client if part.content])
         return tuple(Interrupt(call.id, "tool", _client_call(call)) for call in calls)
 
     def _read_progress(self, message: Json) -> None:
         """Reads the message of a working status: the text so far, thinking, or a note for the
         user."""
-        kind = if_object(message.get("metadata")).get(CANONICAL)
-        if kind == CHUNK:
-            self._grow(message)
+        event_type = if_object(message.get("metadata")).get(CANONICAL)
+        if event_type == CHUNK:
+            self._add_growing(message)
             return
         # Both say the whole text of the answer that the chunks before them told in pieces.
-        if kind in (START, END):
-            if not self._tell_end(message):
-                self._tell_message(message)
+        if event_type in (START, END):
+            if not self._add_end(message):
+                self._add_message(message)
             self._finish_growing()
             return
         pieces = [piece for part in _parts_of(message) for piece in load_content(part)]
         if pieces and all(isinstance(piece, ThinkingPart) for piece in pieces):
             id_ = if_text(message.get("messageId")) or None
-            self._tell([Message(Role.MODEL, tuple(pieces), id_, origin=self._model)])
+            self._add_messages([Message(Role.MODEL, tuple(pieces), id_, origin=self._model)])
         elif pieces:
             # It is no part of the answer, which comes as an artifact or with the end.
-            self._events.append(Custom("a2a.status", _note_of(message)))
+            self._events.append(Custom("a2a.status", _dump_note(message)))
 
     # texts that grow
 
-    def _grow(self, message: Json) -> None:
+    def _add_growing(self, message: Json) -> None:
         """Adds the new text of a chunk that repeats the answer so far.
 
         A chunk that does not continue the text before it belongs to another answer: the first was
@@ -393,17 +407,17 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         if emitter is not None and not emitter.finished:
             if before.startswith(text):
                 return
-            if not holds(text, before):
+            if not continues_text(text, before):
                 self._finish_growing()
         if emitter is None or emitter.finished:
-            id_ = self._unused_id(if_text(message.get("messageId")) or f"{self._run_id}:text")
+            id_ = self._distinct_id(if_text(message.get("messageId")) or f"{self._run_id}:text")
             self._growing_ids.add(id_)
             emitter, before = self._new_emitter(id_), ""
             self._emitters[id_] = emitter
-        emitter.text("text", continuation(text, before))
+        emitter.text("text", new_text(text, before))
         self._growing = emitter, text
 
-    def _tell_end(self, message: Json) -> bool:
+    def _add_end(self, message: Json) -> bool:
         """Adds what a complete message says beyond the growing text. Returns False if it is another
         text."""
         if self._growing is None:
@@ -413,16 +427,16 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         # An agent that says its answer once more with the end has said it already.
         if emitter.finished:
             return text == before
-        if not holds(text, before):
+        if not continues_text(text, before):
             return False
-        emitter.text("text", continuation(text, before))
+        emitter.text("text", new_text(text, before))
         self._growing = emitter, text
         for part in _parts_of(message):
             for piece in load_content(part):
                 if isinstance(piece, ToolResultPart):
-                    self._tell_result(piece, emitter.message_id)
+                    self._add_result(piece, emitter.message_id)
                 elif not isinstance(piece, TextPart):
-                    emitter.whole(_for_client(piece))
+                    emitter.whole(_assign_to_client(piece))
         return True
 
     def _finish_growing(self) -> None:
@@ -430,10 +444,10 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         if self._growing is not None:
             emitter, _ = self._growing
             self._emitters.pop(emitter.message_id, None)
-            _finish(emitter, FinishReason.stop)
+            _finish_emitter(emitter, FinishReason.stop)
 
 
-def member(event: JsonMap) -> tuple[str, Json]:
+def split_member(event: JsonMap) -> tuple[str, Json]:
     """Returns the member of a stream's object: its name in version 1.0, and its fields.
 
     A task or a message may stand alone, as in 0.3. Returns an empty name for anything else.
@@ -441,9 +455,9 @@ def member(event: JsonMap) -> tuple[str, Json]:
     for name in OLD_KINDS:
         if isinstance(event.get(name), dict):
             return name, if_object(event[name])
-    kind = event.get("kind")
-    if isinstance(kind, str) and kind in _MEMBERS:
-        return _MEMBERS[kind], dict(event)
+    object_type = event.get("kind")
+    if isinstance(object_type, str) and object_type in _MEMBERS:
+        return _MEMBERS[object_type], dict(event)
     # Some older agents leave the kind out, so the fields must tell.
     if "parts" in event and "role" in event:
         return "message", dict(event)
@@ -452,14 +466,14 @@ def member(event: JsonMap) -> tuple[str, Json]:
     return "", {}
 
 
-def _finish(emitter: Emitter, reason: FinishReason) -> None:
+def _finish_emitter(emitter: Emitter, reason: FinishReason) -> None:
     """Ends the message of an emitter, if it has begun."""
     if emitter.started and not emitter.finished:
         is_cut = reason is FinishReason.error
         emitter.finish(FinishReason.tool_calls if emitter.calls() else reason, cut=is_cut)
 
 
-def _gist(parts: Sequence[Json]) -> tuple[str, list[Json]]:
+def _split_text(parts: Sequence[Json]) -> tuple[str, list[Json]]:
     """Returns an artifact's text and its other parts, which stay the same however the text is
     cut."""
     text = "".join([if_text(part.get("text")) for part in parts])
@@ -469,16 +483,16 @@ def _gist(parts: Sequence[Json]) -> tuple[str, list[Json]]:
 def _answers_in(history: Sequence[Any]) -> list[Json]:
     """Returns the messages of a history behind the last question."""
     messages = [if_object(message) for message in history]
-    asked = last_index(messages, lambda message: role_of(message.get("role")) is Role.USER)
-    return messages[asked + 1 :]
+    question_index = last_index(messages, lambda message: role_of(message.get("role")) is Role.USER)
+    return messages[question_index + 1 :]
 
 
-def _note_of(message: Json) -> Json:
+def _dump_note(message: Json) -> Json:
     """Returns the value of the custom event for a progress message."""
     note: Json = {
         "message": {name: message[name] for name in ("messageId", "parts") if name in message}
     }
-    if metadata := others(message.get("metadata")):
+    if metadata := app_metadata(message.get("metadata")):
         note["metadata"] = metadata
     return note
 
@@ -490,7 +504,7 @@ def _client_call(call: ToolCallPart) -> ToolCallPart:
     )
 
 
-def _for_client(piece: Content) -> Content:
+def _assign_to_client(piece: Content) -> Content:
     """Returns a piece of content, where a call is one that the client runs."""
     if isinstance(piece, ToolCallPart):
         return _client_call(piece)

@@ -68,9 +68,9 @@ from dragoman.wires.a2a.content import dump_content, dump_data
 from dragoman.wires.a2a.encode_objects import WORKING, ArtifactIds, TaskObjects
 from dragoman.wires.a2a.interrupts import dump_pending, waiting_state
 from dragoman.wires.a2a.messages import dump_message
-from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION, OWN, PATCH_TYPE, text_of, with_events
+from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION, OWN, PATCH_TYPE, dump_events, text_of
 from dragoman.wires.a2a.runs import rpc_result
-from dragoman.wires.a2a.tasks import aggregated, dump_usage
+from dragoman.wires.a2a.tasks import aggregate_task, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
 
@@ -197,7 +197,7 @@ class Encoder(RunEncoder[ArtifactPart]):
             error = StreamCutError("the run was cut before its end. Ask again.")
             self._end_failed(RunError(error))
         else:
-            self._release()
+            self._write_held()
             self._write_end("TASK_STATE_COMPLETED", [])
 
     # objects
@@ -212,7 +212,7 @@ class Encoder(RunEncoder[ArtifactPart]):
             state = WORKING
         metadata = dict(cast("JsonMap", self._envelope.get("metadata") or {}))
         if self._extras:
-            events = with_events([event] if self._is_run else [])
+            events = dump_events([event] if self._is_run else [])
             metadata[EXTENSION] = {"type": "RUN_STARTED", "events": "[]", **events}
         history = cast("Iterable[Any]", self._envelope.get("history") or ())
         self.write(self._task.task(state, history, metadata))
@@ -221,23 +221,23 @@ class Encoder(RunEncoder[ArtifactPart]):
 
     def _carry(self, event: Event) -> None:
         """Keeps an event for the next object, because it has no object of its own."""
-        self._release()
+        self._write_held()
         self.pending.append(event)
 
-    def _carried(self, **fields: str) -> Json:
+    def _take_carried(self, **fields: str) -> Json:
         """Returns the `metadata` field with the waiting events and these fields, or nothing without
         the extension."""
         events, self.pending = self.pending, []
         if not self._extras:
             return {}
-        return {"metadata": {EXTENSION: {"events": "[]", **with_events(compact(events)), **fields}}}
+        return {"metadata": {EXTENSION: {"events": "[]", **dump_events(compact(events)), **fields}}}
 
     def _write_working(self, message: Json | None = None, **fields: str) -> None:
         """Writes a working status that carries the waiting events."""
         if message is None and not self._extras:  # it would say nothing
             self.pending.clear()
         else:
-            self.write(self._task.status_update(WORKING, message, self._carried(**fields)))
+            self.write(self._task.status_update(WORKING, message, self._take_carried(**fields)))
 
     def _write_piece(
         self, part: ArtifactPart, parts: list[Json], *, append: bool, last: bool, **fields: str
@@ -259,16 +259,18 @@ class Encoder(RunEncoder[ArtifactPart]):
         artifact["parts"] = parts
         carried: Json = {}
         if self.pending or fields or not append:
-            carried = self._carried(**fields)
+            carried = self._take_carried(**fields)
         part.is_begun = True
         self.write(self._task.artifact_update(artifact, carried, append=append, last=last))
 
     def _write_artifact(self, name: str, part: Json, *, append: bool = False) -> None:
         """Writes an artifact that belongs to the run instead of a message."""
         artifact = self._task.whole_artifact(name, part)
-        self.write(self._task.artifact_update(artifact, self._carried(), append=append, last=True))
+        self.write(
+            self._task.artifact_update(artifact, self._take_carried(), append=append, last=True)
+        )
 
-    def _release(self, *, last: bool = False, **fields: str) -> None:
+    def _write_held(self, *, last: bool = False, **fields: str) -> None:
         """Writes the delayed text."""
         if self._held is None:
             return
@@ -280,10 +282,12 @@ class Encoder(RunEncoder[ArtifactPart]):
     # steps: messages
 
     def _message_started(self, event: MessageStarted) -> None:
+        """Begins a message, whose start travels with its first artifact."""
         self._carry(event)
         self._messages[event.message_id] = event
 
     def _part_started(self, event: PartStarted) -> None:
+        """Opens a part, with an artifact of its own unless it is thinking."""
         self._carry(event)
         # A part that starts again begins another artifact; what was streamed into the first one
         # stays.
@@ -310,6 +314,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         return is_answer and isinstance(event.part, (*_IN_ARTIFACTS, ThinkingPart))
 
     def _part_delta(self, event: PartDelta) -> None:
+        """Delays a delta of text by one, and carries any other delta."""
         part = self.open.get((event.message_id, event.index))
         if part is None:
             self._carry(event)
@@ -317,7 +322,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         if not event.delta:
             return
         if isinstance(event.delta, str) and isinstance(part.begun, TextPart):
-            self._release()
+            self._write_held()
             self._held = part.key, part, event.delta
         else:
             self._carry(event)
@@ -326,6 +331,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         part.deltas.append(event.delta)
 
     def _part_finished(self, event: PartFinished) -> None:
+        """Ends a part by the last piece of its artifact."""
         part = self.take_part((event.message_id, event.index))
         if part is None:
             self._carry(event)
@@ -333,9 +339,9 @@ class Encoder(RunEncoder[ArtifactPart]):
         finished = _dump_end(event, part)
         # The text that is held is the last piece, if it is this part's: one object less.
         if self._held is not None and self._held[1] is part:
-            self._release(last=True, finished=finished)
+            self._write_held(last=True, finished=finished)
             return
-        self._release()
+        self._write_held()
         if isinstance(event.part, ThinkingPart):
             thought = [{"text": event.part.text, "metadata": {"thought": True}}]
             message = None
@@ -355,23 +361,26 @@ class Encoder(RunEncoder[ArtifactPart]):
             )
 
     def _message_dropped(self, event: MessageDropped) -> None:
+        """Replaces the artifacts of a retracted message by empty ones."""
         self._carry(event)
         self.take_parts([event.message_id])
         artifact_ids = self._artifacts.pop(event.message_id, [])
         for artifact_id in artifact_ids:
-            artifact = self._task.retracted_artifact(artifact_id)
-            self.write(self._task.artifact_update(artifact, self._carried(), last=True))
+            artifact = self._task.empty_artifact(artifact_id)
+            self.write(self._task.artifact_update(artifact, self._take_carried(), last=True))
         if not artifact_ids:
             self._write_working()
 
     # steps: the run
 
     def _state_snapshot(self, event: StateSnapshot) -> None:
+        """Writes the shared state as an artifact."""
         self._carry(event)
         self._has_state = True
         self._write_artifact("state", dump_data(event.state))
 
     def _state_delta(self, event: StateDelta) -> None:
+        """Appends a change to the artifact of the shared state."""
         self._carry(event)
         operations = [dict(operation) for operation in event.operations]
         # Changes are appended to the artifact of the state, so that a reader that comes late can
@@ -381,11 +390,13 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._has_state = True
 
     def _custom(self, event: Custom) -> None:
+        """Carries a custom event on a working status."""
         self._carry(event)
         self._write_working()
 
     def _run_finished(self, event: RunFinished) -> None:
-        self._release()
+        """Ends the task: completed, cancelled, or waiting for its client."""
+        self._write_held()
         # A text is in the artifact of the model's last message already.
         if event.result is not None and not isinstance(event.result, str):
             self._write_artifact("result", dump_data(event.result))
@@ -400,7 +411,8 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._write_end(state, [event], message, **dump_usage(event.usage))
 
     def _end_failed(self, event: RunError) -> None:
-        self._release()
+        """Ends the task as failed or rejected."""
+        self._write_held()
         state = "TASK_STATE_FAILED"
         if isinstance(event.error, ContentRefusedError):
             state = "TASK_STATE_REJECTED"
@@ -412,7 +424,7 @@ class Encoder(RunEncoder[ArtifactPart]):
     ) -> None:
         """Writes the status that ends the stream."""
         self.pending += events
-        carried = self._carried(type="end", **fields)
+        carried = self._take_carried(type="end", **fields)
         self.write(self._task.status_update(state, message, carried))
         self.over = True
 
@@ -493,7 +505,7 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # 
         "context_id": context_id,
         "goes_on": bool(task_id),
         "history": [
-            _without_carried({**dump_message(message, f"{id}:asked"), **ids})
+            _keep_protocol_fields({**dump_message(message, f"{id}:asked"), **ids})
             for message in questions
         ],
         "now": lambda: now,
@@ -504,7 +516,7 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # 
     return fields
 
 
-def _without_carried(message: Json) -> Json:
+def _keep_protocol_fields(message: Json) -> Json:
     """Returns a client's message with the protocol's fields only."""
     metadata = {
         name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
@@ -530,11 +542,11 @@ def dump_response(
     """
     events, run = list(events), Encoder(envelope)
     objects = [data for event in events for data in run.objects(event)]
-    task = aggregated([*objects, *run.closing()])
+    task = aggregate_task([*objects, *run.closing()])
     if envelope.get("extras", True):
-        fields = with_events(compact([_without_details(event) for event in events]))
+        fields = dump_events(compact([_without_details(event) for event in events]))
         # A task that is read whole has no objects that could carry the events, so it carries all of
         # them.
-        held = {"type": "run", "run": fields.get("events", "[]")}
-        task["metadata"] = {**task.get("metadata", {}), EXTENSION: held}
+        carried = {"type": "run", "run": fields.get("events", "[]")}
+        task["metadata"] = {**task.get("metadata", {}), EXTENSION: carried}
     return task

@@ -84,7 +84,7 @@ class TaskObjects:
         """Returns an artifact that belongs to the run, such as the shared state."""
         return {"artifactId": name, "name": name, "parts": [part], **self.extension({"type": name})}
 
-    def retracted_artifact(self, artifact_id: str) -> Json:
+    def empty_artifact(self, artifact_id: str) -> Json:
         """Returns the empty artifact that replaces one whose message was dropped."""
         metadata: Json = {"retracted": True}
         if self._extras:

@@ -75,7 +75,7 @@ _STATUS_NAMES: Mapping[int, str] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_KINDS: Mapping[str, type[DragomanError]] = {
+_ERROR_CLASSES: Mapping[str, type[DragomanError]] = {
     "TASK_NOT_FOUND": errors.ModelNotFoundError,
     "INVALID_AGENT_RESPONSE": errors.DecodeError,
     "INTERNAL_ERROR": errors.ProviderError,
@@ -104,20 +104,20 @@ def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
     return reason, FAULTS[reason]
 
 
-def _info(error: DragomanError, reason: str) -> list[Json]:
+def _error_details(error: DragomanError, reason: str) -> list[Json]:
     """Returns the `ErrorInfo` details of an exception, with the nearest dragoman class as its
     kind."""
     names = [cls.__name__ for cls in type(error).__mro__ if _CLASSES.get(cls.__name__) is cls]
     # Clients of ours raise the very class; a subclass of an application's is told as the nearest of
     # ours.
-    kind = names[0]
-    return [{"@type": _TYPE, "reason": reason, "domain": DOMAIN, "metadata": {"kind": kind}}]
+    class_name = names[0]
+    return [{"@type": _TYPE, "reason": reason, "domain": DOMAIN, "metadata": {"kind": class_name}}]
 
 
 def rpc_error(error: DragomanError, reason: str = "") -> Json:
     """Returns the `error` member of a JSON-RPC response for an exception."""
     reason, fault = fault_of(error, reason)
-    return {"code": fault.code, "message": error.message, "data": _info(error, reason)}
+    return {"code": fault.code, "message": error.message, "data": _error_details(error, reason)}
 
 
 def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
@@ -131,7 +131,7 @@ def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
         "code": status,
         "status": grpc,
         "message": error.message,
-        "details": _info(error, reason),
+        "details": _error_details(error, reason),
     }
     return error_response(error, status, {"error": body})
 
@@ -168,27 +168,27 @@ def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
     fields = if_object(body.get("error")) or if_object(body)
     details = [*if_list(fields.get("data")), *if_list(fields.get("details"))]
     infos = [info for info in map(if_object, details) if info.get("reason")]
-    kind = _kind_of(fields.get("code"), infos[0] if infos else {})
+    error_class = _class_of(fields.get("code"), infos[0] if infos else {})
     message = if_text(fields.get("message"))
-    if kind is not None and message:
-        return kind(message, status=status)
+    if error_class is not None and message:
+        return error_class(message, status=status)
     error = _READER.error_of(dict(body))
     if status is None:
         return error
     return error.at(status=status)
 
 
-def _kind_of(code: object, info: JsonMap) -> type[DragomanError] | None:
+def _class_of(code: object, info: JsonMap) -> type[DragomanError] | None:
     """Returns the exception class of an error: dragoman's own name, else its reason, else its
     code."""
-    kind = _CLASSES.get(if_text(if_object(info.get("metadata")).get("kind")))
-    if kind is not None:
-        return kind
+    error_class = _CLASSES.get(if_text(if_object(info.get("metadata")).get("kind")))
+    if error_class is not None:
+        return error_class
     reason = if_text(info.get("reason"))
     if not reason and isinstance(code, int):
         reason = _CODES.get(code, "")
     if reason in FAULTS:
-        return _KINDS.get(reason, errors.InvalidRequestError)
+        return _ERROR_CLASSES.get(reason, errors.InvalidRequestError)
     return None
 
 

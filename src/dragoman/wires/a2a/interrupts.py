@@ -18,13 +18,13 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import MarkPart, Message, Role, TextPart
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_data
-from dragoman.wires.a2a.quirks import EXTENSION, extras, json_of, text_of
+from dragoman.wires.a2a.quirks import EXTENSION, carried_fields, json_of, text_of
 from dragoman.wires.a2a.tools import dump_call, load_call
 
 __all__ = [
     "ANSWER",
     "QUESTION",
-    "answered",
+    "answer_from_words",
     "dump_pending",
     "dump_resume",
     "load_pending",
@@ -122,7 +122,7 @@ def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
 
 def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
     """Returns the interrupts that a message carries under the extension, or None."""
-    carried = extras(message.get("metadata"))
+    carried = carried_fields(message.get("metadata"))
     if "pending" not in carried:
         return None
     try:
@@ -193,7 +193,7 @@ def load_resume(part: Any) -> Resume | None:
     )
 
 
-def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
+def answer_from_words(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
     """Returns a request whose last message is replaced by the answer that its words give.
 
     A question or sign-in takes any text, an approval takes a yes or a no. The request stays
@@ -202,14 +202,14 @@ def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
     questions = [interrupt for interrupt in pending if interrupt.reason != "tool"]
     if request.resume or len(questions) != 1 or not request.messages:
         return request
-    text = _words_of(request.messages[-1])
-    resume = _answer(questions[0], text) if text else None
+    text = _spoken_text(request.messages[-1])
+    resume = _answer_from_text(questions[0], text) if text else None
     if resume is None:
         return request
     return request.replace(messages=request.messages[:-1], resume=(resume,))
 
 
-def _words_of(message: Message) -> str:
+def _spoken_text(message: Message) -> str:
     """Returns what a user's message says, if it is nothing but words."""
     is_words = all(isinstance(piece, TextPart | MarkPart) for piece in message.content)
     if is_words and message.role is Role.USER:
@@ -217,7 +217,8 @@ def _words_of(message: Message) -> str:
     return ""
 
 
-def _answer(question: Interrupt, text: str) -> Resume | None:
+def _answer_from_text(question: Interrupt, text: str) -> Resume | None:
+    """Returns the answer that a text gives to a question, or None if it gives none."""
     if question.reason != "approval":
         return question.answer(text)
     # What is neither a yes nor a no is a message of its own, and the task goes on waiting.

@@ -38,9 +38,9 @@ from dragoman.wires.a2a.quirks import (
     OWN,
     ROLE_NAMES,
     ROLES,
-    extras,
+    app_metadata,
+    carried_fields,
     json_of,
-    others,
     role_of,
     text_of,
 )
@@ -63,7 +63,7 @@ SHARED = ("state", "result")
 """Artifacts that are no message: what agent and client share, and what came of a run."""
 _OWNERS: Mapping[type, Role] = {ToolResultPart: Role.USER, ToolCallPart: Role.MODEL}
 """Type of a piece → whose it is, whoever sends it."""
-_MARKS = ("messageId", "contextId", "taskId", "referenceTaskIds")
+_FIELD_NAMES = ("messageId", "contextId", "taskId", "referenceTaskIds")
 
 
 def load_messages(
@@ -128,7 +128,7 @@ def group_artifacts(task: JsonMap) -> list[Json]:
         if not parts or is_shared or metadata.get("retracted") is True:
             continue
         # Our own encoder writes an artifact a part; those of one message are one again.
-        message_id = extras(metadata).get("messageId", "")
+        message_id = carried_fields(metadata).get("messageId", "")
         if message_id and messages and messages[-1]["messageId"] == message_id:
             messages[-1]["parts"].extend(parts)
             continue
@@ -155,7 +155,7 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
     parts = fields.get("parts")
     if not isinstance(parts, list):
         raise HistoryError("the parts of a message are a list; send it")
-    carried = extras(fields.get("metadata")).get("message")
+    carried = carried_fields(fields.get("metadata")).get("message")
     if carried is None:
         exact = None
     else:
@@ -168,10 +168,10 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
         if not isinstance(part, dict):
             raise HistoryError("a part of a message is a JSON object")
         content += load_content(if_object(part))
-    return _split(fields, role, content, origin)
+    return _split_roles(fields, role, content, origin)
 
 
-def _split(
+def _split_roles(
     fields: JsonMap, role: Role, content: list[Content], origin: Origin | None
 ) -> list[Message]:
     """Returns the messages of one A2A message. Tool results become the user's and calls the
@@ -183,7 +183,7 @@ def _split(
             runs.append((owner, []))
         runs[-1][1].append(piece)
     id_ = if_text(fields.get("messageId", fields.get("message_id"))) or None
-    native = _native(fields)
+    native = _load_native(fields)
     messages = [
         Message(
             owner,
@@ -195,11 +195,11 @@ def _split(
         for number, (owner, pieces) in enumerate(runs or [(role, [])])
     ]
     # What stands beside the parts is told once, with the first message.
-    first = messages[0].replace(metadata=others(fields.get("metadata")), native=native)
+    first = messages[0].replace(metadata=app_metadata(fields.get("metadata")), native=native)
     return [first, *messages[1:]]
 
 
-def _native(fields: JsonMap) -> Native:
+def _load_native(fields: JsonMap) -> Native:
     """Returns the fields of an A2A message that a message has no field for."""
     unread = {_SNAKE.get(name, name): value for name, value in rest(fields, *_READ).items()}
     if unread.get("extensions") == [EXTENSION]:
@@ -242,7 +242,7 @@ def dump_message(message: Message, spare_id: str = "message", *, extras: bool = 
         **OWN.fields(message.native),
     }
     metadata: Json = dict(message.own_metadata)
-    if extras and not _says_all(message, {**entry, "metadata": metadata}):
+    if extras and not _is_lossless(message, {**entry, "metadata": metadata}):
         metadata[CANONICAL] = canonical_type(message)
         metadata[EXTENSION] = {"type": "message", "message": _pack(message, indexes)}
         entry["extensions"] = list(dict.fromkeys([*if_list(entry.get("extensions")), EXTENSION]))
@@ -251,7 +251,7 @@ def dump_message(message: Message, spare_id: str = "message", *, extras: bool = 
     return entry
 
 
-def _says_all(message: Message, entry: JsonMap) -> bool:
+def _is_lossless(message: Message, entry: JsonMap) -> bool:
     """True if reading the plain A2A message gives the same message again, so that nothing need be
     carried."""
     data = [if_object(part).get("data") for part in if_list(entry.get("parts"))]
@@ -301,7 +301,7 @@ def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
     if not stored or not isinstance(content, list):
         return None
     try:
-        stored["content"] = [_fill(entry, parts) for entry in if_list(content)]
+        stored["content"] = [_fill_piece(entry, parts) for entry in if_list(content)]
         message = Message.from_json(json_bytes.encode(stored))
     except (HistoryError, ValueError, TypeError, LookupError):
         return None
@@ -311,7 +311,7 @@ def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
     return None
 
 
-def _fill(entry: Any, parts: list[Any]) -> Any:
+def _fill_piece(entry: Any, parts: list[Any]) -> Any:
     """Returns a stored piece with the text or bytes of the part that it names.
 
     Raises:
@@ -343,7 +343,7 @@ def votes(message: Any) -> int:
         return 3
     if fields["role"] == "agent":
         return 2
-    return 2 if any(name in fields for name in _MARKS) else 0
+    return 2 if any(name in fields for name in _FIELD_NAMES) else 0
 
 
 def _faulty_field(entry: Any) -> str | None:

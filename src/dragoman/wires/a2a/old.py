@@ -157,18 +157,22 @@ class OldRestBinding(OldBinding):
         return {"name": name, **rest(super().dump_push(config), "taskId")}
 
     def _wrap(self, name: str, value: Json) -> Json:
+        """See `OldBinding._wrap`."""
         return {"msg" if name == "message" else name: value}
 
     def _with_kind(self, name: str, value: Json) -> Json:  # noqa: ARG002 the other binding names it
+        """See `OldBinding._with_kind`."""
         return value
 
     def _dump_state(self, status: JsonMap) -> Any:
+        """See `OldBinding._dump_state`. Only one state has another spelling."""
         is_cancelled = status.get("state") == "TASK_STATE_CANCELED"
         if is_cancelled:
             return "TASK_STATE_CANCELLED"
         return status.get("state")
 
     def _dump_part(self, part: JsonMap) -> Json:
+        """See `OldBinding._dump_part`. Fields of files and data have other names."""
         dumped = super()._dump_part(part)
         del dumped["kind"]
         if "data" in dumped:
@@ -247,9 +251,9 @@ def _old_state(status: JsonMap) -> str:
 def _old_scheme(scheme: JsonMap) -> Json:
     """Returns a security scheme with the type and the field names of 0.3."""
     old = dict(scheme)
-    for name, kind in _SCHEMES.items():
+    for name, scheme_type in _SCHEMES.items():
         if name in scheme:
-            old |= {"type": kind, **if_object(scheme[name])}
+            old |= {"type": scheme_type, **if_object(scheme[name])}
     if "location" in old:
         return {**old, "in": old["location"]}
     return old

@@ -32,13 +32,13 @@ __all__ = [
     "ROLES",
     "ROLE_NAMES",
     "VERSION",
-    "extras",
+    "carried_fields",
     "json_of",
     "load_events",
-    "others",
+    "app_metadata",
     "role_of",
     "text_of",
-    "with_events",
+    "dump_events",
 ]
 
 NAME = "a2a"
@@ -113,19 +113,19 @@ def json_of(text: Any) -> Any:
     return _decode(text, Any)
 
 
-def extras(metadata: Any) -> dict[str, str]:
+def carried_fields(metadata: Any) -> dict[str, str]:
     """Returns the fields under the extension's URI in metadata. Values that are no text are
     ignored."""
     fields = if_object(if_object(metadata).get(EXTENSION))
     return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 
-def others(metadata: Any) -> Json:
+def app_metadata(metadata: Any) -> Json:
     """Returns the metadata of the application, without the extension's and the canonical type."""
     return rest(if_object(metadata), EXTENSION, CANONICAL)
 
 
-def with_events(events: Sequence[Event]) -> dict[str, str]:
+def dump_events(events: Sequence[Event]) -> dict[str, str]:
     """Returns the extension's `events` field, or an empty object without events."""
     if not events:
         return {}
@@ -143,12 +143,12 @@ def load_events(text: str) -> list[Event] | None:
         return None
 
 
-def _decode(text: Any, kind: Any) -> Any:
+def _decode(text: Any, value_type: Any) -> Any:
     """Returns a JSON text as a value of this type, or None if it does not fit or nests too deep."""
     if not isinstance(text, str):
         return None
     try:
         json_bytes.bound(text, _DEPTH)
-        return msgspec.json.decode(text, type=kind)
+        return msgspec.json.decode(text, type=value_type)
     except ValueError:
         return None

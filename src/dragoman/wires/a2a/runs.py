@@ -21,14 +21,22 @@ from dragoman.message import Message, Native, Origin, Role
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.interrupts import dump_resume, load_resume
 from dragoman.wires.a2a.messages import dump_message, load_message
-from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, extras, json_of, others, text_of
+from dragoman.wires.a2a.quirks import (
+    EXTENSION,
+    NAME,
+    OWN,
+    app_metadata,
+    carried_fields,
+    json_of,
+    text_of,
+)
 
 __all__ = [
     "OLD_METHODS",
     "OLD_NAMES",
     "dump_run",
-    "framed",
-    "in_task",
+    "frame_object",
+    "assign_task",
     "is_rpc",
     "last_index",
     "load_run",
@@ -36,7 +44,7 @@ __all__ = [
     "rpc_failure",
     "rpc_request",
     "rpc_result",
-    "task_of",
+    "task_id_of",
 ]
 
 OLD_METHODS: Mapping[str, str] = {
@@ -89,7 +97,7 @@ def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the proto
     return {"jsonrpc": "2.0", "id": id, "error": error}
 
 
-def framed(value: JsonMap) -> bytes:
+def frame_object(value: JsonMap) -> bytes:
     """Returns an object of a stream as a server-sent event."""
     return event_bytes(json_bytes.encode(value))
 
@@ -156,7 +164,7 @@ def load_run(
     Raises:
         HistoryError: there is no user message in it.
     """
-    fields, rpc = _params_of(body)
+    fields, rpc = _split_rpc(body)
     message = fields.get("message")
     if not isinstance(message, dict):
         raise HistoryError("a request of A2A has a message; send one")
@@ -170,19 +178,19 @@ def load_run(
     if any(message.role is Role.MODEL for message in messages):
         raise HistoryError("a request's message is the user's: its role is ROLE_USER")
     request = RunRequest(
-        tuple([_without_place(message) for message in messages if message.content]),
+        tuple([_without_ids(message) for message in messages if message.content]),
         thread_id=if_text(entry.get("contextId", entry.get("context_id"))) or None,
         resume=tuple(resumes),
-        metadata=others(fields.get("metadata")),
-        native=_native(fields, entry, rpc),
+        metadata=app_metadata(fields.get("metadata")),
+        native=_load_native(fields, entry, rpc),
     )
     if problems is not None and not request.messages and not request.resume:
         problems.append(Problem(0, "parts", "the message says nothing"))
-    carried = extras(entry.get("metadata")).get("run")
+    carried = carried_fields(entry.get("metadata")).get("run")
     return apply_carried(request, if_object(json_of(carried)), _CARRIED)
 
 
-def _params_of(body: Any) -> tuple[Json, Json | None]:
+def _split_rpc(body: Any) -> tuple[Json, Json | None]:
     """Returns the parameters in a body, and the note of the JSON-RPC request around them or
     None."""
     if not isinstance(body, dict):
@@ -208,7 +216,7 @@ def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
     return resumes, {**message, "parts": unanswered}
 
 
-def _without_place(message: Message) -> Message:
+def _without_ids(message: Message) -> Message:
     """Returns a message without its task and context, which the request has."""
     fields = rest(OWN.fields(message.native), "contextId", *_FIELDS)
     return message.replace(native=_with_fields(message.native, fields))
@@ -222,7 +230,7 @@ def _with_fields(native: Native, fields: Json) -> Native:
     return native or None
 
 
-def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
+def _load_native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
     """Returns the fields of the parameters and of the message that a request has no field for."""
     # Some libraries send the names of protobuf's fields.
     if "task_id" in message:
@@ -256,7 +264,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
     fields = OWN.fields(request.native)
     spare_id = if_text(fields.get("messageId")) or f"{request.run_id or 'run'}:asked"
     entries = [dump_message(message, spare_id) for message in request.messages[start:]]
-    message = _join(entries, spare_id)
+    message = _join_messages(entries, spare_id)
     message["parts"] = [*map(dump_resume, request.resume), *message["parts"]]
     _add_carried(message, request)
     if EXTENSION in if_object(message.get("metadata")):
@@ -282,7 +290,7 @@ def _add_carried(message: Json, request: RunRequest) -> None:
         message["metadata"] = {**metadata, EXTENSION: extension}
 
 
-def _join(messages: list[Json], spare_id: str) -> Json:
+def _join_messages(messages: list[Json], spare_id: str) -> Json:
     """Returns several messages as the single one that a request may have."""
     if len(messages) == 1:
         return messages[0]
@@ -291,12 +299,12 @@ def _join(messages: list[Json], spare_id: str) -> Json:
     return {"messageId": id_, "role": "ROLE_USER", "parts": parts}
 
 
-def task_of(request: RunRequest) -> str:
+def task_id_of(request: RunRequest) -> str:
     """Returns the id of the task that a request continues, or an empty text for a new task."""
     return if_text(OWN.fields(request.native).get("taskId"))
 
 
-def in_task(request: RunRequest, task_id: str) -> RunRequest:
+def assign_task(request: RunRequest, task_id: str) -> RunRequest:
     """Returns the request as one that continues this task, or begins one if `task_id` is empty."""
     fields = rest(OWN.fields(request.native), "taskId")
     if task_id:

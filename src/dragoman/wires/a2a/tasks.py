@@ -20,15 +20,15 @@ __all__ = [
     "STAGES",
     "STATES",
     "TERMINAL",
-    "aggregated",
-    "cancelled",
+    "aggregate_task",
+    "cancel_task",
     "dump_task",
     "dump_usage",
     "is_over",
     "load_finish",
     "load_task",
     "load_usage",
-    "reply_of",
+    "find_reply",
     "state_of",
 ]
 
@@ -99,7 +99,7 @@ NO_STATE = ("TASK_STATE_UNSPECIFIED",)
 """What stands for any state in a request."""
 
 
-def aggregated(objects: Iterable[JsonMap]) -> Json:
+def aggregate_task(objects: Iterable[JsonMap]) -> Json:
     """Returns the task after all objects of its stream. Adjacent texts of an artifact are
     joined."""
     task: Json = {}
@@ -171,9 +171,9 @@ def dump_task(
         answers = history[-1:]
     else:
         answers = []
-    if asked := history[: len(history) - len(answers)]:
+    if earlier := history[: len(history) - len(answers)]:
         ids = {"taskId": task_id, "contextId": context_id}
-        task["history"] = [{**message, **ids} for message in asked]
+        task["history"] = [{**message, **ids} for message in earlier]
     for answer in answers:
         artifact = {"artifactId": answer["messageId"], "name": "response"}
         names = ("parts", "metadata", "extensions")
@@ -193,13 +193,13 @@ def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
     return load_messages(task, origin=origin)
 
 
-def cancelled(task: JsonMap) -> Json:
+def cancel_task(task: JsonMap) -> Json:
     """Returns a task as cancelled, without the question that it waited with."""
     status = rest(if_object(task.get("status")), "message")
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 
-def reply_of(events: Iterable[Event], context_id: str) -> Json | None:
+def find_reply(events: Iterable[Event], context_id: str) -> Json | None:
     """Returns the message that a run answers with in place of a task, or None if it made a task."""
     events = list(events)
     if not any(isinstance(event, Custom) and event.name == REPLY for event in events):

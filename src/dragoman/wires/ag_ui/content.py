@@ -27,17 +27,21 @@ __all__ = ["dump_block", "dump_content", "load_block", "load_content"]
 
 Block = TextPart | DataPart | LinkPart | FilePart
 Media = DataPart | LinkPart | FilePart
-_KINDS = ("image", "audio", "video")
-_MEDIA = frozenset([*_KINDS, "document"])
+_MEDIA_TYPES = ("image", "audio", "video")
+_MEDIA = frozenset([*_MEDIA_TYPES, "document"])
 _NAME = "filename"
 _UNTYPED = "application/octet-stream"
 
 
 def load_content(content: Any, form: Json) -> list[Content]:
-    """Reads the field `content`. `form` takes how it was written.
+    """Returns the pieces in the field `content`.
+
+    Args:
+        content: a text, a list of parts, or None.
+        form: takes a note if a single text was written as a list.
 
     Raises:
-        HistoryError: it is neither a text nor a list of parts.
+        HistoryError: the content is neither a text nor a list of parts.
     """
     if content is None or isinstance(content, str):
         return [TextPart(content)] if content else []
@@ -52,11 +56,18 @@ def load_content(content: Any, form: Json) -> list[Content]:
 
 
 def _is_plain(piece: Block | None) -> bool:
+    """True for a text without fields of its own."""
     return type(piece) is TextPart and piece.native is None
 
 
 def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = True) -> Any:
-    """Writes the field `content`: one plain text is a text, all else a list."""
+    """Returns the field `content`: a text for one plain text, a list for anything else.
+
+    Args:
+        pieces: the content.
+        form: note of how it was read.
+        extras: False to leave out what the protocol has no field for.
+    """
     is_list = form.get("content") == "list"
     if not pieces:
         return [] if is_list else ""
@@ -68,10 +79,10 @@ def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = 
 
 
 def load_block(block: JsonMap) -> Block | None:
-    """Reads a part, or None if a text that is empty.
+    """Returns the piece in a part, or None for an empty text.
 
     Raises:
-        HistoryError: it is none of the parts that there are.
+        HistoryError: the part has an unknown type or no source.
     """
     piece = _read(block)
     if piece is None:
@@ -80,7 +91,7 @@ def load_block(block: JsonMap) -> Block | None:
 
 
 def dump_block(piece: Block, *, extras: bool = True) -> Json:
-    """Writes a part. `extras`: with what the protocol has no field for."""
+    """Returns a part for a piece. `extras=False` leaves out what the protocol has no field for."""
     block = _write(piece)
     read = _read(block)
     if extras and read is not None:
@@ -91,6 +102,7 @@ def dump_block(piece: Block, *, extras: bool = True) -> Json:
 
 
 def _read(block: JsonMap) -> Block | None:
+    """Returns the piece in a part as the protocol defines it, or None for an empty text."""
     block_type = block.get("type")
     if block_type == "text":
         text = if_text(block.get("text"))
@@ -107,6 +119,7 @@ def _read(block: JsonMap) -> Block | None:
 
 
 def _read_media(block_type: str, block: JsonMap) -> Media:
+    """Returns a media part: bytes, a URL or a file's id."""
     source = if_object(block.get("source"))
     mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
     metadata = app_metadata(block.get("metadata"))
@@ -133,8 +146,13 @@ def _read_media(block_type: str, block: JsonMap) -> Media:
 
 
 def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> Json:
-    """Returns the fields of a part of media that are not neutral. `source`: those of its source, if
-    there are some."""
+    """Returns the fields of a media part that are not neutral.
+
+    Args:
+        block: the part.
+        name: the file's name, if the part has one.
+        source: fields of its source that are not neutral, if it has some.
+    """
     native = rest(block, "type", "metadata", "source", *([_NAME] if name else []))
     metadata = app_metadata(block.get("metadata"))
     if name:
@@ -147,7 +165,11 @@ def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> J
 
 
 def _read_binary(block: JsonMap) -> Block:
-    """Returns a part of versions before 1.0: bytes, a URL or a file's id."""
+    """Returns a media part of versions before 1.0: bytes, a URL or a file's id.
+
+    Raises:
+        HistoryError: it has none of them.
+    """
     mime_type, name = if_text(block.get("mimeType")) or None, if_text(block.get("filename")) or None
     text = block.get("data")
     if isinstance(text, str) and (data := decoded(text)) is not None:
@@ -160,6 +182,7 @@ def _read_binary(block: JsonMap) -> Block:
 
 
 def _write(piece: Block) -> Json:
+    """Returns a part as the protocol defines it."""
     native_fields = OWN.fields(piece.native)
     if isinstance(piece, TextPart):
         return merged({"type": "text", "text": piece.text}, native_fields)
@@ -174,6 +197,7 @@ def _write(piece: Block) -> Json:
 
 
 def _write_source(piece: Media) -> Json:
+    """Returns the source of a media part."""
     if isinstance(piece, DataPart):
         return {"type": "data", "value": b64encode(piece.data).decode()}
     if isinstance(piece, LinkPart):
@@ -182,5 +206,6 @@ def _write_source(piece: Media) -> Json:
 
 
 def _media_type(part: Media) -> str:
+    """Returns the type of a media part: image, audio, video or document."""
     block_type = (part.mime_type or "").partition("/")[0]
-    return block_type if block_type in _KINDS else "document"
+    return block_type if block_type in _MEDIA_TYPES else "document"

@@ -56,7 +56,7 @@ _content = msgspec.json.Decoder(_Content).decode
 
 
 class Decoder(PartsDecoder):
-    """Reads one stream."""
+    """Reads an AG-UI stream of any version."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
@@ -70,7 +70,8 @@ class Decoder(PartsDecoder):
         """Id of the run, as its start has it."""
 
     def ordinary(self, payload: bytes) -> bool:
-        """Content of what is open, the shortest way."""
+        """See `ResponseDecoder.ordinary`. Reads the content of an open part, the most frequent
+        object."""
         # most other payloads are told apart without parsing them
         if b'"delta"' not in payload or self._has_ended or self._older.is_within_chunks:
             return False
@@ -93,7 +94,7 @@ class Decoder(PartsDecoder):
         return True
 
     def take(self, event: Json) -> None:
-        """See `ResponseDecoder.take`. An object of old may stand for several."""
+        """See `ResponseDecoder.take`. An object of an old version may stand for several."""
         for fields in self._older.read(event):
             self.read_object(*self.kind_of(fields))
 
@@ -122,7 +123,7 @@ class Decoder(PartsDecoder):
         super().end()
 
     def body(self, body: bytes) -> None:
-        """What came in place of a stream: an error's body, or a list of events."""
+        """See `ResponseDecoder.body`. Reads a list of events, or an error body."""
         try:
             value = json_bytes.decode(body)
         except ValueError:
@@ -139,20 +140,21 @@ class Decoder(PartsDecoder):
     # the run
 
     def _load(self, fields: Json) -> Event | None:
-        """Returns an object that is an event of its own → the event, or None if no event of ours
-        stands behind it, or it says nothing."""
+        """Returns the event of an object, or None if no dragoman event stands behind it."""
         if self.extras(fields).get("made"):
             return None
         return load_event(fields, self.calls)
 
     def _event(self, fields: Json) -> None:
+        """Adds the event of an object."""
         event = self._load(fields)
         if event is not None:
             self._events.append(event)
 
     def _run_started(self, fields: Json) -> None:
+        """Begins a run. A stream may hold several, one after another."""
         self._has_begun, self._has_ended = True, False
-        self.forget()
+        self.begin_run()
         self.is_own = load_extras(fields.get("metadata")).get("v") == 1
         event = self._load(fields)
         if isinstance(event, RunStarted):
@@ -160,6 +162,7 @@ class Decoder(PartsDecoder):
             self._events.append(event)
 
     def _run_finished(self, fields: Json) -> None:
+        """Ends the run, and closes what is still open."""
         self.finish_all()
         self.add_unstreamed()
         self._has_ended = True
@@ -172,6 +175,7 @@ class Decoder(PartsDecoder):
             self._events.append(msgspec.structs.replace(event, run_id=run_id))
 
     def _run_error(self, fields: Json) -> None:
+        """Ends the run with an error, or as cancelled for peers that know no such outcome."""
         error = error_of(fields)
         self._has_ended = True
         if not self.is_own:
@@ -184,6 +188,7 @@ class Decoder(PartsDecoder):
             self._own_error(fields)
 
     def _own_error(self, fields: Json) -> None:
+        """Adds the error event that dragoman's own encoder wrote."""
         carried = if_object(self.extras(fields).get("error"))
         run_id, native = carried.get("run_id"), if_object(carried.get("native"))
         run_id = run_id if isinstance(run_id, str) else None
@@ -192,6 +197,7 @@ class Decoder(PartsDecoder):
     # runs within tools
 
     def _subagent_started(self, fields: Json) -> None:
+        """Starts a run within a tool."""
         event = load_event(fields, self.calls)
         assert isinstance(event, RunStarted)
         self.runs[if_text(fields.get("subagentRunId"))] = event.run_id
@@ -201,12 +207,14 @@ class Decoder(PartsDecoder):
         self._events.append(event)
 
     def _subagent_finished(self, fields: Json) -> None:
+        """Ends a run within a tool, and closes its messages."""
         owner = if_text(fields.get("subagentRunId"))
-        self.finish(owner)
+        self.finish_message(owner)
         self.finish_aside(owner)
         self._event(fields)
 
     def _subagent_error(self, fields: Json) -> None:
+        """Ends a run within a tool with an error."""
         if self.is_own:
             self._own_error(fields)
         else:
@@ -216,6 +224,7 @@ class Decoder(PartsDecoder):
     # messages that stand, and events that are carried
 
     def _messages_snapshot(self, fields: Json) -> None:
+        """Reads a list of all messages. In dragoman's own stream it only retracts one."""
         if not self.is_own:
             self.list_messages(fields.get("messages"))
             return
@@ -224,6 +233,7 @@ class Decoder(PartsDecoder):
             self._events.append(MessageDropped(id_, if_text(dropped.get("reason"))))
 
     def _custom(self, fields: Json) -> None:
+        """Adds a custom event, or the event that it carries."""
         if not self.is_own or fields.get("name") != CARRIED:
             self._event(fields)
             return

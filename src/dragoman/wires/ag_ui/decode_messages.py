@@ -46,18 +46,18 @@ _OF_RUN = ("assistant", "tool", "reasoning")
 
 
 class ReadMessage:
-    """A message of ours that was read of a stream, and by what it is known among theirs."""
+    """A message that is being read, and how the AG-UI stream refers to it."""
 
     __slots__ = (
         "calls",
         "entries",
+        "has_spoken",
         "id",
-        "next",
+        "next_index",
         "owner",
         "parts",
         "role",
-        "spoke",
-        "spoken",
+        "spoken_entries",
         "texts",
     )
 
@@ -65,15 +65,15 @@ class ReadMessage:
         self.id = id_
         self.role = role
         self.owner = owner
-        self.next = 0
+        self.next_index = 0
         """Index of its next part."""
-        self.spoke = False
+        self.has_spoken = False
         """Whether it has more than thinking."""
         self.parts: list[tuple[str, str]] = []
         """Keys of its parts."""
         self.entries: list[str] = []
         """Ids of their messages that it is."""
-        self.spoken: set[str] = set()
+        self.spoken_entries: set[str] = set()
         """Those that are more than thinking."""
         self.calls: set[str] = set()
         """Ids of its calls, or of those that it answers."""
@@ -81,9 +81,9 @@ class ReadMessage:
 
 
 class ReadPart(DecodedPart):
-    """A part that is open."""
+    """An open part of a message."""
 
-    __slots__ = ("base", "extras", "is_ended", "message", "sealed")
+    __slots__ = ("base", "extras", "is_ended", "message", "signature")
 
     def __init__(
         self,
@@ -93,40 +93,51 @@ class ReadPart(DecodedPart):
         base: Content | None = None,
         message: ReadMessage | None = None,
     ) -> None:
-        """`base`: what was read of its start, without what was carried; `message`: that it is of,
-        in a stream of others."""
+        """Opens a part.
+
+        Args:
+            message_id: id of the message.
+            index: of the part in it.
+            begun: what the part holds at its start.
+            base: what its start says without what it carries. None: the same as `begun`.
+            message: the message, in a stream that dragoman did not write.
+        """
         super().__init__(message_id, index, begun)
         self.base = begun if base is None else base
         self.message = message
         self.extras: JsonMap = {}
         """Of its end."""
-        self.sealed: str | None = None
+        self.signature: str | None = None
         """Its signature, which may follow its end."""
         self.is_ended = False
 
     def whole(self, *, cut: bool = False) -> Content | None:
-        """See `OpenPart.whole`; with what was carried, and the signature where it was."""
+        """See `OpenPart.whole`. Adds what its end carries, and its signature."""
         if "part" in self.extras:
             whole = load_piece(close_part(self.base, self.deltas), self.extras["part"])
         else:
             whole = super().whole(cut=cut)
-        if self.sealed is None or not isinstance(whole, ThinkingPart):
+        if self.signature is None or not isinstance(whole, ThinkingPart):
             return whole
         # the peer's field holds what a provider signed: put it where that provider had it
         if "signed" in self.extras:
-            return restore_signature(whole, self.extras["signed"], self.sealed)
-        fields = {**OWN.fields(whole.native), "encryptedValue": self.sealed}
+            return restore_signature(whole, self.extras["signed"], self.signature)
+        fields = {**OWN.fields(whole.native), "encryptedValue": self.signature}
         return msgspec.structs.replace(whole, native=OWN.note(fields, OWN.form(whole.native)))
 
 
 class MessagesDecoder(RunDecoder[ReadPart]):
-    """Keeps the messages of a run, and closes them."""
+    """Assigns the parts of a stream to messages, and closes these."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """`origin`: of the model's messages. `new_id` makes the ids of messages that come without
-        one."""
+        """Creates a decoder.
+
+        Args:
+            origin: of the model's messages.
+            new_id: makes ids for messages that arrive without one.
+        """
         super().__init__(origin, new_id)
         self._of_model = origin if origin is not None and origin.provider else None
         self.current: dict[str, ReadMessage] = {}
@@ -144,8 +155,8 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         self._ids = DistinctIds()
         self._nameless = 0
 
-    def forget(self) -> None:
-        """Another run begins."""
+    def begin_run(self) -> None:
+        """Forgets the messages of the run before."""
         self.current.clear()
         self.aside.clear()
         self.standing.clear()
@@ -153,20 +164,28 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         self._snapshot = None
         self.open.clear()
 
-    def message(
+    def take_message(
         self, id_: str, role: Role, owner: str, metadata: JsonMap, native: Native = None
     ) -> ReadMessage:
-        """Returns the message that is open under an id, else a new one."""
+        """Returns the open message that an AG-UI id belongs to, or starts a new one.
+
+        Args:
+            id_: id of the AG-UI message.
+            role: of the message.
+            owner: id of the run within a tool that it belongs to, or empty.
+            metadata: the application's, for a new message.
+            native: further fields, for a new message.
+        """
         current, message = self.current.get(owner), self._entries.get(id_)
         open_messages = (current, *self.aside)
         if message is not None and message.role is role and message in open_messages:
             return message
         # reasoning comes before the message that it belongs to, under an id of its own
-        if current is not None and not current.spoke and current.role is role is Role.MODEL:
+        if current is not None and not current.has_spoken and current.role is role is Role.MODEL:
             self._entries[id_] = current  # so far it has nothing but thinking
             current.entries.append(id_)
             return current
-        self.leave(owner)
+        self.leave_message(owner)
         message = ReadMessage(self._free_id(id_), role, owner)
         self.current[owner] = self._entries[id_] = self.standing[message.id] = message
         self._snapshot = None
@@ -181,6 +200,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         return message
 
     def _free_id(self, id_: str) -> str:
+        """Returns an id that no message has yet."""
         if not id_:
             self._nameless += 1
             if self._new_id:
@@ -189,52 +209,56 @@ class MessagesDecoder(RunDecoder[ReadPart]):
                 id_ = f"message-{self._nameless}"
         return self._ids.take(id_)
 
-    def leave(self, owner: str) -> None:
-        """Another message begins: the one that is open is closed, or stays open beside it until its
-        parts are at their end."""
+    def leave_message(self, owner: str) -> None:
+        """Closes the open message because another begins. It stays open beside it while its parts
+        are open."""
         message = self.current.get(owner)
         if message is not None and self._has_open_parts(message):
             self.aside.append(self.current.pop(owner))
         else:
-            self.finish(owner)
+            self.finish_message(owner)
 
     def _has_open_parts(self, message: ReadMessage) -> bool:
+        """True if a part of the message has not ended."""
         parts = [self.open.get(key) for key in message.parts]
         return any(
             part is not None and part.message is message and not part.is_ended for part in parts
         )
 
-    def finish(self, owner: str, *, cut: bool = False) -> None:
-        """Closes the message of a run that is open."""
+    def finish_message(self, owner: str, *, cut: bool = False) -> None:
+        """Closes the current message of a run."""
         message = self.current.pop(owner, None)
         if message is not None:
             self._close_message(message, cut=cut)
 
     def finish_aside(self, owner: str | None = None, *, cut: bool = False) -> None:
-        """Closes the messages that are open beside them: of one run, or all."""
+        """Closes the messages that stayed open beside the current one: those of one run, or all."""
         messages = [message for message in self.aside if owner in (None, message.owner)]
         for message in messages:
             self.aside.remove(message)
             self._close_message(message, cut=cut)
 
     def finish_ended(self, message: ReadMessage | None) -> None:
-        """Closes a message that is open beside another, if its parts are at their end."""
+        """Closes a message that stayed open beside the current one, once all its parts have
+        ended."""
         if message is not None and message in self.aside and not self._has_open_parts(message):
             self.aside.remove(message)
             self._close_message(message)
 
     def finish_all(self, *, cut: bool = False) -> None:
-        """Closes all that is open. `cut`: the run ended too early."""
+        """Closes all messages. `cut` says that the run broke off."""
         self.finish_aside(cut=cut)
         for owner in list(self.current):
-            self.finish(owner, cut=cut)
+            self.finish_message(owner, cut=cut)
 
     def cut_run(self, error: DragomanError) -> None:  # noqa: ARG002 the shell's
-        """See `RunDecoder.cut_run`. Parts of our own stream stay open, as in a run that was cut."""
+        """See `RunDecoder.cut_run`. Parts of dragoman's own stream stay open, as in a run that was
+        cut."""
         self.finish_all(cut=True)
         self.open.clear()
 
     def _close_message(self, message: ReadMessage, *, cut: bool = False) -> None:
+        """Ends a message and the parts of it that are open."""
         for key in message.parts:
             if (part := self.open.get(key)) is not None and part.message is message:
                 del self.open[key]
@@ -247,7 +271,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         self._events.append(MessageFinished(message.id, ended))
 
     def close_part(self, part: ReadPart, *, cut: bool = False) -> None:
-        """Tells the end of a part that is open no longer."""
+        """Ends a part."""
         whole = part.whole(cut=cut)
         if isinstance(whole, ToolCallPart):
             self.calls[whole.id] = whole
@@ -258,10 +282,10 @@ class MessagesDecoder(RunDecoder[ReadPart]):
     # all messages, as they are listed in the stream
 
     def list_messages(self, listed: object) -> None:
-        """All messages that stand: what was told and is none of them is retracted.
+        """Retracts the messages that a `MESSAGES_SNAPSHOT` does not list.
 
         Raises:
-            DecodeError: it is no list.
+            DecodeError: its messages are no list.
         """
         if not isinstance(listed, list):
             raise DecodeError("the messages of MESSAGES_SNAPSHOT are a list")
@@ -273,12 +297,13 @@ class MessagesDecoder(RunDecoder[ReadPart]):
                 self.aside.remove(message)
                 self._close_message(message)
             elif self.current.get(message.owner) is message:
-                self.finish(message.owner)
+                self.finish_message(message.owner)
             del self.standing[message.id]
             self._events.append(MessageDropped(message.id))
 
     def add_unstreamed(self) -> None:
-        """Adds the messages that the list has and the stream had not."""
+        """Adds the messages that the last `MESSAGES_SNAPSHOT` lists and that were never
+        streamed."""
         if self._snapshot is None:
             return
         entries = self._snapshot.find_unstreamed(self.standing.values())
@@ -293,6 +318,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
 
 
 def _finish_reason(*, is_calling: bool, cut: bool = False) -> FinishReason:
+    """Returns the finish reason of a message that ends."""
     if cut:
         return FinishReason.error
     if is_calling:
@@ -301,7 +327,7 @@ def _finish_reason(*, is_calling: bool, cut: bool = False) -> FinishReason:
 
 
 class _Snapshot:
-    """All messages as one MESSAGES_SNAPSHOT lists them."""
+    """The messages of one `MESSAGES_SNAPSHOT`."""
 
     def __init__(self, entries: object) -> None:
         self._entries = if_objects(entries)
@@ -316,21 +342,26 @@ class _Snapshot:
         """What follows the last question."""
 
     def has(self, message: ReadMessage) -> bool:
-        """True if a message that was streamed stands: under its id, its calls, or its text."""
-        if not message.spoken and not message.calls:
+        """True if the list has a streamed message: by its id, its calls or its text."""
+        if not message.spoken_entries and not message.calls:
             return not self._has_reasoning or not self._ids.isdisjoint(message.entries)
         if message.role is Role.MODEL:
             calls = self._calls
         else:
             calls = self._results
-        if not self._ids.isdisjoint(message.spoken) or not calls.isdisjoint(message.calls):
+        if not self._ids.isdisjoint(message.spoken_entries) or not calls.isdisjoint(message.calls):
             return True
         return any(_answer_text(entry) in message.texts for entry in self._answer)
 
     def find_unstreamed(self, streamed: Iterable[ReadMessage]) -> list[JsonMap]:
-        """Returns what the list has behind all that was streamed."""
+        """Returns the listed messages that follow everything that was streamed."""
         messages = list(streamed)
-        ids = {id_ for message in messages for id_ in (*message.entries, *message.spoken) if id_}
+        ids = {
+            id_
+            for message in messages
+            for id_ in (*message.entries, *message.spoken_entries)
+            if id_
+        }
         calls = {id_ for message in messages for id_ in message.calls}
         texts = {text for message in messages for text in message.texts}
 
@@ -351,8 +382,7 @@ class _Snapshot:
         return [entry for entry in answer if entry.get("role") in _OF_RUN]
 
     def _find_behind(self, is_match: Callable[[JsonMap], bool]) -> Sequence[JsonMap] | None:
-        """Returns what the answer has behind the last entry of a kind, or None if it has none of
-        that kind."""
+        """Returns what follows the last match in the answer, or None without a match."""
         matches = [index for index, entry in enumerate(self._answer) if is_match(entry)]
         if matches:
             return self._answer[matches[-1] + 1 :]
@@ -360,11 +390,12 @@ class _Snapshot:
 
 
 def _call_ids(entry: JsonMap) -> list[str]:
+    """Returns the ids of the calls in a message."""
     return [id_ for call in if_objects(entry.get("toolCalls")) if (id_ := if_text(call.get("id")))]
 
 
 def _answer_text(entry: JsonMap) -> str | None:
-    """Returns what the agent says in an entry, or None if nothing."""
+    """Returns the text of an assistant message, or None for any other."""
     text = ""
     if entry.get("role") == "assistant":
         text = if_text(entry.get("content"))

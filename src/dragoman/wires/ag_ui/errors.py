@@ -47,22 +47,22 @@ _CODES: Mapping[type[DragomanError], str] = {
     errors.StreamCutError: "stream_cut",
 }
 """Class → code."""
-_KINDS = {code: error_class for error_class, code in _CODES.items()}
+_CLASSES = {code: error_class for error_class, code in _CODES.items()}
 _READER = ErrorReader(rules=ErrorRules())
 load_error = _READER.load_error
 
 
 def code_of(error: DragomanError) -> str:
-    """Returns the code that tells the kind of an error."""
+    """Returns the error code for an exception."""
     return of_class(_CODES, error, "error")
 
 
 def error_of(event: JsonMap) -> DragomanError:
-    """RUN_ERROR, SUBAGENT_ERROR or the body of a refusal → the exception. A code that is nobody's
-    of ours leads the words."""
+    """Returns the exception for `RUN_ERROR`, `SUBAGENT_ERROR` or a refusal's body. An unknown code
+    goes before the message."""
     fields = {**event, **if_object(event.get("error"))}
     message, code = if_text(fields.get("message")), if_text(fields.get("code"))
-    error_class = _KINDS.get(code)
+    error_class = _CLASSES.get(code)
     if error_class is None:
         if code and message:
             message = f"{code}: {message}"
@@ -72,6 +72,6 @@ def error_of(event: JsonMap) -> DragomanError:
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """Returns an exception → status, headers and body."""
+    """See `Wire.dump_error`."""
     body = {"error": {"message": error.message, "code": code_of(error)}}
     return error_response(error, status_of(error), body)

@@ -41,12 +41,12 @@ __all__ = [
     "dump_finished",
     "dump_started",
     "load_event",
-    "unread",
+    "find_unread",
 ]
 
 
 class Family(NamedTuple):
-    """The types of the objects that tell of one kind of part, and the field that has its id."""
+    """The object types of texts, calls or reasoning, and the field with their id."""
 
     name: str
     start: str
@@ -85,10 +85,10 @@ _COMMON = ("type", "timestamp", "rawEvent")
 
 
 def load_event(fields: JsonMap, calls: Calls) -> Event | None:
-    """Returns an object whose type is one of `READ` → the event, or None if it says nothing.
+    """Returns the event of an object whose type is in `READ`, or None if it says nothing.
 
     Raises:
-        KeyError: it is of another type.
+        KeyError: the object has another type.
     """
     read = READ[fields["type"]](fields, calls)
     if read is None:
@@ -96,9 +96,8 @@ def load_event(fields: JsonMap, calls: Calls) -> Event | None:
     return apply_difference(read, load_extras(fields.get("metadata")).get(_EVENT), type(read))
 
 
-def unread(event: Event, fields: JsonMap) -> Json:
-    """Returns the extras of an object that is written for an event: what would be read
-    otherwise."""
+def find_unread(event: Event, fields: JsonMap) -> Json:
+    """Returns the extras for the object of an event: what its reader would read otherwise."""
     read = READ[fields["type"]](fields, {})
     # what its reader will make of the object, without the extras
     if read is None:
@@ -112,14 +111,13 @@ def unread(event: Event, fields: JsonMap) -> Json:
 
 
 def dump_event(event: Event) -> Json:
-    """Returns a step, a state or a custom event → its object, without its extras and without the
-    run that it is of."""
+    """Returns the object of a step, a state or a custom event, without its extras and run."""
     write = _WRITE[type(event)]
     return {**OWN.fields(getattr(event, "native", None)), **write(event)}
 
 
 def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> Json:
-    """Returns the start of a run. `parent`: the run that it goes on from."""
+    """Returns the object that starts a run. `parent` is the run that it continues."""
     fields = {
         "type": "RUN_STARTED",
         "threadId": thread_id,
@@ -132,23 +130,28 @@ def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> Json
 
 
 def dump_failed(error: DragomanError) -> Json:
-    """Returns the end of a run that failed."""
+    """Returns the object that ends a failed run."""
     return {"type": "RUN_ERROR", "message": error.message or "error", "code": code_of(error)}
 
 
 def dump_finished(
     event: RunFinished, thread_id: str, run_id: str, call_ids: Mapping[str, str], *, current: bool
 ) -> Json:
-    """Returns the end of a run. `call_ids`: of calls that wait → under which the protocol knows
-    them. `current`: the peer reads what came with 1.0.
+    """Returns the object that ends a run.
 
-    What the client must run is no interrupt: it answers such calls with tool messages.
+    Calls that the client must run are no interrupts: it answers them with tool messages.
+
+    Args:
+        event: the end of the run.
+        thread_id, run_id: as the client knows them.
+        call_ids: id of a waiting call → the protocol's id of it.
+        current: True if the peer reads what 1.0 added.
     """
     fields: Json = {
         "type": "RUN_FINISHED",
         "threadId": thread_id,
         "runId": run_id,
-        "outcome": _outcome(event, call_ids, current=current),
+        "outcome": _dump_outcome(event, call_ids, current=current),
     }
     if event.result is not None:
         fields["result"] = event.result
@@ -157,7 +160,8 @@ def dump_finished(
     return {**OWN.fields(event.native), **fields}
 
 
-def _outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) -> Json:
+def _dump_outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) -> Json:
+    """Returns the outcome of a run: an interrupt, cancelled or success."""
     interrupts = [
         dump_interrupt(interrupt, call_ids.get(interrupt.call.id) if interrupt.call else None)
         for interrupt in event.pending
@@ -175,15 +179,17 @@ def _outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) 
 
 
 def _dump_state(event: StateSnapshot) -> Json:
+    """Returns the object of a whole state."""
     return {"type": "STATE_SNAPSHOT", "snapshot": event.state}
 
 
 def _dump_patch(event: StateDelta) -> Json:
+    """Returns the object of a changed state."""
     return {"type": "STATE_DELTA", "delta": [dict(operation) for operation in event.operations]}
 
 
 def _dump_custom(event: Custom) -> Json:
-    """Returns a custom event; what was read of an object of another type is such an object
+    """Returns the object of a custom event. One that was read from another type gets that type
     again."""
     event_type = OWN.form(event.native).get("type")
     value = if_object(event.value)
@@ -206,36 +212,48 @@ _WRITE: Mapping[type, Callable[[Any], Json]] = {
 
 
 def _as_it_is(value: Any) -> Any:
+    """Returns the value unchanged."""
     return value
 
 
 def _optional_text(value: Any) -> str | None:
+    """Returns a text, or None if it is empty or no text."""
     return if_text(value) or None
 
 
 def _is_suspended(outcome: Any) -> str:
+    """Returns the outcome of a tool's run: `pending` if it is suspended, else `success`."""
     if if_object(outcome).get("type") == "suspended":
         return "pending"
     return "success"
 
 
 def _operations(value: Any) -> tuple[JsonMap, ...]:
+    """Returns the operations of a JSON patch."""
     return tuple(if_objects(value))
 
 
-def _reader(target: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]) -> _Reader:
-    """Returns what reads an object as an event of a type. `names`: our field → theirs, and what
-    reads its value; `neutral`: fields of theirs that say nothing to us."""
-    known = (*_COMMON, *neutral, *[name for name, _ in names.values()])
+def _event_reader(
+    target: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]
+) -> _Reader:
+    """Returns a function that reads an object as an event of this type.
+
+    Args:
+        target: class of the event.
+        neutral: fields of the object that are ignored.
+        names: field of the event → field of the object, and the function that reads its value.
+    """
+    read_names = (*_COMMON, *neutral, *[name for name, _ in names.values()])
 
     def read(fields: JsonMap, _: Calls) -> Event:
         values = {ours: load(fields.get(name)) for ours, (name, load) in names.items()}
-        return target(**values, native=load_native(fields, *known))
+        return target(**values, native=load_native(fields, *read_names))
 
     return read
 
 
 def _read_finished(fields: JsonMap, calls: Calls) -> Event:
+    """Returns the end of a run, with its interrupts and the calls that the client must run."""
     outcome = if_object(fields.get("outcome"))
     interrupts = [
         load_interrupt(interrupt, calls.get(if_text(interrupt.get("toolCallId"))))
@@ -259,6 +277,7 @@ def _read_finished(fields: JsonMap, calls: Calls) -> Event:
 
 
 def _read_patch(fields: JsonMap, calls: Calls) -> Event | None:
+    """Returns a change of the state, or None if it is no list of operations."""
     operations = fields.get("delta")
     if operations != [] and not if_objects(operations):
         return None
@@ -266,6 +285,7 @@ def _read_patch(fields: JsonMap, calls: Calls) -> Event | None:
 
 
 def _read_as_custom(fields: JsonMap, _: Calls) -> Event:
+    """Returns an object without an event of its own as a custom event."""
     event_type = fields["type"]
     value = rest(fields, *_COMMON, "metadata", _OWNER[0])
     native = OWN.with_form(load_native({"metadata": fields.get("metadata")}), type=event_type)
@@ -274,9 +294,9 @@ def _read_as_custom(fields: JsonMap, _: Calls) -> Event:
 
 _OWNER = ("subagentRunId", _optional_text)
 """Of what may be of a run within a tool."""
-_read_operations = _reader(StateDelta, operations=("delta", _operations), run_id=_OWNER)
+_read_operations = _event_reader(StateDelta, operations=("delta", _operations), run_id=_OWNER)
 READ: Mapping[str, _Reader] = {
-    "RUN_STARTED": _reader(
+    "RUN_STARTED": _event_reader(
         RunStarted,
         "protocolVersion",
         "input",
@@ -285,22 +305,24 @@ READ: Mapping[str, _Reader] = {
         parent_run_id=("parentRunId", _optional_text),
     ),
     "RUN_FINISHED": _read_finished,
-    "SUBAGENT_STARTED": _reader(
+    "SUBAGENT_STARTED": _event_reader(
         RunStarted,
         run_id=("subagentRunId", if_text),
         parent_run_id=("parentSubagentRunId", _optional_text),
     ),
-    "SUBAGENT_FINISHED": _reader(
+    "SUBAGENT_FINISHED": _event_reader(
         RunFinished,
         run_id=("subagentRunId", if_text),
         outcome=("outcome", _is_suspended),
         result=("result", _as_it_is),
     ),
-    "STEP_STARTED": _reader(StepStarted, name=("stepName", if_text), run_id=_OWNER),
-    "STEP_FINISHED": _reader(StepFinished, name=("stepName", if_text), run_id=_OWNER),
-    "STATE_SNAPSHOT": _reader(StateSnapshot, state=("snapshot", _as_it_is), run_id=_OWNER),
+    "STEP_STARTED": _event_reader(StepStarted, name=("stepName", if_text), run_id=_OWNER),
+    "STEP_FINISHED": _event_reader(StepFinished, name=("stepName", if_text), run_id=_OWNER),
+    "STATE_SNAPSHOT": _event_reader(StateSnapshot, state=("snapshot", _as_it_is), run_id=_OWNER),
     "STATE_DELTA": _read_patch,
-    "CUSTOM": _reader(Custom, name=("name", if_text), value=("value", _as_it_is), run_id=_OWNER),
+    "CUSTOM": _event_reader(
+        Custom, name=("name", if_text), value=("value", _as_it_is), run_id=_OWNER
+    ),
     **dict.fromkeys(_AS_CUSTOM, _read_as_custom),
 }
 """Type of an object → what reads its event, without what is carried."""

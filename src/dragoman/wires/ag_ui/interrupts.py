@@ -43,13 +43,14 @@ _VALUE = "value"
 
 
 def load_interrupt(fields: JsonMap, call: ToolCallPart | None = None) -> Interrupt:
-    """Reads an element of `interrupts`. `call`: the one that it names, if that is known."""
+    """Returns the interrupt in an element of `interrupts`. `call` is the call that it names, if
+    known."""
     extras = load_extras(fields.get("metadata"))
     return apply_difference(_read(fields, call), extras.get("interrupt"), Interrupt)
 
 
 def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
-    """Writes an element of `interrupts`. `call_id`: under which the protocol knows its call."""
+    """Returns an element of `interrupts`. `call_id` is the protocol's id of its call."""
     call, schema = interrupt.call, interrupt.schema
     if interrupt.reason == "approval":
         schema = _EDITED if interrupt.editable else _APPROVAL
@@ -69,8 +70,8 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
 
 
 def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
-    """Returns what an interrupt carries: what would be read otherwise, and what its answer brings
-    back."""
+    """Returns the extras of an interrupt: what its reader would miss, and what the answer must
+    bring back."""
     returned: Json = {}
     # clients send an answer's metadata back as they got the interrupt's
     if interrupt.signature:
@@ -82,6 +83,7 @@ def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
 
 
 def _read(fields: JsonMap, call: ToolCallPart | None) -> Interrupt:
+    """Returns an interrupt as the protocol defines it."""
     reason: Reason = _READ.get(if_text(fields.get("reason")), "input")
     schema = if_object(fields.get("responseSchema")) or None
     is_approval = reason == "approval"
@@ -99,6 +101,7 @@ def _read(fields: JsonMap, call: ToolCallPart | None) -> Interrupt:
 
 
 def _read_time(value: Any) -> datetime | None:
+    """Returns a time, or None if it is no valid one."""
     try:
         return msgspec.convert(value, datetime)
     except (msgspec.ValidationError, ValueError):
@@ -106,11 +109,12 @@ def _read_time(value: Any) -> datetime | None:
 
 
 def load_resume(entries: Any) -> tuple[Resume, ...]:
-    """Reads the field `resume`. An answer to an approval is an object with `approved`; anything
-    else is a value.
+    """Returns the answers in the field `resume`.
+
+    An answer to an approval is an object with `approved`; anything else is a value.
 
     Raises:
-        HistoryError: one does not say what it answers.
+        HistoryError: an answer does not name its interrupt.
     """
     answers = [rename_fields(if_object(entry)) for entry in if_list(entries)]
     for index, answer in enumerate(answers):
@@ -122,6 +126,7 @@ def load_resume(entries: Any) -> tuple[Resume, ...]:
 
 
 def _read_answer(entry: JsonMap) -> Resume:
+    """Returns an element of `resume` as an answer."""
     extras = load_extras(entry.get("metadata"))
     returned = if_object(extras.get("resume"))
     payload = entry.get("payload")
@@ -140,11 +145,12 @@ def _read_answer(entry: JsonMap) -> Resume:
 
 
 def dump_resume(answers: Iterable[Resume]) -> list[Json]:
-    """Writes the field `resume`."""
+    """Returns the field `resume`."""
     return [_dump_answer(answer) for answer in answers]
 
 
 def _dump_answer(answer: Resume) -> Json:
+    """Returns an element of `resume` for an answer."""
     entry: Json = {"interruptId": answer.interrupt_id, "status": answer.status}
     if answer.payload is not None:
         entry["payload"] = answer.payload

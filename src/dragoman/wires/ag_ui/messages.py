@@ -60,7 +60,7 @@ _JOINS: Mapping[str, frozenset[str]] = {
 
 
 def votes(message: Any) -> int:
-    """Returns how surely a message is one of AG-UI: its own roles and fields are nobody else's."""
+    """See `Wire.votes`. AG-UI has roles and fields of its own."""
     fields = if_object(message)
     role = if_text(fields.get("role"))
     if role not in _FIELDS or not isinstance(fields.get("id"), str):
@@ -80,6 +80,7 @@ def votes(message: Any) -> int:
 
 
 def _has_calls(calls: Any) -> bool:
+    """True if a list holds calls with a `function`."""
     entries = if_objects(calls)
     return bool(entries) and all(isinstance(call.get("function"), dict) for call in entries)
 
@@ -87,10 +88,15 @@ def _has_calls(calls: Any) -> bool:
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """Their messages → ours.
+    """Returns the messages in a list of AG-UI messages.
+
+    Args:
+        payload: the list.
+        origin: for model messages that bring none.
+        problems: takes what cannot be read; None to raise.
 
     Raises:
-        HistoryError: it is no list of objects, or one cannot be read and no problems are noted.
+        HistoryError: it is no list of objects, or a message cannot be read and `problems` is None.
     """
     if not isinstance(payload, list):
         raise HistoryError("the messages of AG-UI are a list of objects")
@@ -112,6 +118,11 @@ def load_conversation(
 
 
 def _load_entry(entry: Any, problems: list[Problem] | None) -> Json:
+    """Returns an AG-UI message under the protocol's names.
+
+    Raises:
+        HistoryError: it is no object, or its role is unknown.
+    """
     if not isinstance(entry, dict):
         raise HistoryError("the messages of AG-UI are a list of objects")
     fields = rename_message(cast("Json", entry))
@@ -122,14 +133,14 @@ def _load_entry(entry: Any, problems: list[Problem] | None) -> Json:
 
 
 class _Groups:
-    """The groups of a conversation, as they are found."""
+    """The groups of AG-UI messages that are one message each."""
 
     def __init__(self) -> None:
         self.listed: list[_Group] = []
         self._by_key: dict[str, _Group] = {}
 
     def add(self, index: int, entry: Json) -> None:
-        """Adds a message of theirs to the group that it goes on with, or begins one."""
+        """Adds an AG-UI message to the group that it continues, or starts a group."""
         group = self._find_noted(entry)
         if group is None and not group_extras(entry) and self.listed:
             group = self._find_last(entry)
@@ -139,7 +150,7 @@ class _Groups:
         group.append((index, entry))
 
     def _find_noted(self, entry: Json) -> _Group | None:
-        """Returns the group that a message says it is of. Others may be in between, since clients
+        """Returns the group that a message names, or None. Others may stand between, since clients
         put results behind their calls."""
         key = group_key(entry)
         group = self._by_key.get(key) if key else None
@@ -151,7 +162,7 @@ class _Groups:
         return None
 
     def _find_last(self, entry: Json) -> _Group | None:
-        """Returns the last group, if a message of others goes on with it."""
+        """Returns the last group if a foreign message continues it, or None."""
         last = self.listed[-1]
         if entry["role"] == ACTIVITY:
             return last
@@ -166,11 +177,11 @@ class _Groups:
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """Their messages → ours; `origin` is given to the model's that bring none of their own. With
-    `problems`, what cannot be read is left out and noted there.
+    """Returns the messages in a list of AG-UI messages. With `problems`, unreadable ones are
+    skipped and noted there.
 
     Raises:
-        HistoryError: it is no list of messages of AG-UI.
+        HistoryError: it is no list of AG-UI messages.
     """
     return load_conversation(bounded(payload) if problems is None else payload, origin, problems)
 
@@ -178,8 +189,13 @@ def load_messages(
 def dump_conversation(
     messages: Iterable[Message], *, extras: bool = True, parts: bool = True
 ) -> list[Json]:
-    """Returns messages → theirs. `extras`: with what the protocol has no field for; `parts`:
-    results may be lists of parts."""
+    """Returns messages as AG-UI messages.
+
+    Args:
+        messages: the conversation.
+        extras: False to leave out what the protocol has no field for.
+        parts: True if the peer reads tool results that are lists of parts.
+    """
     group = DumpedNames(extras=extras, parts=parts)
     return [
         entry
@@ -194,5 +210,5 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 nothing is signed for one peer and not for another
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
 ) -> list[Json]:
-    """Returns messages → theirs, which `load_messages` gives back as they were."""
+    """Returns messages as AG-UI messages, which `load_messages` reads back unchanged."""
     return dump_conversation(messages)

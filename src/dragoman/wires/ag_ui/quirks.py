@@ -93,15 +93,15 @@ def is_current(version: Any) -> bool:
 
 
 def dump_extras(fields: JsonMap) -> Json:
-    """Returns the metadata that carries these fields; empty where there are none."""
+    """Returns the metadata that carries these fields, or an empty object for none."""
     if fields:
         return {OURS: json_bytes.encode(fields).decode()}
     return {}
 
 
 def load_extras(metadata: Any) -> Json:
-    """Returns the fields that metadata carries; empty where nothing of ours is there, or nothing
-    that can be read."""
+    """Returns the fields that metadata carries, or an empty object if there are none or they are
+    unreadable."""
     text = if_object(metadata).get(OURS)
     if not isinstance(text, str):
         return {}
@@ -112,33 +112,38 @@ def load_extras(metadata: Any) -> Json:
 
 
 def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
-    """Returns the field `metadata` of an object that has both; none where both are empty."""
+    """Returns the field `metadata` with the application's metadata and the extras, or nothing if
+    both are empty."""
     both = {**metadata, **dump_extras(fields)}
     return optional_field("metadata", both)
 
 
 def add_extras(fields: JsonMap, extras: JsonMap) -> Json:
-    """Returns an object with these extras in its metadata."""
+    """Returns an object with extras added to its metadata."""
     metadata = dump_metadata(if_object(fields.get("metadata")), extras)
     return {**rest(fields, "metadata"), **metadata}
 
 
 def load_native(fields: JsonMap, *neutral: str, form: JsonMap | None = None) -> Native:
-    """Returns the fields of an object that are not `neutral`, and the application's metadata."""
-    own = rest(fields, "metadata", *neutral)
+    """Returns an object's fields beyond the `neutral` ones, and the application's metadata."""
+    native_fields = rest(fields, "metadata", *neutral)
     if metadata := app_metadata(fields.get("metadata")):
-        own["metadata"] = metadata
-    return OWN.note(own, form)
+        native_fields["metadata"] = metadata
+    return OWN.note(native_fields, form)
 
 
 def app_metadata(metadata: Any) -> Json:
-    """Returns the part of metadata that is the application's."""
+    """Returns the application's metadata, without the reserved keys."""
     return {key: value for key, value in if_object(metadata).items() if key not in RESERVED}
 
 
 def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Json:
-    """Returns an object with the protocol's names, where these are not there already. By default
-    those of a request and of an answer in it."""
+    """Returns an object under the protocol's names. A field that has its name already stays.
+
+    Args:
+        fields: the object.
+        names: Python's name → the protocol's. By default those of a request and its answers.
+    """
     return {
         names.get(name, name) if names.get(name) not in fields else name: value
         for name, value in fields.items()
@@ -146,26 +151,28 @@ def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Js
 
 
 def rename_message(fields: Json) -> Json:
-    """Returns a message with the protocol's names; itself where it has them."""
+    """Returns a message under the protocol's names, or the same object if it has them."""
     if not fields.keys().isdisjoint(_OF_MESSAGE):
         fields = rename_fields(fields, _OF_MESSAGE)
-    for name, change in (("toolCalls", _call), ("content", _part)):
+    for name, change in (("toolCalls", _rename_call), ("content", _rename_part)):
         listed = if_list(fields.get(name))
-        apply_difference = [
-            change(if_object(each)) if isinstance(each, dict) else each for each in listed
+        renamed = [
+            change(if_object(entry)) if isinstance(entry, dict) else entry for entry in listed
         ]
-        if apply_difference != listed:
-            fields = {**fields, name: apply_difference}
+        if renamed != listed:
+            fields = {**fields, name: renamed}
     return fields
 
 
-def _call(fields: Json) -> Json:
+def _rename_call(fields: Json) -> Json:
+    """Returns a call under the protocol's names."""
     if "encrypted_value" not in fields:
         return fields
     return rename_fields(fields, _OF_MESSAGE)
 
 
-def _part(fields: Json) -> Json:
+def _rename_part(fields: Json) -> Json:
+    """Returns a content part under the protocol's names."""
     if "mime_type" in (source := if_object(fields.get("source"))):
         fields = {**fields, "source": rename_fields(source, _OF_PART)}
     if "mime_type" in fields:

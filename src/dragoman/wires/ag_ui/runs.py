@@ -48,8 +48,10 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """Reads what a client asks. `forwardedProps` is `metadata["forwarded_props"]`; `parentRunId`
-    and `protocolVersion` are in `native`.
+    """Returns the request in a `RunAgentInput`.
+
+    `forwardedProps` becomes `metadata["forwarded_props"]`. `parentRunId` and `protocolVersion` are
+    kept in `native`.
 
     Raises:
         HistoryError: the body is no `RunAgentInput`.
@@ -74,12 +76,16 @@ def load_run(
 
 
 def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
-    """Returns the fields of a body that say something, under today's names."""
+    """Returns the fields of a body that are not null, under today's names.
+
+    Raises:
+        HistoryError: the body is no object, or a field has the wrong type.
+    """
     if not isinstance(body, dict):
         raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
-    given = if_object(body)
-    bounded(given if problems is None else rest(given, "messages"))
-    fields = {name: value for name, value in rename_fields(given).items() if value is not None}
+    raw_fields = if_object(body)
+    bounded(raw_fields if problems is None else rest(raw_fields, "messages"))
+    fields = {name: value for name, value in rename_fields(raw_fields).items() if value is not None}
     for name, (field_type, noun) in _TYPES.items():
         if name in fields and not isinstance(fields[name], field_type):
             raise HistoryError(f"{name} of a RunAgentInput is a {noun}; send it as one")
@@ -87,8 +93,8 @@ def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:  # noqa: ARG001 nothing is lost
-    """Writes what a client asks. What the protocol has no field for is in `forwardedProps`, under
-    the key `dragoman`."""
+    """Returns the `RunAgentInput` for a request. `forwardedProps` carries what the protocol has no
+    field for."""
     forwarded = request.metadata.get("forwarded_props")
     body: Json = {
         "threadId": request.thread_id or request.run_id or "thread",

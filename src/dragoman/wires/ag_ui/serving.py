@@ -52,7 +52,7 @@ bodies: JsonMap = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
 
 
 def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
-    """Returns what an agent can do (`AgentCapabilities`)."""
+    """Returns what an agent can do, as `AgentCapabilities`."""
     named = {
         "description": card.description,
         "version": card.version,
@@ -114,6 +114,7 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
 
 
 def _tool(tool: ToolSpec) -> Json:
+    """Returns a tool of the capabilities."""
     return {
         "name": tool.name,
         "description": tool.description,

@@ -32,17 +32,17 @@ same_as = "ai_sdk_ui"
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """Returns a list of UI messages → messages. With `problems`, a message that cannot be read is
-    left out and noted there.
+    """Returns the messages in a list of UI messages. With `problems`, unreadable ones are skipped
+    and noted there.
 
     Raises:
-        HistoryError: it is no list, or a message cannot be read and no problems are noted.
+        HistoryError: it is no list, or a message cannot be read and `problems` is None.
     """
     return [_without_ids(message) for message in load_conversation(payload, origin, problems)]
 
 
 def _without_ids(message: Message) -> Message:
-    """Returns a message without the ids that our stream gave to parts of thinking, which clients
+    """Returns a message without the ids that the encoder gave to parts of thinking, which clients
     keep."""
     if message.role is not Role.MODEL:
         return message
@@ -57,6 +57,7 @@ def _without_ids(message: Message) -> Message:
 
 
 def _without_id(piece: Content, id_: str) -> Content:
+    """Returns a piece of content without this id."""
     if isinstance(piece, ThinkingPart):
         fields = OWN.fields(piece.native)
     else:
@@ -64,8 +65,8 @@ def _without_id(piece: Content, id_: str) -> Content:
     if fields.get("id") != id_:
         return piece
     native = rest(piece.native or {}, NAME)
-    if others := rest(fields, "id"):
-        native[NAME] = others
+    if other_fields := rest(fields, "id"):
+        native[NAME] = other_fields
     return msgspec.structs.replace(piece, native=native or None)
 
 
@@ -75,5 +76,5 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
 ) -> list[Json]:
-    """Returns messages → a list of UI messages. What they cannot hold is added to `losses`."""
+    """Returns a conversation as UI messages. `losses` grows with what they cannot hold."""
     return dump_ui(messages, losses, None)

@@ -18,7 +18,7 @@ from dragoman.wires.ai_sdk.quirks import OWN
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui
 
-__all__ = ["dump_run", "load_run", "regenerated", "routes"]
+__all__ = ["dump_run", "load_run", "find_regenerated", "routes"]
 
 routes = (
     Route("POST", "/ai-sdk", "run"),
@@ -40,15 +40,20 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """Returns what a client asks. The chat's `id` is the thread. `message` may stand in the place
-    of `messages`: the last one alone. An application may send `tools` that it runs, a list or an
-    object by name, `system`, `state`, `context` and `resume` beside them, as assistant-ui does with
-    the former two; all else of the body is `metadata["body"]`.
+    """Returns the request in what `useChat` sends. The chat's `id` is the thread.
+
+    `message`, the last one alone, may replace `messages`. An application may also send:
+
+        tools: those that it runs: a list, or an object by name.
+        system: instructions.
+        state, context, resume: as in other protocols.
+
+    Anything else in the body becomes `metadata["body"]`.
 
     Raises:
         HistoryError: the body is not what `useChat` sends.
     """
-    listed = _listed_messages(body)
+    listed = _find_messages(body)
     # Messages that cannot be read are noted, so that one that nests too deep is no error of the
     # body.
     bounded(body if problems is None else rest(body, "messages"))
@@ -76,8 +81,12 @@ def load_run(
     )
 
 
-def _listed_messages(body: Any) -> list[Any]:
-    """Returns the UI messages in a body. A body of another shape is a `HistoryError`."""
+def _find_messages(body: Any) -> list[Any]:
+    """Returns the UI messages in a body.
+
+    Raises:
+        HistoryError: the body has another shape.
+    """
     if not isinstance(body, dict):
         raise HistoryError("what useChat sends is a JSON object")
     fields = if_object(body)
@@ -91,9 +100,11 @@ def _listed_messages(body: Any) -> list[Any]:
     return if_list(messages)
 
 
-def regenerated(request: RunRequest) -> str | None:
-    """Returns the id of the message that is to be made anew, or of its question, or an empty value
-    if the last answer; `None`: none is."""
+def find_regenerated(request: RunRequest) -> str | None:
+    """Returns the id of the message to make anew, or of its question.
+
+    Empty means the last answer, and None that nothing is regenerated.
+    """
     fields = OWN.fields(request.native)
     if fields.get("trigger") != "regenerate-message":
         return None
@@ -101,7 +112,7 @@ def regenerated(request: RunRequest) -> str | None:
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
-    """Returns a request → what `useChat` sends. What that has no field for is added to `losses`."""
+    """Returns what `useChat` sends for a request. `losses` grows with what it has no field for."""
     if losses is None:
         losses = []
     fields = OWN.fields(request.native)
@@ -127,32 +138,39 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
 
 
 def _without_answer(messages: list[Message]) -> list[Message]:
-    """Returns the conversation up to the last question, whose answer is to be made anew."""
+    """Returns the conversation up to the last question."""
     questions = [
         index
         for index, message in enumerate(messages)
-        if message.role is Role.USER and _speaks(message)
+        if message.role is Role.USER and _has_words(message)
     ]
     return messages[: questions[-1] + 1 if questions else 0]
 
 
-def _speaks(message: Message) -> bool:
+def _has_words(message: Message) -> bool:
+    """True if a message has more than tool results and marks."""
     return any(not isinstance(piece, ToolResultPart | MarkPart) for piece in message.content)
 
 
 def _load_context(value: Any) -> tuple[Any, ...]:
-    """Returns the context, which is a list, or one thing alone."""
+    """Returns the context: a list, or a single value."""
     if isinstance(value, list):
         return tuple(if_list(value))
     return () if value is None else (value,)
 
 
 def _dump_tool(tool: ToolSpec) -> Json:
+    """Returns an element of `tools`."""
     schema = dict(tool.input_schema)
     return {"name": tool.name, "description": tool.description, "inputSchema": schema}
 
 
 def _load_tools(value: Any) -> tuple[ToolSpec, ...]:
+    """Returns the tools of the application.
+
+    Raises:
+        HistoryError: they are neither a list nor an object by name.
+    """
     if value is None:
         return ()
     if isinstance(value, dict):
@@ -165,6 +183,11 @@ def _load_tools(value: Any) -> tuple[ToolSpec, ...]:
 
 
 def _load_tool(fields: Json) -> ToolSpec:
+    """Returns one tool of the application.
+
+    Raises:
+        HistoryError: it has no name, or its schema is no object.
+    """
     name, schema = fields.get("name"), fields.get("inputSchema", fields.get("parameters", {}))
     if not isinstance(name, str) or not name or not isinstance(schema, dict):
         raise HistoryError("a tool must have a name, and its inputSchema must be a JSON Schema")
@@ -172,6 +195,7 @@ def _load_tool(fields: Json) -> ToolSpec:
 
 
 def _dump_resume(resume: Resume) -> Json:
+    """Returns an element of `resume`."""
     fields: Json = {
         "interruptId": resume.interrupt_id,
         "status": resume.status,
@@ -185,6 +209,7 @@ def _dump_resume(resume: Resume) -> Json:
 
 
 def _load_resumes(value: Any) -> list[Resume]:
+    """Returns the answers in `resume`."""
     if value is None:
         return []
     if isinstance(value, list):
@@ -195,6 +220,11 @@ def _load_resumes(value: Any) -> list[Resume]:
 
 
 def _load_resume(fields: Json) -> Resume:
+    """Returns one answer.
+
+    Raises:
+        HistoryError: it names no interrupt, or its status is unknown.
+    """
     id_, status = fields.get("interruptId"), fields.get("status", "resolved")
     if not isinstance(id_, str) or status not in ("resolved", "cancelled"):
         raise HistoryError(

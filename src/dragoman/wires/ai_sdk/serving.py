@@ -29,6 +29,6 @@ bodies: JsonMap = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
 
 
 def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
-    """Returns what an agent can do. The protocol has no such thing; this is ours."""
+    """Returns what an agent can do. The protocol has no such answer; this one is dragoman's."""
     tools = [{"name": tool.name, "description": tool.description} for tool in abilities.tools]
     return {"name": card.name, "description": card.description, "tools": tools}

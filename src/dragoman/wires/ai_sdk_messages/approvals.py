@@ -26,8 +26,10 @@ _Approvals = dict[str, Part]
 
 
 def approvals(messages: Sequence[Message]) -> list[Resume]:
-    """Returns the answers to approvals that a conversation holds, of calls that have no result yet:
-    what `resume=` of a run takes."""
+    """Returns the answers to approvals in a conversation, for calls without a result.
+
+    Pass them as `resume=` of a run.
+    """
     if has_parts(messages):
         in_parts = _approvals_in_parts(messages)
     else:
@@ -41,6 +43,8 @@ def approvals(messages: Sequence[Message]) -> list[Resume]:
 
 
 def _answer_to(waiting: OpenCall, approval: Fields, messages: Sequence[Message]) -> Resume:
+    """Returns the answer in an approval. Its id names the message too if several calls share an
+    id."""
     id_, message = waiting.call.id, messages[waiting.position]
     calls = chain.from_iterable(
         message.tool_calls for message in messages if message.role is Role.MODEL
@@ -57,8 +61,12 @@ def _answer_to(waiting: OpenCall, approval: Fields, messages: Sequence[Message])
 def mended(
     messages: Sequence[Message],
 ) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
-    """Returns a conversation as `streamText` takes it: repaired, but for a last round whose calls
-    were approved or denied just now, which the AI SDK runs itself. As `repair.trace_repair`."""
+    """Returns a conversation as `streamText` accepts it, the losses, and the sources as in
+    `repair.trace_repair`.
+
+    The last round stays as it is if its calls were just approved or denied: the AI SDK runs it
+    itself.
+    """
     start = _find_answered_round(messages)
     if start is None:
         return trace_repair(messages)
@@ -71,8 +79,7 @@ def mended(
 
 
 def _find_answered_round(messages: Sequence[Message]) -> int | None:
-    """Returns where the last round begins, if it ends the conversation and an approval in it was
-    answered; `None`: it does not."""
+    """Returns the index where the last round begins, or None if no approval in it was answered."""
     if not approvals(messages):
         return None
     start = open_calls(messages)[0].position
@@ -86,19 +93,22 @@ def _find_answered_round(messages: Sequence[Message]) -> int | None:
 
 
 def _source_of(position: int, message: Message) -> Source:
+    """Returns the source of a message that repair leaves unchanged."""
     return Source(position, tuple([(position, place) for place in range(len(message.content))]))
 
 
 def _approval_of(call: ToolCallPart) -> Fields:
-    """Returns the approval that stands at a call; empty where none does."""
+    """Returns the approval noted at a call, or an empty object."""
     if call.native:
         return if_object(OWN.fields(call.native).get("approval"))
     return {}
 
 
 def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
-    """Returns the approvals at the calls of a model's message as parts: id of a call → the request,
-    and the responses in order."""
+    """Returns the approvals noted at the calls of a model message as parts of model messages.
+
+    The first value maps a call id to its request, the second lists the responses.
+    """
     requests: _Approvals = {}
     responses: Parts = []
     for call in message.content:
@@ -116,7 +126,7 @@ def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
 
 
 def has_parts(messages: Iterable[Message]) -> bool:
-    """True if approvals stand in a conversation as parts of their own."""
+    """True if a conversation has approvals as parts of their own."""
     return any(
         type(piece) is MarkPart and piece.kind in _KINDS
         for message in messages
@@ -125,8 +135,10 @@ def has_parts(messages: Iterable[Message]) -> bool:
 
 
 def _move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
-    """Returns a conversation with its approvals at the calls, and where each message stood: one of
-    responses alone is left out."""
+    """Returns a conversation with its approvals at their calls, and each message's former index.
+
+    A message that held only responses is left out.
+    """
     in_parts = _approvals_in_parts(messages)
     moved: list[Message] = []
     positions: list[int] = []
@@ -149,8 +161,13 @@ def dump_moved(
     losses: list[Loss],
     dump: Callable[[Sequence[Message], list[Loss]], Parts],
 ) -> Parts:
-    """Returns what `dump` writes of a conversation with its approvals at the calls. Losses are of
-    the conversation as it was given."""
+    """Returns what `dump` writes of a conversation whose approvals were moved to their calls.
+
+    Args:
+        messages: the conversation.
+        losses: grows with the losses, which name indexes of this conversation.
+        dump: writes a conversation.
+    """
     moved, positions = _move_to_calls(messages)
     lost: list[Loss] = []
     written = dump(moved, lost)
@@ -160,6 +177,7 @@ def dump_moved(
 
 
 def _approvals_in_parts(messages: Iterable[Message]) -> _Approvals:
+    """Returns the approvals that are parts of their own, by call id."""
     calls: dict[str, str] = {}
     approvals_: _Approvals = {}
     for piece in chain.from_iterable(message.content for message in messages):
@@ -176,6 +194,7 @@ def _approvals_in_parts(messages: Iterable[Message]) -> _Approvals:
 
 
 def _with_approval(call: ToolCallPart, in_parts: _Approvals) -> ToolCallPart:
+    """Returns a call with the approval that a part of its own has for it."""
     if call.id not in in_parts or _approval_of(call):
         return call
     # As before, what was noted of the call's form stays.

@@ -62,17 +62,17 @@ def load_conversation(
     rows: bool = False,
     is_model: bool = False,
 ) -> list[Message]:
-    """Returns a list of messages of the family as messages.
+    """Returns the messages in a list of the family.
 
     Args:
         payload: the list.
-        origin: of the model's messages where they name none.
-        problems: takes what cannot be read, which is left out; None: the first such message is an error.
-        rows: what has no parts is a row of Mastra's too where nothing in it says so.
-        is_model: what may be either is a model message.
+        origin: for model messages that name none.
+        problems: takes what cannot be read; None to raise.
+        rows: True to read a message without parts as a Mastra row.
+        is_model: True to read a message that may be either as a model message.
 
     Raises:
-        HistoryError: it is no list, or a message cannot be read and no problems are noted.
+        HistoryError: it is no list, or a message cannot be read and `problems` is None.
     """
     if not isinstance(payload, list):
         raise HistoryError(
@@ -106,6 +106,7 @@ def load_conversation(
 
 
 def _dialect_of(entry: Any, *, rows: bool, is_model: bool) -> str:
+    """Returns the dialect in which to read a message."""
     if is_row(entry):
         return ROW
     fields = if_object(entry)
@@ -115,7 +116,7 @@ def _dialect_of(entry: Any, *, rows: bool, is_model: bool) -> str:
 
 
 def _load_entry(entry: Any, dialect: str, where: str, loading: Loading) -> None:
-    """Reads a message, and adds it to the conversation."""
+    """Adds one message to the conversation."""
     if dialect in (MODEL, CORE):
         load_message(entry, where, dialect, loading.origin, loading.messages)
     elif dialect == _SPLIT_ROW:
@@ -125,8 +126,12 @@ def _load_entry(entry: Any, dialect: str, where: str, loading: Loading) -> None:
 
 
 def _tell_apart(starts: list[tuple[int, str]], messages: list[Message]) -> None:
-    """Notes the dialect of messages that are of the usual one, where others are of an older.
-    `starts`: position and dialect of each."""
+    """Notes the dialect of newer messages in a list that also has older ones.
+
+    Args:
+        starts: index and dialect of each message that was read.
+        messages: the messages.
+    """
     dialects = {dialect for _, dialect in starts}
     # Where both stand in one list, writing it again needs to know which message was of which.
     newer = {dialect for dialect, older in _OLDER.items() if older in dialects}
@@ -140,24 +145,25 @@ def _tell_apart(starts: list[tuple[int, str]], messages: list[Message]) -> None:
 
 
 def _ids_in(entries: list[Any]) -> set[str]:
+    """Returns the ids of all messages in a list."""
     ids = [if_object(entry).get("id") for entry in entries]
     return {id_ for id_ in ids if type(id_) is str}
 
 
 def _field_of(error: HistoryError) -> str | None:
-    """Returns the field for which a message cannot be read, where it is one."""
+    """Returns the field that an error names, or None."""
     _, dot, field = error.message.partition(" ")[0].partition(".")
     return field.partition("[")[0] if dot else None
 
 
 def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str | None) -> Parts:
-    """Returns messages as UI messages, or as rows of Mastra's. What they cannot hold is added to
-    `losses`.
+    """Returns a conversation as UI messages, or as Mastra rows.
 
     Args:
         messages: the conversation.
         losses: grows with what is left out.
-        version: release of the library, or the dialect of rows; None: as each was read, else the newest.
+        version: release of the library, or the dialect of rows. None: as each message was read,
+            else the newest.
     """
     losses = [] if losses is None else losses
     conversation = tuple(messages)
@@ -183,8 +189,8 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
 
 
 def _usual_dialect(messages: tuple[Message, ...], newest: str) -> str:
-    """Returns the dialect of messages that were read in none: an older one where others were read
-    in that."""
+    """Returns the dialect for messages that note none: the older one if another message was read in
+    it."""
     older = _OLDER[newest]
     if any(dialect_of(message.native) == older for message in messages):
         return older
@@ -194,8 +200,7 @@ def _usual_dialect(messages: tuple[Message, ...], newest: str) -> str:
 def _select_groups(
     messages: tuple[Message, ...], losses: list[Loss], steering: bool
 ) -> list[MessageGroup]:
-    """Returns the groups of a conversation that are written; results without their call are
-    losses."""
+    """Returns the groups of messages to write. Results without their call are losses."""
     groups: list[MessageGroup] = []
     for group in group_messages(messages, steering=steering):
         if group.is_orphaned:
@@ -206,13 +211,13 @@ def _select_groups(
 
 
 def _dialect_read(group: MessageGroup, usual: str) -> str:
-    """Returns the dialect of UI messages in which a turn was read."""
+    """Returns the dialect of UI messages in which a group was read, or `usual`."""
     dialect = dialect_of(group.messages[0].native)
     return dialect if dialect in (V4, UI) else usual
 
 
 def _assign_ids(groups: list[MessageGroup]) -> list[str | None]:
-    """Returns the id of each UI message, or None if it has none yet."""
+    """Returns the id of each UI message, or None for one that needs a new id."""
     ids: list[str | None] = []
     seen: set[str | None] = set()
     for group in groups:
@@ -226,7 +231,7 @@ def _assign_ids(groups: list[MessageGroup]) -> list[str | None]:
 
 
 def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Part | None:
-    """Returns a message of texts alone, or None if it is more than that."""
+    """Returns a message of texts alone, or None if it has anything else."""
     dump = _PLAIN.get(version)
     if dump is None or id_ is None or len(group.messages) != 1 or group.behind or group.joined:
         return None
@@ -234,7 +239,7 @@ def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Pa
 
 
 def _mint_id(number: int, taken: set[str]) -> str:
-    """Returns an id for a message that has none."""
+    """Returns a new id for a message."""
     id_ = f"msg-{number}"
     while id_ in taken:
         id_ += "'"
@@ -245,7 +250,7 @@ def _mint_id(number: int, taken: set[str]) -> str:
 def dump_model(
     messages: Iterable[Message], losses: list[Loss] | None, version: str | None
 ) -> Parts:
-    """Returns messages as model messages. `losses` and `version` as for `dump_ui`."""
+    """Returns a conversation as model messages. See `dump_ui` for `losses` and `version`."""
     losses = [] if losses is None else losses
     conversation = tuple(messages)
     usual = _usual_dialect(conversation, MODEL)
@@ -266,8 +271,7 @@ def dump_model(
 
 
 def _model_dialect(message: Message, version: str | None, usual: str) -> str:
-    """Returns the dialect in which a model message is written: that of a release, else the one in
-    which it was read."""
+    """Returns the dialect of a model message: the release's, else the one in which it was read."""
     if version is not None:
         return CORE if version == V4 else MODEL
     dialect = dialect_of(message.native)
@@ -275,7 +279,7 @@ def _model_dialect(message: Message, version: str | None, usual: str) -> str:
 
 
 def _ask(entries: Parts, message: Message) -> Parts:
-    """Puts the requests of approvals behind their calls → the responses."""
+    """Puts requests for approval behind their calls. Returns the responses."""
     requests, responses = approval_parts(message)
     if requests:
         parts = if_list(entries[0]["content"])
@@ -284,6 +288,7 @@ def _ask(entries: Parts, message: Message) -> Parts:
 
 
 def _with_requests(parts: Parts, requests: dict[str, Part]) -> Iterator[Part]:
+    """Yields the parts, and each request behind its call."""
     for part in parts:
         yield part
         if part["type"] == "tool-call" and part["toolCallId"] in requests:
@@ -291,7 +296,7 @@ def _with_requests(parts: Parts, requests: dict[str, Part]) -> Iterator[Part]:
 
 
 def _answer(entries: Parts, responses: Parts) -> None:
-    """Puts responses before the results, or where those would be."""
+    """Puts responses before the tool results, or into a message of their own."""
     if entries and entries[0]["role"] == "tool":
         entries[0]["content"] = [*responses, *entries[0]["content"]]
     else:

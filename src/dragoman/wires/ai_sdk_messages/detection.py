@@ -30,7 +30,7 @@ _PLAIN_FIELDS = {"id", "role", "content"}
 
 
 def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
-    """Returns the dialect of a message. `is_model`: where that may be either, it is a model
+    """Returns the dialect of a message. `is_model` decides where it may be a UI or a model
     message."""
     content, is_old = fields.get("content"), not _V4_FIELDS.isdisjoint(fields)
     if isinstance(fields.get("parts"), list):
@@ -50,11 +50,12 @@ def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
 
 
 def _is_core(parts: Sequence[Any], fields: Fields) -> bool:
-    """True if parts of a model message are those of ai 4; where nothing tells it they are not."""
+    """True if the parts of a model message are those of ai 4. Without a sign they are not."""
     return _CORE_METADATA in fields or any(_is_core_part(if_object(part)) for part in parts)
 
 
 def _is_core_part(part: Fields) -> bool:
+    """True if a part of a model message can only be of ai 4."""
     type_ = part.get("type")
     if type_ == "redacted-reasoning" or "mimeType" in part or _CORE_METADATA in part:
         return True
@@ -66,7 +67,8 @@ def _is_core_part(part: Fields) -> bool:
 
 
 def is_v4(fields: Fields) -> bool:
-    """True if a UI message is one of ai 4: it has a `content`, or fields and parts of no other."""
+    """True if a UI message is of ai 4: it has a `content`, or fields and parts that no other
+    release has."""
     if isinstance(fields.get("content"), str) or not _V4_FIELDS.isdisjoint(fields):
         return True
     parts = if_list(fields.get("parts"))
@@ -74,8 +76,8 @@ def is_v4(fields: Fields) -> bool:
 
 
 def ui_votes(message: Any) -> int:
-    """Returns how surely a message is a UI message: 0 = cannot be, 1 = could be, 2 = likely, 3 =
-    hardly anything else."""
+    """Returns how likely a message is a UI message: 0 = no, 1 = possible, 2 = likely, 3 =
+    certain."""
     fields = if_object(message)
     parts, content = fields.get("parts"), fields.get("content")
     is_text = isinstance(content, str)
@@ -90,11 +92,12 @@ def ui_votes(message: Any) -> int:
 
 
 def _is_ui_type(type_: str) -> bool:
+    """True for the type of a part that only UI messages have."""
     return type_ in _KNOWN or type_.startswith(("tool-", "data-"))
 
 
 def _old_ui_votes(fields: Fields) -> int:
-    """Returns the votes for a message of ai 4 that has no parts."""
+    """Returns the votes for a message of ai 4 without parts."""
     if not _V4_FIELDS.isdisjoint(fields) and "id" in fields:
         return 3
     # No API of a model takes an id here: it is a front end's, whose edits name messages by it.
@@ -113,7 +116,7 @@ def _types_in(parts: Any) -> list[str] | None:
 
 
 def model_votes(message: Any) -> int:
-    """Returns how surely a message is a model message, as `ui_votes`."""
+    """Returns how likely a message is a model message, from 0 to 3 as in `ui_votes`."""
     fields = if_object(message)
     content, role = fields.get("content"), fields.get("role")
     if role not in (*_ROLES, "tool") or not fields.keys() <= _MODEL_FIELDS:
@@ -129,7 +132,7 @@ def model_votes(message: Any) -> int:
 
 
 def _part_votes(parts: Sequence[Fields]) -> int:
-    """Returns the votes for a model message with parts of known types."""
+    """Returns the votes for a model message whose parts all have known types."""
     if any("-" in part["type"] for part in parts):
         # A type alone is no part of any of them, but a custom block may have nothing beside it.
         are_whole = all(part["type"] in ("custom", "text") or len(part) > 1 for part in parts)
@@ -140,11 +143,12 @@ def _part_votes(parts: Sequence[Fields]) -> int:
 
 
 def _is_reasoning(part: Fields) -> bool:
+    """True for a part of thinking."""
     return part["type"] == "reasoning" and "text" in part
 
 
 def row_votes(message: Any) -> int:
-    """Returns how surely a message is a row of Mastra's storage, as `ui_votes`."""
+    """Returns how likely a message is a row of Mastra's storage, from 0 to 3 as in `ui_votes`."""
     fields = if_object(message)
     content = if_object(fields.get("content"))
     has_role = fields.get("role") in (*_ROLES, "signal")
@@ -157,7 +161,8 @@ def row_votes(message: Any) -> int:
 
 
 def split_row_votes(message: Any) -> int:
-    """Returns how surely a message is a row of Mastra's first versions, as `ui_votes`."""
+    """Returns how likely a message is a row of Mastra's first versions, from 0 to 3 as in
+    `ui_votes`."""
     fields = if_object(message)
     has_role = fields.get("role") in (*_ROLES, "tool", "signal")
     if not has_role or not isinstance(fields.get("content"), str | list) or "parts" in fields:

@@ -31,7 +31,7 @@ EMPTY = "empty"
 
 
 class _Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said of one message; what is not said stays as it is."""
+    """What is carried for one message. A field that is not set changes nothing."""
 
     id: str | msgspec.UnsetType | None = msgspec.UNSET
     turn: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -44,7 +44,7 @@ class _Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Expected(NamedTuple):
-    """What a message is read with where nothing more is said."""
+    """What a reader gives a message for which nothing is carried."""
 
     id: str | None
     """`Message.id`."""
@@ -64,16 +64,16 @@ def extras_of(
     metadata: bool = False,
     time: bool = True,
 ) -> Part:
-    """Returns what the messages of a turn have beyond what is read without it.
+    """Returns what to carry for the messages of a turn: everything that a reader would miss.
 
     Args:
-        messages: of the turn.
-        expected: of each, what is read without it.
-        joined: the first is one with the results before it.
-        empty: it has a part that says nothing.
+        messages: the messages of the turn.
+        expected: what a reader gives each of them.
+        joined: True if the first one also has the results before it.
+        empty: True if it has a part that says nothing.
         one_step: see `ONE_STEP`.
-        metadata: the application's metadata of the first message is among it.
-        time: the time of the first message is among it.
+        metadata: True to include the application's metadata of the first message.
+        time: True to include the time of the first message.
     """
     first = messages[0]
     # A turn that all messages have is said once, for the whole.
@@ -101,7 +101,7 @@ def extras_of(
 
 
 def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
-    """Returns what one message has beyond what is read without it."""
+    """Returns what to carry for one message. `has_turn` includes its turn."""
     extra: Part = {}
     if message.id != usual.id:
         extra["id"] = message.id
@@ -123,7 +123,8 @@ def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
 
 
 def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | None:
-    """Returns messages with what `extras_of` said of them, or None for what it would not say."""
+    """Returns messages with what `extras_of` carried for them, or None if it cannot have written
+    that."""
     extras_said = if_object(extras)
     listed = if_list(extras_said.get("messages"))
     if (
@@ -149,6 +150,7 @@ def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | Non
 
 
 def _apply(message: Message, extra: _Extra) -> Message:
+    """Returns a message with what is carried for it."""
     changes = {
         name: value
         for name, value in msgspec.structs.asdict(extra).items()
@@ -160,7 +162,7 @@ def _apply(message: Message, extra: _Extra) -> Message:
 
 
 def _has_given_origin(message: Message) -> bool:
-    """True if its origin is what a caller gave as that of all messages that name none."""
+    """True if a message's origin is the one that the caller gave for all messages."""
     given = None
     if message.native:
         given = OWN.notes(message.native).get("origin")

@@ -79,7 +79,7 @@ def load_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_file(piece: Media, dialect: MessageDialect) -> Part:
-    """Returns the part of a file in a UI message. The inverse of `load_file`."""
+    """Returns the UI message part of a file. The inverse of `load_file`."""
     unread, piece_kind = _unread(piece), "file"
     part: Part = {
         "type": "file",
@@ -98,7 +98,7 @@ def dump_file(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def load_old_file(part: Part, reading: Reading, where: str) -> None:
-    """Reads a file of a UI message of ai 4: by its base64, or by its URL."""
+    """Reads a file of a UI message of ai 4: base64 or a URL."""
     reading.opens()
     dialect, text = reading.dialect, text_field(part, "data", where)
     piece = _load_carried_file(part, dialect)
@@ -110,8 +110,10 @@ def load_old_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_old_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part:
-    """Returns the part of a file in ai 4. The user's files are attachments, unless one was read as
-    a part. The inverse of `load_old_file`."""
+    """Returns a file in ai 4: an attachment for the user's, unless it was read from a part.
+
+    The inverse of `load_old_file`.
+    """
     form = OWN.form(piece.native)
     is_part = is_model or form.get("in") == dialect.name
     if form.get("as") == ATTACHMENT or not is_part:
@@ -120,6 +122,7 @@ def dump_old_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part
 
 
 def _old_part(piece: Media, dialect: MessageDialect) -> Part:
+    """Returns the part of a file in ai 4."""
     # A relative address that is base64 by chance would be read as data.
     unread = _unread(piece)
     if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
@@ -128,7 +131,7 @@ def _old_part(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def load_attachment(attachment: Any, reading: Reading, where: str) -> None:
-    """Reads one of the attachments of a message of ai 4."""
+    """Reads an attachment of a message of ai 4."""
     part, dialect = if_object(attachment), reading.dialect
     piece = _load_carried_file(part, dialect) or file_at(text_field(part, "url", where))
     piece = _with(piece, part.get("name"), part.get("contentType"))
@@ -146,7 +149,7 @@ def dump_attachment(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def load_row_file(part: Part, reading: Reading, where: str) -> None:
-    """Reads a file of a row. One whose data nobody could read is a mark."""
+    """Reads a file of a Mastra row. Unreadable data becomes a mark."""
     dialect = reading.dialect
     piece, form = _row_data(part.get("data"), part.get(dialect.mime))
     if piece is None:
@@ -161,6 +164,7 @@ def load_row_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
+    """Returns the file in a row's data and the note of its form, or None and no note."""
     type_ = if_text(mime_type)
     if not isinstance(data, str) or not _is_url(data):
         read = _bytes_of(data)
@@ -200,6 +204,7 @@ def dump_row_attachment(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def _attachment(piece: Media) -> Part:
+    """Returns the fields of an attachment."""
     return present(contentType=_type_of(piece), url=_url_of(piece), name=piece.name)
 
 
@@ -207,7 +212,7 @@ def _attachment(piece: Media) -> Part:
 
 
 def load_model_file(part: Part, reading: Reading, where: str) -> None:
-    """Reads a file, or an image, of a model message."""
+    """Reads a file or image of a model message."""
     is_image = part["type"] == "image"
     dialect, field = reading.dialect, "image" if is_image else "data"
     mime_type, data = part.get(dialect.mime), part.get(field)
@@ -231,8 +236,13 @@ def load_model_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None = None) -> Part:
-    """Returns the part of a file in a model message. The inverse of `load_model_file`. `version`:
-    release of the library that reads it."""
+    """Returns the part of a file in a model message. The inverse of `load_model_file`.
+
+    Args:
+        piece: the file.
+        dialect: table of the dialect.
+        version: release of the library that reads it; None for any.
+    """
     form = OWN.form(piece.native)
     if form.get("in", dialect.name) != dialect.name:
         form = {}
@@ -259,7 +269,7 @@ def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None =
 
 
 def _model_data(piece: Media, form: Fields) -> Any:
-    """Returns what a model message has as the data of a file that is no reference."""
+    """Returns the data field for a file that is no reference."""
     tag, data = form.get("tag"), _base64_or_url(piece)
     if isinstance(piece, DataPart) and "bytes" in form:
         data = _as_bytes(piece.data, form["bytes"])
@@ -273,7 +283,7 @@ def _model_data(piece: Media, form: Fields) -> Any:
 def _reference_to(
     piece: Media, form: Fields, dialect: MessageDialect, version: str | None
 ) -> Part | None:
-    """Returns the reference to a file that a provider holds, or None if it is written by its id."""
+    """Returns the reference to a provider's file, or None if its bare id is written."""
     tag = form.get("tag")
     provider = _holder(piece)
     if provider is None or dialect.name != MODEL or not (version in (None, "v7") or tag):
@@ -285,7 +295,7 @@ def _reference_to(
 
 
 def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
-    """Returns a file by a text: base64, a URL, a provider's id."""
+    """Returns the file for a text: base64, a URL or a provider's id."""
     data = decoded(text)
     if data is None:
         return file_at(text)
@@ -297,8 +307,10 @@ def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
 def _load_tagged_file(
     data: Any, mime_type: Any, is_image: bool
 ) -> tuple[Media | None, Native, Part]:
-    """Returns a file that is no string: data or a URL with a tag, a reference, or bytes → it, its
-    native, and the note of its form."""
+    """Returns a file that is no string: tagged data or URL, a reference, or bytes.
+
+    The other values are its native fields, and the note of its form.
+    """
     fields = if_object(data)
     tag = fields.get("type") if len(fields) == 2 else None
     if (piece := _load_reference(fields, tag)) is not None:
@@ -318,7 +330,7 @@ def _load_tagged_file(
 
 
 def _load_reference(fields: Part, tag: Any) -> FilePart | None:
-    """Returns a file by the id that a provider has for it, or None if it is no such reference."""
+    """Returns the file that a reference names by a provider's id, or None if it is no reference."""
     reference = fields
     if tag == "reference":
         reference = if_object(fields.get("reference"))
@@ -329,7 +341,7 @@ def _load_reference(fields: Part, tag: Any) -> FilePart | None:
 
 
 def _is_image(piece: Media, dialect: MessageDialect) -> bool:
-    """True if a file is a part `image`, as ai 4 has them."""
+    """True if a file becomes a part of type `image`, which only ai 4 has."""
     return dialect.name != MODEL and _type_of(piece).startswith("image/")
 
 
@@ -337,7 +349,7 @@ def _is_image(piece: Media, dialect: MessageDialect) -> bool:
 
 
 def file_at(url: str) -> Media:
-    """Returns what stands where a URL does: data, a provider's id of a file, or a URL."""
+    """Returns the file at a URL, which may also be data or a provider's id."""
     # OpenAI's ids stand where a URL would; a relative address may begin like one, but has a path.
     if url.startswith(_IDS) and "/" not in url and ":" not in url:
         return FilePart(url)
@@ -345,7 +357,8 @@ def file_at(url: str) -> Media:
 
 
 def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
-    """Returns a file that its URL alone does not tell as what it is."""
+    """Returns the file whose id or URL is carried, because its part alone would be read
+    otherwise."""
     fields = find_carried_fields(part, dialect.metadata)
     id_, url = text_in(fields, "id"), text_in(fields, "url")
     if id_ is not None:
@@ -354,7 +367,7 @@ def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
 
 
 def _unread(piece: Media) -> Part:
-    """Returns the fields of a file that are not read again from its URL and type."""
+    """Returns the fields of a file that a reader would miss from its URL and type."""
     if isinstance(piece, DataPart):
         return {}
     fields: Part = {}
@@ -368,13 +381,13 @@ def _unread(piece: Media) -> Part:
 
 
 def _data_part(piece: Media, data: Any, dialect: MessageDialect, unread: Fields) -> Part:
-    """Returns a part of ai 4 or a row with the data of a file."""
+    """Returns a part of ai 4 or of a row with a file's data."""
     part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": data, **_name_field(piece)}
     return finish(part, piece, "file", dialect, unread)
 
 
 def _type_of(piece: Media) -> str:
-    """Returns the type of a file, which no part is without."""
+    """Returns a file's media type, or the general one if it is unknown."""
     mime_type = piece.mime_type
     if not mime_type and isinstance(piece, LinkPart):
         mime_type = guessed(piece.url)
@@ -382,7 +395,7 @@ def _type_of(piece: Media) -> str:
 
 
 def _url_of(piece: Media) -> str:
-    """Returns what stands where a URL does. The inverse of `file_at`."""
+    """Returns a file as a URL: its data, address or id. The inverse of `file_at`."""
     if isinstance(piece, DataPart):
         return data_url(piece)
     if isinstance(piece, LinkPart):
@@ -391,14 +404,14 @@ def _url_of(piece: Media) -> str:
 
 
 def _base64_or_url(piece: Media) -> str:
+    """Returns a file's bytes as base64, or its URL."""
     if isinstance(piece, DataPart):
         return b64encode(piece.data).decode()
     return _url_of(piece)
 
 
 def _holder(piece: Media) -> str | None:
-    """Returns the provider that holds a file, by the family's name, or None if it is not known, or
-    none does."""
+    """Returns the family's name of the provider that holds a file, or None."""
     wires: Collection[str] = ()
     if isinstance(piece, FilePart):
         wires = piece.native or ()
@@ -406,24 +419,25 @@ def _holder(piece: Media) -> str | None:
 
 
 def _mark_holder(provider: str) -> Part | None:
-    """Returns the mark that the wire of a provider knows a file's id."""
+    """Returns native fields that mark a file's id as one of this provider."""
     if provider not in _HOLDERS:
         return None
     return {_HOLDERS[provider]: {}}
 
 
 def _name_field(piece: Media) -> Part:
+    """Returns the field with a file's name, if it has one."""
     return present(filename=piece.name)
 
 
 def _describe(piece: Media, part: Fields, dialect: MessageDialect) -> Media:
-    """Returns a file with the name and the type that its part says."""
+    """Returns a file with the name and type of its part."""
     return _with(piece, part.get("filename"), part.get(dialect.mime))
 
 
 def _with(piece: Media, name: Any, mime_type: Any) -> Media:
-    """Returns a file with a name and a type, where these are some. What data is, is said by the
-    data."""
+    """Returns a file with a name and a type, if these are texts. The bytes of data tell their own
+    type."""
     if isinstance(name, str):
         piece = msgspec.structs.replace(piece, name=name)
     if isinstance(piece, DataPart) or not isinstance(mime_type, str):
@@ -432,13 +446,15 @@ def _with(piece: Media, name: Any, mime_type: Any) -> Media:
 
 
 def _is_url(data: str) -> bool:
-    """True if a text is a URL, a data URL or a provider's id rather than base64."""
+    """True if a text is a URL, a data URL or a provider's id instead of base64."""
     return ":" in data[:12] or data.startswith(("//", "file-", "file_", "./", "../"))
 
 
 def _bytes_of(value: Any) -> tuple[bytes, str] | None:
-    """Returns bytes as JSON has them, and in which form: base64, Node's `Buffer`, an object of
-    numbers, as a `Uint8Array` is. `None`: they are none."""
+    """Returns bytes and their form in JSON, or None.
+
+    The forms are base64, Node's `Buffer`, and a `Uint8Array` as an object of numbers.
+    """
     if isinstance(value, bytes):
         return value, "bytes"
     if isinstance(value, str):
@@ -452,8 +468,8 @@ def _bytes_of(value: Any) -> tuple[bytes, str] | None:
 
 
 def _numbers_of(fields: Part) -> tuple[list[Any], str]:
-    """Returns the numbers that JSON has for bytes, and its form, or an empty value if it has
-    none."""
+    """Returns the numbers in JSON for bytes and the form of that JSON, or an empty list and
+    text."""
     listed = fields.get("data")
     if isinstance(listed, list) and len(fields) == 2 and fields.get("type") == "Buffer":
         return cast("list[Any]", listed), "buffer"
@@ -463,7 +479,7 @@ def _numbers_of(fields: Part) -> tuple[list[Any], str]:
 
 
 def _as_bytes(data: bytes, form: Any) -> Any:
-    """Returns bytes in a form that `_bytes_of` tells, or that model messages note."""
+    """Returns bytes in a form of `_bytes_of`, or in one that model messages note."""
     if form == "buffer":
         return {"type": "Buffer", "data": list(data)}
     if form in ("numbers", "array"):

@@ -92,7 +92,7 @@ _OLD_OF_RESULT = ("state", "result")
 
 
 class _Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an invocation of ai 4 has no field for, of a result."""
+    """The fields of a tool result that an invocation of ai 4 has no field for."""
 
     is_error: bool | msgspec.UnsetType = msgspec.UNSET
     denied: bool | msgspec.UnsetType = msgspec.UNSET
@@ -102,7 +102,7 @@ class _Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call of a UI message of ai 4, with its result where it has one."""
+    """Reads a call of a UI message of ai 4, and its result."""
     inner = if_object(part.get(_HOLDER))
     id_, name, state = _identity(inner, f"{where}.{_HOLDER}", _OLD_STATES)
     reading.opens(says=False)
@@ -129,7 +129,7 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_usual(inner: Part, number: int) -> bool:
-    """True if an answered call has nothing beside what is written for every one. `number`: of its
+    """True if an answered call has only the fields that every one has. `number` is that of its
     step."""
     step = inner.get("step")
     is_numbered = type(step) is int and step == number
@@ -137,7 +137,7 @@ def _is_usual(inner: Part, number: int) -> bool:
 
 
 def _changes_of(carried: Any) -> Part | None:
-    """Returns what was carried of a result, or None where it was written by somebody else."""
+    """Returns the carried fields of a result, or None if dragoman did not write them."""
     try:
         changes = msgspec.convert(carried, _Carried)
     except ValueError:  # half a character of UTF-16 is no ValidationError
@@ -147,8 +147,14 @@ def _changes_of(carried: Any) -> Part | None:
 
 
 def dump_old_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:
-    """Returns the part of a call in ai 4, to which `add_old_result` adds where it is `answered`.
-    `step`: its number."""
+    """Returns the part of a call in ai 4. `add_old_result` adds its result.
+
+    Args:
+        call: the call.
+        dialect: table of the dialect.
+        answered: True if a result will be added.
+        step: number of its step, from 0.
+    """
     outer, inner = _OLD.nest(_old_fields(call, dialect, answered, step))
     return {**outer, _HOLDER: inner}
 
@@ -171,7 +177,7 @@ def _old_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool, ste
 def add_old_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
-    """Returns the part of a call in ai 4, with its result."""
+    """Returns the part of a call in ai 4 with its result."""
     fields = restore(result.native, _old_result(result, dialect), dialect.name)
     both = {**part, _HOLDER: {**part[_HOLDER], **fields}}
     carried = {
@@ -185,6 +191,7 @@ def add_old_result(
 
 
 def _old_result(result: ToolResultPart, _: MessageDialect) -> Part:
+    """Returns the fields of a result in ai 4."""
     return {"state": "result", "result": plain_output(result, V4)}
 
 
@@ -203,7 +210,7 @@ _SHARED = ("approval", "title")
 
 
 def load_row_invocation(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call of a row, with its result where it has one."""
+    """Reads a call of a row, and its result."""
     inner = part.get(_HOLDER)
     if len(part) == 2 and _load_plain(if_object(inner), reading):
         return
@@ -214,7 +221,8 @@ def load_row_invocation(part: Part, reading: Reading, where: str) -> None:
 
 
 def _load_plain(inner: Part, reading: Reading) -> bool:
-    """Reads a call that was answered and has nothing beside it. Returns False if it is none."""
+    """Reads an answered call without further fields. Returns False, and reads nothing, for any
+    other."""
     if len(inner) != 5 or inner.get("state") != "result" or "result" not in inner:
         return False
     id_, name, arguments = inner.get("toolCallId"), inner.get("toolName"), inner.get("args")
@@ -233,8 +241,15 @@ def _load_plain(inner: Part, reading: Reading) -> bool:
 
 
 def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fields = {}) -> None:
-    """Reads the object of a call and the part around it. `form`: what is noted of where it
-    stands."""
+    """Reads a call from its inner object and the part around it.
+
+    Args:
+        inner: the inner object.
+        part: the part around it.
+        reading: takes the call and its result.
+        where: path for error messages.
+        form: note of where the call stands.
+    """
     id_, name, state = _identity(inner, where, _STATES)
     fields = _ROW.flatten(rest(part, "type"), inner)
     answered = state in _ANSWERED or ("result" in inner and state == _RESPONDED)
@@ -262,7 +277,7 @@ def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fi
 def _load_answer(
     inner: Part, tail: Part, call: ToolCallPart, state: str, reading: Reading, where: str
 ) -> Any:
-    """Returns the result of a call. `tail`: those of the fields that are the result's."""
+    """Returns the result of a call. `tail` has those of its fields that belong to the result."""
     result = load_failure(inner, call, state, where)
     if result is None:
         value, is_error = as_result(inner.get("result")), inner.get("isError") is True
@@ -277,7 +292,10 @@ def _load_answer(
 def _load_arguments(
     call: ToolCallPart, inner: Fields, state: str, reading: Reading
 ) -> tuple[ToolCallPart, Part]:
-    """Returns a call with its arguments, which a later part with its result may leave out."""
+    """Returns a call with its arguments, and the note of their form.
+
+    A later part with the result may leave the arguments out.
+    """
     read, form = _read_arguments(call, inner, state)
     key = call.id, call.name
     if read.arguments and state in _ANSWERED:
@@ -293,6 +311,7 @@ def _load_arguments(
 def _read_arguments(
     call: ToolCallPart, inner: Fields, state: str | None
 ) -> tuple[ToolCallPart, Part]:
+    """Returns a call with the arguments in its part, and the note of their form."""
     raw = inner.get("rawInput")
     if isinstance(raw, str) and not inner.get("args") and state != "partial-call":
         return load_input(call, {"rawInput": raw}, None)
@@ -300,14 +319,14 @@ def _read_arguments(
 
 
 def dump_row_call(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> Part:
-    """Returns the part of a call in a row, to which `add_row_result` adds where it is
-    `answered`."""
+    """Returns the part of a call in a row. `add_row_result` adds the result of an `answered`
+    one."""
     outer, inner = _ROW.nest(_row_fields(call, dialect, answered))
     return {"type": INVOCATION, _HOLDER: inner, **outer}
 
 
 def _row_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> Part:
-    """Returns the fields of a call without its result, and of the part around it."""
+    """Returns the fields of a call without its result, and of the part around it, as one object."""
     fields: Part = {"toolCallId": call.id, "toolName": call.name, "args": {}}
     if not answered:
         fields["state"] = open_state(call, "partial-call", "call")
@@ -326,7 +345,7 @@ def _row_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> 
 def add_row_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
-    """Returns the part of a call in a row, with its result."""
+    """Returns the part of a call in a row with its result."""
     fields = _row_result(result, dialect, call)
     carried = fields.pop(_RESULT_KEY, None)
     is_responded = OWN.form(call.native).get("answered") == _RESPONDED
@@ -342,7 +361,7 @@ def add_row_result(
 
 
 def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallPart) -> Part:
-    """Returns the fields of a result, beside those of its call."""
+    """Returns the fields of a result beside those of its call."""
     fields: Part = {"state": "result", "result": plain_output(result)}
     unread: Part = {}
     if result.is_error and not result.denied and OWN.form(result.native).get("isError") is True:
@@ -359,7 +378,11 @@ def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallP
 def _identity(
     inner: Part, where: str, states: Mapping[str, str] | tuple[str, ...]
 ) -> tuple[str, str, str]:
-    """Returns the id, the tool and the state of a call."""
+    """Returns the id, tool and state of a call.
+
+    Raises:
+        HistoryError: one of them is missing or unknown.
+    """
     id_, name, state = inner.get("toolCallId"), inner.get("toolName"), inner.get("state")
     if type(id_) is not str or type(name) is not str:
         fault(f"{where} must have the strings toolCallId and toolName")
@@ -369,8 +392,7 @@ def _identity(
 
 
 def _pop_result(fields: Part) -> tuple[Part, Any]:
-    """Returns the fields of a part without what our key says of its result, and that, or None if
-    nothing."""
+    """Returns a part's fields without what they carry of its result, and that or None."""
     metadata = if_object(fields.get(_KEY))
     extras = if_object(metadata.get(OURS))
     if extras.get("result") is None:
@@ -381,6 +403,6 @@ def _pop_result(fields: Part) -> tuple[Part, Any]:
 
 
 def _with_result(part: Part, carried: Part) -> Part:
-    """The inverse of `_pop_result`."""
+    """Returns a part that carries fields of its result. The inverse of `_pop_result`."""
     metadata = if_object(part.get(_KEY))
     return {**part, _KEY: {**metadata, OURS: {**if_object(metadata.get(OURS)), "result": carried}}}

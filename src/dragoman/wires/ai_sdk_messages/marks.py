@@ -17,7 +17,7 @@ _ABOUT = ("title", "providerMetadata")
 
 
 def load_source(part: Part, reading: Reading, where: str) -> None:
-    """Reads a source of ai 4: the mark that ai 5 has of it."""
+    """Reads a source of ai 4 as the mark that ai 5 has for it."""
     source = if_object(part.get("source"))
     is_url = source.get("sourceType") == "url" and {"id", "url"} <= source.keys()
     fields = rest(source, "sourceType")
@@ -29,7 +29,7 @@ def load_source(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
-    """Returns the part of a mark, empty where the dialect has none for it."""
+    """Returns the part of a mark, or an empty object if the dialect has none."""
     name = dialect.name
     fields, form = OWN.fields(mark.native), OWN.form(mark.native)
     read_in = form.get("in", UI) if mark.native else name
@@ -49,8 +49,7 @@ def dump_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
 
 
 def dump_old_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
-    """Returns the part of a mark in a UI message of ai 4, which is as it was but for a source and a
-    step that nobody wrote."""
+    """Returns the part of a mark in a UI message of ai 4. A step that nobody wrote has none."""
     fields, form = OWN.fields(mark.native), OWN.form(mark.native)
     if form.get(IMPLIED):
         return {}
@@ -61,6 +60,7 @@ def dump_old_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Par
 
 
 def _to_source(fields: Fields) -> Part:
+    """Returns a source of ai 5 as ai 4 writes it."""
     if not isinstance(fields.get("url"), str):
         return {}
     about = pick(fields, _ABOUT)
@@ -69,6 +69,7 @@ def _to_source(fields: Fields) -> Part:
 
 
 def _from_source(fields: Fields) -> Part:
+    """Returns a source of ai 4 as ai 5 writes it."""
     source = if_object(fields.get("source"))
     if not isinstance(source.get("url"), str):
         return {}
@@ -78,6 +79,7 @@ def _from_source(fields: Fields) -> Part:
 
 
 def _copy_document(fields: Fields) -> Part:
+    """Returns a source document, which both write alike except for its time."""
     return {"type": "source-document", **rest(fields, "createdAt")}
 
 

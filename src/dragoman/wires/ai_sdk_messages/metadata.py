@@ -93,7 +93,7 @@ _CARRIED: Mapping[type[Content], frozenset[str]] = {
 
 
 class Lifted(NamedTuple):
-    """What the metadata of a piece says."""
+    """What the metadata of a part says."""
 
     native: Part
     """Fields of the wires of providers."""
@@ -108,8 +108,13 @@ class Lifted(NamedTuple):
 
 
 def lift(piece_kind: str, metadata: Fields) -> Lifted:
-    """Returns what the metadata of a piece says. `piece_kind`: `text`, `reasoning`, `tool`, `file`,
-    `result`; empty for a piece that no provider signs."""
+    """Returns what the metadata of a part says.
+
+    Args:
+        piece_kind: `text`, `reasoning`, `tool`, `file` or `result`. Empty if no provider signs the
+            piece.
+        metadata: the metadata.
+    """
     native: Part = {}
     unknown: Part = {}
     form: Part = {}
@@ -137,7 +142,7 @@ def lift(piece_kind: str, metadata: Fields) -> Lifted:
 
 
 def _lift_anthropic(piece_kind: str, fields: Part) -> Part:
-    """Native of Anthropic's wire, taken out of `fields`."""
+    """Moves Anthropic's native fields out of `fields` and returns them."""
     wire_fields: Part = {}
     if piece_kind != "reasoning":
         if isinstance(fields.get("cacheControl"), dict):
@@ -150,14 +155,15 @@ def _lift_anthropic(piece_kind: str, fields: Part) -> Part:
 
 
 def _lift_google(piece_kind: str, fields: Part) -> Fields:
-    """Native of Gemini's wire, taken out of `fields`."""
+    """Moves Gemini's native fields out of `fields` and returns them."""
     if piece_kind not in _SIGNED or not isinstance(fields.get("thoughtSignature"), str):
         return {}
     return _GOOGLE.note({"thoughtSignature": fields.pop("thoughtSignature")}) or {}
 
 
 def _lift_item(piece_kind: str, fields: Part) -> Fields:
-    """Native of the Responses API, taken out of `fields`, which speak of one of its items."""
+    """Moves native fields of the Responses API, about one of its items, out of `fields` and returns
+    them."""
     id_, content = text_in(fields, "itemId"), fields.get("reasoningEncryptedContent", 0)
     is_thinking = piece_kind == "reasoning" and isinstance(content, str | None)
     if id_ is None or not (is_thinking or piece_kind in ("text", "tool")):
@@ -187,8 +193,13 @@ it."""
 
 
 def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
-    """Returns the metadata of a part that is written. `fields`: those of its piece that the part
-    cannot hold."""
+    """Returns the metadata for a part.
+
+    Args:
+        piece_kind: as in `lift`.
+        native: of the piece.
+        fields: those of the piece that the part cannot hold.
+    """
     if not native and not fields:
         return {}
     metadata = _lower(piece_kind, native) if native else {}
@@ -199,7 +210,7 @@ def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
 
 
 def _lower(piece_kind: str, native: Fields) -> Part:
-    """Returns the metadata of a piece without our own key: the inverse of `lift`."""
+    """Returns the metadata for native fields, without dragoman's own key. The inverse of `lift`."""
     metadata = _lower_anthropic(piece_kind, if_object(native.get(ANTHROPIC)))
     signature = text_in(_GOOGLE.fields(native), "thoughtSignature")
     if signature is not None and piece_kind in _SIGNED:
@@ -214,12 +225,13 @@ def _lower(piece_kind: str, native: Fields) -> Part:
 
 
 def _key_of(usual: str, native: Native) -> str:
-    """Returns the key under which the metadata was read, of those that mean the same."""
+    """Returns the key under which the metadata was read, or the usual one."""
     key = OWN.form(native).get(usual)
     return key if key in _OTHER_KEYS else usual
 
 
 def _lower_anthropic(piece_kind: str, fields: Fields) -> Part:
+    """Returns the metadata for Anthropic's native fields."""
     wire_fields: Part = {}
     if piece_kind != "reasoning":
         mark = fields.get("cache_control")
@@ -233,6 +245,7 @@ def _lower_anthropic(piece_kind: str, fields: Fields) -> Part:
 
 
 def _lower_item(piece_kind: str, native: Native) -> Part:
+    """Returns the metadata for native fields of an item of the Responses API."""
     if piece_kind == "text":
         item = if_object(RESPONSES.notes(native).get("item"))
         phase = present(phase=text_in(item, "phase"))
@@ -250,7 +263,7 @@ def _lower_item(piece_kind: str, native: Native) -> Part:
 
 
 def foreign(piece_kind: str, native: Native) -> Part:
-    """Returns the fields of other formats that the metadata of a piece does not say."""
+    """Returns the native fields of other wires that the metadata does not say."""
     carried: Part = {}
     for wire, fields in (native or {}).items():
         if wire == NAME or NOTES[0] in wire:
@@ -267,7 +280,7 @@ def foreign(piece_kind: str, native: Native) -> Part:
 
 
 def _fields_in_metadata(piece_kind: str, wire: str, fields: Fields) -> tuple[str, ...]:
-    """Returns the fields of a wire that the metadata of a piece says."""
+    """Returns the names of a wire's fields that the metadata says."""
     if wire == ANTHROPIC and piece_kind == "reasoning":
         if fields.get("type") == REDACTED:
             return ("signature", "type", "data")
@@ -286,8 +299,8 @@ def _fields_in_metadata(piece_kind: str, wire: str, fields: Fields) -> tuple[str
 
 
 def provider_of(key: str, fields: Fields) -> str | None:
-    """Returns who wrote metadata under a key, or None for an unknown key and for a caller's
-    options."""
+    """Returns the provider that wrote metadata under a key, or None for an unknown key or a
+    caller's options."""
     # A mark for the cache is a caller's option for any model, and tells nothing about who answered.
     if not fields or (len(fields) == 1 and "cacheControl" in fields):
         return None
@@ -297,16 +310,16 @@ def provider_of(key: str, fields: Fields) -> str | None:
 
 
 def origin_of(provider: str | None, usual: Origin | None) -> Origin | None:
-    """Returns where a model's message came from. `usual`: the origin of messages whose parts name
-    no provider."""
+    """Returns the origin of a model message. `usual` is that of messages whose parts name no
+    provider."""
     if provider is None or (usual is not None and usual.provider == provider):
         return usual
     return Origin(provider)
 
 
 def provider_in(part: Fields) -> str | None:
-    """Returns the provider that a written part names to its reader, by our name, or None. In ai 4
-    only Anthropic signs."""
+    """Returns the provider that a written part names to its reader, or None. In ai 4 only Anthropic
+    signs."""
     for key in _METADATA:
         for name, value in if_object(part.get(key)).items() if key in part else ():
             if name != OURS and (provider := provider_of(name, if_object(value))):
@@ -320,20 +333,19 @@ def provider_in(part: Fields) -> str | None:
 
 
 def first_provider(parts: Iterable[Fields]) -> str | None:
-    """Returns the provider that the first part with a provider names, or None."""
+    """Returns the first provider that one of the parts names, or None."""
     named = (provider for part in parts if (provider := provider_in(part)))
     return next(named, None)
 
 
 def find_carried_fields(part: Fields, key: str) -> Part:
-    """Returns the fields of a piece that are carried in the metadata of its part. `key`: field of
-    the metadata."""
+    """Returns the carried fields of a part. `key` is the field of its metadata."""
     return if_object(if_object(if_object(part.get(key)).get(OURS)).get("fields"))
 
 
 def with_carried(piece: P, ours: Any) -> P:
-    """Returns a piece with what was carried of it, or the piece itself where `ours` was not written
-    for such a piece."""
+    """Returns a piece with what its part carries, or unchanged if dragoman cannot have written
+    that."""
     carried = if_object(ours)
     native, fields = carried.get("native", {}), carried.get("fields", {})
     if not carried or not carried.keys() <= {"native", "fields"} or not is_native(native):
@@ -356,7 +368,7 @@ def with_carried(piece: P, ours: Any) -> P:
 
 
 def is_native(value: Any) -> bool:
-    """True for fields of other formats; false for their notes, which no client may write."""
+    """True for native fields of other formats without notes, which no client may write."""
     return isinstance(value, dict) and all(
         isinstance(fields, dict) and NOTES[0] not in wire and wire != NAME
         for wire, fields in if_object(value).items()

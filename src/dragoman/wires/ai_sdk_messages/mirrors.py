@@ -41,7 +41,7 @@ _KNOWN = ("result", "call", "partial-call")
 
 
 class Contents(NamedTuple):
-    """What the parts of a message say, by the fields that say it again."""
+    """What the parts of a row say, grouped by the field that repeats it."""
 
     texts: list[str]
     """Of its texts."""
@@ -54,7 +54,7 @@ class Contents(NamedTuple):
 
 
 def contents_of(parts: Sequence[Fields]) -> Contents:
-    """Returns what parts say."""
+    """Returns what parts say, grouped by the field that repeats it."""
     contents = Contents([], [], [], [])
     for part in parts:
         type_ = part["type"]
@@ -70,7 +70,7 @@ def contents_of(parts: Sequence[Fields]) -> Contents:
 
 
 def _plain(call: Fields, state: str) -> Part:
-    """Returns a call without what Mastra leaves out where it repeats it."""
+    """Returns a call as Mastra repeats it, which leaves fields out."""
     keys = ("args", "toolCallId", "toolName")
     if state == "result":
         keys = ("args", "result", "toolCallId", "toolName")
@@ -78,11 +78,12 @@ def _plain(call: Fields, state: str) -> Part:
 
 
 def _usual_calls(contents: Contents) -> Parts:
+    """Returns the calls as Mastra repeats them: those in a usual state."""
     return [_plain(call, call["state"]) for call in contents.calls if call.get("state") in _KNOWN]
 
 
 def _open_calls(contents: Contents) -> Parts:
-    """Calls that failed or were refused count as open."""
+    """Returns the calls, where those that failed or were denied count as open."""
     is_result = [call.get("state") == "result" for call in contents.calls]
     states = ["result" if has_result else "call" for has_result in is_result]
     return [_plain(call, state) for call, state in zip(contents.calls, states, strict=True)]
@@ -120,8 +121,13 @@ _USUAL: Mapping[str, str] = {"content": "joined", "toolInvocations": "usual", "r
 
 
 def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, str]:
-    """Returns the fields that are written again from what was read, and the way of each. `alone`:
-    those that say what no part repeats."""
+    """Returns the way of each field that can be written again from what was read.
+
+    Args:
+        content: the row's content.
+        alone: fields that say what no part repeats.
+        contents: what the parts say.
+    """
     ways = dict.fromkeys(alone, _ALONE)
     for key, makers in _WAYS.items():
         if key not in content or key in alone:
@@ -133,7 +139,7 @@ def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, s
 
 
 def are_usual(ways: Mapping[str, str], contents: Contents) -> bool:
-    """True if these are the fields that are usual for parts."""
+    """True if these ways are the usual ones for the parts."""
     says = {
         "content": any(contents.texts),
         "toolInvocations": any(call.get("state") in _KNOWN for call in contents.calls),
@@ -143,8 +149,8 @@ def are_usual(ways: Mapping[str, str], contents: Contents) -> bool:
 
 
 def mirror_parts(parts: Parts, ways: Any) -> Part:
-    """Returns the fields that repeat the parts. `ways`: field → how; anything else: as is usual,
-    where they say something."""
+    """Returns the fields that repeat the parts. `ways` maps each to its way; anything else means
+    the usual ones."""
     contents = contents_of(parts)
     if not isinstance(ways, dict):
         return filled({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
@@ -161,8 +167,8 @@ def mirror_parts(parts: Parts, ways: Any) -> Part:
 
 
 def load_before(content: Fields, contents: Contents, reading: Reading, where: str) -> set[str]:
-    """Reads what the fields say and no part repeats, and stands before the parts. Returns the names
-    of the fields that were read."""
+    """Reads what fields say that no part repeats, before the parts. Returns the names of these
+    fields."""
     read: set[str] = set()
     text = content.get("reasoning")
     if text and not contents.thoughts and isinstance(text, str):
@@ -180,8 +186,8 @@ def load_before(content: Fields, contents: Contents, reading: Reading, where: st
 
 
 def load_behind(content: Fields, contents: Contents, parts: Parts, reading: Reading) -> set[str]:
-    """Reads what the fields say and no part repeats, and stands behind the parts. Returns the names
-    of the fields that were read."""
+    """Reads what fields say that no part repeats, behind the parts. Returns the names of these
+    fields."""
     read: set[str] = set()
     text = content.get("content")
     if text and not contents.texts and isinstance(text, str):

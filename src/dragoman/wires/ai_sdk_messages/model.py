@@ -102,6 +102,13 @@ def load_message(
 ) -> None:
     """Reads a model message, and adds it to `out`.
 
+    Args:
+        entry: the model message.
+        where: path for error messages.
+        dialect: name of the dialect.
+        origin: for a model message that names none.
+        out: the messages so far.
+
     Raises:
         HistoryError: it cannot be read.
     """
@@ -121,8 +128,8 @@ def load_message(
 def _describe(
     reading: Reading, fields: Part, form: Part, origin: Origin | None
 ) -> tuple[Message, Any]:
-    """Returns a message with what it says beside its content, and what is under our key, or None if
-    nothing, or somebody else wrote it."""
+    """Returns a message with its fields beside the content, and what it carries. None if dragoman
+    did not write that."""
     own = rest(fields, "role", "content", OPTIONS)
     options = fields.get(OPTIONS)
     extras = if_object(options).get(OURS)
@@ -139,14 +146,14 @@ def _describe(
 
 
 def _is_plain_entry(entry: Part, dialect: str) -> bool:
-    """True if a message is a text alone."""
+    """True if a model message is nothing but a text."""
     content = entry.get("content")
     is_text = type(content) is str and bool(content)
     return is_text and len(entry) == 2 and entry["role"] != "tool" and dialect == MODEL
 
 
 def _load_content(entry: Part, role: Role, dialect: str, where: str) -> tuple[Reading, Part]:
-    """Returns the content of a message, and what is noted of its form."""
+    """Returns the reading of a message's content, and the note of its form."""
     content, is_tool = entry.get("content"), entry["role"] == "tool"
     reading = Reading(MODEL_DIALECTS[dialect], role)
     form: Part = {}
@@ -175,6 +182,7 @@ def _is_bare_text(content: Sequence[Content]) -> bool:
 
 
 def _message_of(reading: Reading, fields: Part, form: Part, origin: Origin | None) -> Message:
+    """Returns the message of a reading."""
     is_model, provider = reading.is_model, reading.provider
     notes: Part = {}
     if origin is not None and is_model and provider is None:
@@ -190,7 +198,7 @@ def _message_of(reading: Reading, fields: Part, form: Part, origin: Origin | Non
 
 
 def _with_extras(message: Message, extras: Any, reading: Reading) -> Message | None:
-    """Returns a message with what is under our key, or None if somebody else wrote that."""
+    """Returns a message with what it carries, or None if dragoman did not write that."""
     described = with_extras([message], extras)
     if described is None:
         return None
@@ -205,15 +213,15 @@ def _with_extras(message: Message, extras: Any, reading: Reading) -> Message | N
 def dump_message(
     message: Message, position: int, dialect: str, losses: list[Loss], version: str | None
 ) -> Parts:
-    """Returns the model message of a message, or two: a `tool` message with its results, and what
-    else it says.
+    """Returns the model message of a message, or two: a `tool` message for its results, and one for
+    the rest.
 
     Args:
         message: the message.
         position: of the message in the conversation.
         dialect: name of the dialect.
         losses: grows with what the dialect cannot hold.
-        version: release of the library that reads it; None: any.
+        version: release of the library that reads it; None for any.
     """
     is_own = dialect_of(message.native) in (dialect, None)
     if is_own and message.native:
@@ -241,7 +249,7 @@ def dump_message(
 
 
 class _Writing:
-    """The content of one message on its way out."""
+    """Writes the content of one message."""
 
     def __init__(
         self, message: Message, dialect: MessageDialect, version: str | None, is_tool: bool
@@ -257,7 +265,7 @@ class _Writing:
         self._answers: Parts = []
 
     def write(self) -> tuple[Parts, Parts]:
-        """Returns the parts, and those of the results that stand in a message of their own."""
+        """Returns the parts, and the parts of results that go into a message of their own."""
         thinking: list[ThinkingPart] = []
         for piece_index, piece in enumerate(self.message.content):
             if isinstance(piece, ThinkingPart) and self.is_model:
@@ -275,19 +283,21 @@ class _Writing:
         return self._parts, self._answers
 
     def _flush(self, thinking: list[ThinkingPart]) -> None:
-        """Writes thinking that follows each other, and forgets it."""
+        """Writes adjacent thinking, and empties the list."""
         self._parts += dump_reasoning(thinking, self.dialect)
         thinking.clear()
 
     def _lose(self, piece_index: int, what: Lost, why: str, detail: str = "") -> None:
+        """Notes the loss of a piece."""
         self.losses.append(Loss(None, piece_index, what, why, detail))
 
     def _is_apart(self, result: ToolResultPart) -> bool:
-        """True if a result stands in a message of its own."""
+        """True if a result goes into a message of its own."""
         is_with_call = self.is_model and result.run_by == "provider"
         return not is_with_call and not self.is_tool
 
     def _write_answer(self, result: ToolResultPart, piece_index: int) -> None:
+        """Writes a result into the message of results."""
         if result.run_by == "provider":
             why = "what a provider ran stands in its model's message"
             self._lose(piece_index, Lost.tool_result, why)
@@ -297,7 +307,7 @@ class _Writing:
         self._answers.append(dump_model_result(result, self.dialect, self.version))
 
     def _part_of(self, piece: Content, piece_index: int) -> Part | None:
-        """Returns the part of a piece, or None if there is none, and a loss is noted where it says
+        """Returns the part of a piece, or None. A piece without a part is a loss if it says
         something."""
         if isinstance(piece, TextPart):
             return dump_text(piece, self.dialect, self.is_model)
@@ -318,8 +328,8 @@ class _Writing:
         return part
 
     def _part_in_role(self, piece: Content) -> Part | None:
-        """Returns the part of a piece that messages of some roles can have, or None if a message of
-        this role cannot."""
+        """Returns the part of a file, call or result, or None if messages of this role cannot have
+        it."""
         has_media = self.message.role is not Role.SYSTEM and not self.is_tool
         if isinstance(piece, _MEDIA) and has_media:
             return dump_model_file(piece, self.dialect, self.version)
@@ -333,7 +343,13 @@ class _Writing:
     def _whole(
         self, piece: MarkPart | ProviderPart, *, of_any: bool = False, has_parts: bool = True
     ) -> Part | None:
-        """Returns a mark or a block as it was read. `of_any`: in any dialect of the family."""
+        """Returns a mark or block as it was read, or None.
+
+        Args:
+            piece: the mark or block.
+            of_any: True to accept any dialect of the family.
+            has_parts: False if the message can have no parts.
+        """
         is_own = of_any or OWN.form(piece.native).get("in") == self.dialect.name
         if not OWN.is_ours(piece.native) or not is_own or not has_parts:
             return None
@@ -343,7 +359,7 @@ class _Writing:
 def _dump_content(
     parts: Parts, message: Message, form: Part, position: int, losses: list[Loss]
 ) -> Any:
-    """Returns the content of a message: its parts, or a text where that is all."""
+    """Returns the content of a message: its parts, or a string for a single text."""
     if message.role is Role.SYSTEM:
         texts = [if_text(part.get("text")) for part in parts]
         if len(texts) > 1:
@@ -361,7 +377,7 @@ def _dump_content(
 def _with_options(
     entry: Part, message: Message, parts: Parts, dialect: str, *, joined: bool
 ) -> Part:
-    """Returns the message with what it has beside its content."""
+    """Returns a model message with the fields beside its content."""
     provider: str | None = None
     if message.origin:
         provider = first_provider(parts)

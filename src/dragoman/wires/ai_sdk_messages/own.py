@@ -99,15 +99,15 @@ def note(
     form: Fields = {},
     unknown: Fields = {},
 ) -> Native:
-    """Returns `native` with a note of how an object that was read differs from `written`, the one
-    that would be written for its piece.
+    """Returns `native` with a note of how an object that was read differs from what would be
+    written.
 
     Args:
         read: the object.
-        written: what would be written.
+        written: what would be written for its piece.
         dialect: name of the dialect in which it was read.
         native: of the piece so far.
-        form: further notes about the form of the object.
+        form: further notes about the object's form.
         unknown: metadata that no wire has.
     """
     fields, values = _differences(read, written)
@@ -122,8 +122,8 @@ def note(
 
 
 def _differences(read: Fields, written: Fields) -> tuple[Part, Part]:
-    """Returns the fields that were read and would be written otherwise or not at all, and of those
-    that the piece says, both values."""
+    """Returns the fields that would be written differently or not at all. For fields that the piece
+    itself says, returns both values."""
     fields: Part = {}
     values: Part = {}
     for key, value in read.items():
@@ -146,8 +146,8 @@ def restore(
     dialect: str,
     shared: Collection[str] = (),
 ) -> Part:
-    """Returns the object as it was read, from what would be written for its piece alone. The
-    inverse of `note`.
+    """Returns an object as it was read, from what would be written for its piece. The inverse of
+    `note`.
 
     Args:
         native: of the piece.
@@ -172,15 +172,14 @@ def restore(
 
 
 def join_native(native: Native, more: Native) -> Native:
-    """Returns both mappings as one."""
+    """Returns the native fields of both mappings."""
     if native and more:
         return {**native, **more}
     return native or more
 
 
 def dialect_of(native: Native) -> str | None:
-    """Returns the name of the dialect in which a message was read, or None where no dialect is
-    noted."""
+    """Returns the dialect in which a message was read, or None if none is noted."""
     name = OWN.form(native).get("in") if native else None
     return name if isinstance(name, str) else None
 
@@ -191,12 +190,12 @@ def present(**fields: Any) -> Part:
 
 
 def flags(**are_set: bool) -> Part:
-    """Returns the flags that are set, as JSON has them: a flag that is not set is absent."""
+    """Returns the flags that are set. JSON leaves the others out."""
     return {name: True for name, is_set in are_set.items() if is_set}
 
 
 def pick(fields: Fields, names: Collection[str]) -> Part:
-    """Returns the fields of these names, as far as there are such."""
+    """Returns the fields with these names."""
     return {name: fields[name] for name in names if name in fields}
 
 
@@ -207,7 +206,7 @@ def text_in(fields: Fields, name: str) -> str | None:
 
 
 class Nesting(msgspec.Struct, frozen=True):
-    """An object inside another, and how the names of both stay apart where they are one."""
+    """An object inside another, and how their fields are named when both are one object."""
 
     holder: str
     """Field of the outer object that holds the inner one."""
@@ -230,7 +229,7 @@ class Nesting(msgspec.Struct, frozen=True):
         return fields
 
     def is_clear(self, fields: Fields) -> bool:
-        """True if no field is named like those that `flatten` makes."""
+        """True if no field has a name that `flatten` makes."""
         return not any(key.startswith((self.inner, self.outer)) for key in fields)
 
     def nest(self, fields: Fields) -> tuple[Part, Part]:
@@ -249,8 +248,7 @@ class Nesting(msgspec.Struct, frozen=True):
 
 
 def thread_of(native: Native) -> Part:
-    """Returns the fields in which a row of Mastra's names its thread and the thread's owner; empty
-    for a message that was read from no row."""
+    """Returns the fields in which a Mastra row names its thread and owner, or an empty object."""
     if not native or not OWN.is_ours(native):
         return {}
     # A message that was several rows of the first form has the notes of each; all are of one
@@ -264,8 +262,8 @@ def thread_of(native: Native) -> Part:
 
 
 def _find_thread(native: Native) -> Part:
-    """Returns the thread that a message names: in fields of its own in any dialect, or in the row
-    that it was read from."""
+    """Returns the thread that a message names: in its own fields, or in the row that it was read
+    from."""
     if not native:
         return {}
     return {**pick(if_object(native.get(NAME)), _THREAD), **thread_of(native)}

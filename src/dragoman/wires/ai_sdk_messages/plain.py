@@ -26,7 +26,8 @@ _THREAD_KEYS = frozenset(_THREAD)
 
 
 def load_plain(entry: Any, before: Message | None) -> Message | None:
-    """Returns a UI message of ai 5 and later. `before`: the message before it."""
+    """Returns the message of a UI message of ai 5 or later, or None. `before` is the message before
+    it."""
     if type(entry) is not dict or len(fields := cast("Part", entry)) != 3:
         return None
     id_, role, parts = fields.get("id"), _role_of(fields, before), fields.get("parts")
@@ -40,8 +41,7 @@ def load_plain(entry: Any, before: Message | None) -> Message | None:
 
 
 def load_plain_old(entry: Part, before: Message | None) -> Message | None:
-    """Returns a UI message of ai 4 that has an id and a time beside its texts. `before`: the
-    message before it."""
+    """Returns the message of a UI message of ai 4 with an id, a time and texts, or None."""
     id_, role = entry.get("id"), _role_of(entry, before)
     dated = "createdAt" in entry
     if type(id_) is not str or role is None or len(entry) != 4 + dated:
@@ -54,8 +54,7 @@ def load_plain_old(entry: Part, before: Message | None) -> Message | None:
 
 
 def load_plain_row(row: Part, before: Message | None) -> Message | None:
-    """Returns a row of Mastra's that has an id, a time and a thread beside its texts. `before`: the
-    message before it."""
+    """Returns the message of a Mastra row with an id, a time, a thread and texts, or None."""
     inner = cast("Part", row["content"])
     text = inner.get("content")
     if len(inner) != 3 or not text or type(text) is not str:
@@ -73,8 +72,8 @@ def load_plain_row(row: Part, before: Message | None) -> Message | None:
 
 
 def _role_of(entry: Part, before: Message | None) -> Role | None:
-    """Returns the role of a message that speaks, or None if it is another, or results before it may
-    be a part of it."""
+    """Returns the role of a message, or None if it has another role or may continue the results
+    before it."""
     name = entry.get("role")
     # Behind results a message of the model's may need a turn of its own.
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
@@ -83,13 +82,14 @@ def _role_of(entry: Part, before: Message | None) -> Role | None:
 
 
 def _date_in(entry: Part) -> Any:
+    """Returns the time of a message, or None if it is written in another way."""
     date = entry["createdAt"]
     return date_of(date) if is_js_date(date) else None
 
 
 def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[Content] | None:
-    """Returns the pieces of texts and steps with nothing beside them. `has_state`: each text says
-    that it is done."""
+    """Returns the pieces of plain texts and steps, or None if there are others. `has_state` expects
+    texts marked as done."""
     if type(parts) is not list:
         return None
     state = {"state": "done"} if has_state else {}
@@ -108,11 +108,12 @@ def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[
 
 
 def _join(content: list[Content]) -> str:
+    """Returns the text of all pieces."""
     return "".join([piece.text for piece in content if type(piece) is TextPart])
 
 
 def dump_plain(message: Message, id_: str) -> Part | None:
-    """Returns a UI message of ai 5 and later. `id_`: that of its turn."""
+    """Returns a UI message of ai 5 and later, or None. `id_` is that of its turn."""
     if message.native is not None or message.created_at is not None or not _is_bare(message):
         return None
     parts = _dump_texts(message, has_state=message.role is Role.MODEL)
@@ -122,7 +123,7 @@ def dump_plain(message: Message, id_: str) -> Part | None:
 
 
 def dump_plain_row(message: Message, id_: str) -> Part | None:
-    """Returns a row of Mastra's. `id_`: that of its turn."""
+    """Returns a Mastra row, or None. `id_` is that of its turn."""
     thread: Part = {}
     if message.native is not None:
         thread = OWN.fields(message.native)
@@ -144,14 +145,15 @@ def dump_plain_row(message: Message, id_: str) -> Part | None:
 
 
 def _is_bare(message: Message) -> bool:
-    """True if nothing stands beside what a message says, but its native and its time."""
+    """True if a message has nothing beside its content, native fields and time."""
     has_more = message.metadata or message.finish_reason is not None or message.usage is not None
     is_alone = message.origin is None and message.turn is None and message.role in _NAMES
     return is_alone and not has_more and bool(message.content)
 
 
 def _dump_texts(message: Message, *, has_state: bool) -> Parts | None:
-    """The inverse of `_load_texts`."""
+    """Returns the parts of texts and steps, or None if there are others. The inverse of
+    `_load_texts`."""
     parts: Parts = []
     for piece in message.content:
         if type(piece) is TextPart and piece.native is None:

@@ -121,7 +121,7 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
 
 
 def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
-    """Returns the parts of a message, and what the user said among them."""
+    """Returns the reading of a message's parts, among them what the user said meanwhile."""
     reading = Reading(UI_DIALECT, role)
     if not reading.is_model or not any(map(is_steering_part, parts)):
         return load_parts(parts, reading, where)
@@ -139,7 +139,7 @@ def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
 
 
 def id_in(entry: Part, head: Head) -> None:
-    """Reads the id of a message. If it is none, the fields or the form say so."""
+    """Reads the id of a message, and notes it if it is absent or no text."""
     id_ = entry.get("id")
     if type(id_) is str:
         head.id = id_
@@ -150,8 +150,10 @@ def id_in(entry: Part, head: Head) -> None:
 
 
 def metadata_in(value: Any, head: Head) -> None:
-    """Reads the metadata of a message: the application's, and what is under our key. What a message
-    of ours cannot hold is among the fields."""
+    """Reads the metadata of a message: the application's, and what dragoman carries.
+
+    What a message cannot hold stays among its fields.
+    """
     if type(value) is not dict:
         head.fields["metadata"] = value
         return
@@ -165,7 +167,7 @@ def metadata_in(value: Any, head: Head) -> None:
 
 
 def id_of_turn(first: Message) -> str | None:
-    """Returns the id of the UI message that begins with this one."""
+    """Returns the id of the UI message that begins with this message."""
     own_turn = None
     if first.role is Role.MODEL:
         own_turn = first.turn
@@ -175,14 +177,19 @@ def id_of_turn(first: Message) -> str | None:
 
 
 def _is_shown_as(first: Message, id_: str | None) -> bool:
-    """True if a message with this id, or without one, is what would be written for a turn that
-    begins so."""
+    """True if a turn that begins with this message would be written under this id."""
     shown = id_of_turn(first)
     return id_ is None or shown is None or id_ in (shown, first.id)
 
 
 def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:
-    """Returns the messages of a turn, from the parts of a message and what it says beside them."""
+    """Returns the messages of a turn.
+
+    Args:
+        reading: the parts of a UI message.
+        head: what it says beside them.
+        loading: the conversation so far.
+    """
     steps = reading.end()
     step = steps[0]
     if len(steps) == 1 and not isinstance(step, Message) and not (reading.is_model and step[1]):
@@ -205,7 +212,7 @@ def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:
 def _one_message(
     reading: Reading, step: Step, head: Head, origin: Origin | None
 ) -> tuple[list[Message], list[Expected]]:
-    """Returns a message that is no turn of several."""
+    """Returns the message of a UI message that is only one, and what its reader expects."""
     pieces, answers, provider = step
     if reading.is_model:
         notes = _origin_note(origin, provider)
@@ -232,8 +239,10 @@ def _one_message(
 def _messages_of(
     steps: list[Step | Message], head: Head, loading: Loading
 ) -> tuple[list[Message], list[Expected]]:
-    """Returns the messages of a turn: the model's of each step with the results behind it, and what
-    the user said between them."""
+    """Returns the messages of a turn, and what their reader expects.
+
+    Each step is a model message and one with its results, with what the user said between them.
+    """
     id_, origin = head.id, loading.origin
     ids: Iterator[str | None] = iter(lambda: None, 0)
     if id_ is not None:
@@ -269,7 +278,7 @@ def _messages_of(
 def _extras_again(
     messages: list[Message], expected: list[Expected], reading: Reading, head: Head
 ) -> Part:
-    """Returns what would be written under our key for the messages that were read."""
+    """Returns what would be carried for the messages that were read."""
     extras, dialect = if_object(head.extras), head.dialect
     first = if_object(next(iter(if_list(extras.get("messages"))), None))
     has_order = dialect.name in OLD and head.form.get("parts") != "absent"
@@ -285,14 +294,14 @@ def _extras_again(
 
 
 def _origin_note(origin: Origin | None, provider: str | None) -> Part:
-    """Notes that a message has the origin that the caller gave."""
+    """Returns the note that a message has the origin that the caller gave."""
     if origin is None or provider is not None:
         return {}
     return {"origin": msgspec.to_builtins(origin)}
 
 
 def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
-    """Adds the messages of a turn to those before it."""
+    """Adds the messages of a turn to the conversation."""
     out = loading.messages
     first, before = messages[0], out[-1] if out else None
     extras = if_object(head.extras)
@@ -313,4 +322,5 @@ def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
 
 
 def _goes_on(first: Message, before: Message, extras: Fields) -> bool:
+    """True if a model message would be read as part of the turn before it."""
     return first.turn is None or (first.turn == before.turn and "turn" not in extras)

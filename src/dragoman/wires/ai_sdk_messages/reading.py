@@ -149,7 +149,7 @@ class UIDialect(MessageDialect, frozen=True, kw_only=True):
 
 
 class Reading:
-    """The parts of one message as they are read."""
+    """Collects what the parts of one message become."""
 
     def __init__(self, dialect: MessageDialect, role: Role) -> None:
         self.number = 0
@@ -175,13 +175,13 @@ class Reading:
         self._mark: MarkPart | None = None
 
     def add(self, piece: Content) -> None:
-        """Adds a piece to the message."""
+        """Adds a piece to the open message."""
         if self.implies_steps or self._mark is not None:
             self.opens(says=is_said(piece))
         self.pieces.append(piece)
 
     def step(self, mark: MarkPart) -> None:
-        """Begins a step. Behind answered calls that is another message of the model's."""
+        """Begins a step. Behind answered calls it is another message of the model."""
         self.number += bool(self.pieces or self.steps or self.answers)
         # Two marks behind each other: the first closes the message, the second begins the next one.
         if self._mark is not None:
@@ -196,7 +196,7 @@ class Reading:
             self.pieces.append(mark)
 
     def end(self) -> list[Step | Message]:
-        """Returns all steps."""
+        """Ends the reading. Returns all its steps."""
         if self._mark is not None:
             self.pieces.append(self._mark)
         if self.pieces or self.answers or not self.steps:
@@ -204,14 +204,14 @@ class Reading:
         return self.steps
 
     def opens(self, *, says: bool = True) -> None:
-        """Begins the step that waits, if one does, for what follows. `says`: what follows is no
-        call and no mark."""
+        """Begins the waiting step, if there is one. `says` is False before a call or a mark."""
         if says and self._mark is None and self.answers and self.implies_steps:  # M-83
             self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect.name, IMPLIED: True})))
         if self._mark is not None:
             self._split()
 
     def _split(self) -> None:
+        """Closes the open message, and begins the next one with the waiting mark."""
         mark, self._mark = self._mark, None
         self.steps.append((self.pieces, self.answers, self.provider))
         self.pieces = [mark] if mark and mark.native else []
@@ -227,15 +227,15 @@ class Reading:
         form: Fields = {},
         extra: Fields = {},
     ) -> Any:
-        """Returns a piece with what its part says beyond it.
+        """Returns a piece with everything that its part says.
 
         Args:
-            piece: what the part says.
-            part: the part, or those of its fields that are the piece's.
+            piece: what the part says in neutral fields.
+            part: the part, or those of its fields that belong to the piece.
             write: (piece, dialect) → the fields that would be written for it.
-            piece_kind: of the part's metadata; see `lift`.
-            key: field of the metadata; None: the dialect's.
-            form: what else is noted of the form of the part.
+            piece_kind: kind of the part's metadata; see `lift`.
+            key: field of the metadata; None for the dialect's.
+            form: further notes about the part's form.
             extra: native fields that the part has outside of its metadata.
         """
         native: Native = None
@@ -262,17 +262,17 @@ class Reading:
         return _with(piece, note(part, written, self.dialect.name, native, form, unknown))
 
     def take(self, piece: Content, part: Fields, *arguments: Any, **more: Any) -> Any:
-        """Adds a piece with what its part says beyond it, and returns it. As `read`."""
+        """Adds a piece as `read` returns it, and returns it."""
         read = self.read(piece, part, *arguments, **more)
         self.add(read)
         return read
 
     def answer(self, result: ToolResultPart, run_by: str) -> None:
-        """Adds a result: behind the message, or in it where a provider ran the call."""
+        """Adds a result: behind the message, or in it if a provider ran the call."""
         (self.pieces if run_by == "provider" else self.answers).append(result)
 
     def _goes_on(self, native: Fields) -> bool:
-        """True if a text is of the same item as the one before it."""
+        """True if a text belongs to the same OpenAI item as the one before it."""
         item = native.get("openai_responses:notes", {}).get("item", {}).get("id")
         same, self.item = item is not None and item == self.item, item
         return same
@@ -296,11 +296,11 @@ def finish(
     Args:
         part: what is written for the neutral fields of the piece.
         piece: the piece.
-        piece_kind: of its metadata; see `lift`.
-        dialect: in which it is written.
-        unread: fields of the piece that nobody reads again from the part.
+        piece_kind: kind of its metadata; see `lift`.
+        dialect: table of the dialect.
+        unread: fields of the piece that a reader would miss.
         shared: fields of other dialects that this one has too.
-        key: field of the metadata; None: the dialect's.
+        key: field of the metadata; None for the dialect's.
     """
     if metadata := metadata_of(piece_kind, piece.native, unread):
         part[key or dialect.metadata] = metadata
@@ -308,8 +308,8 @@ def finish(
 
 
 def says_behind_answers(messages: Sequence[Message]) -> bool:
-    """True if a message says something behind a call of its own that is answered in the turn, with
-    no mark between."""
+    """True if a message says something behind one of its answered calls, with no mark of a step
+    between."""
     answered = {result.id for message in messages for result in message.tool_results}
     for message in messages:
         is_behind = False
@@ -323,12 +323,12 @@ def says_behind_answers(messages: Sequence[Message]) -> bool:
 
 
 def is_said(piece: Content) -> bool:
-    """True for what the model says or shows, or thinks, beside its calls."""
+    """True for text, thinking and files, which the model says beside its calls."""
     return isinstance(piece, _SAID)
 
 
 def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001 a mark is what it is
-    """Reads a part that is there for people, or that nobody knows."""
+    """Reads a part for people, or an unknown one, as a mark."""
     fields = {key: value for key, value in part.items() if key != "type"}
     if fields and reading.dialect.name != UI:
         form = {"in": reading.dialect.name}
@@ -347,11 +347,16 @@ def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001
 
 
 def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 0) -> Reading:
-    """Reads the parts of a message, each by the loader of its type, or of its type's beginning.
-    `start`: the number of the first.
+    """Reads the parts of a message, each by the loader for its type.
+
+    Args:
+        parts: the parts.
+        reading: takes what they become.
+        where: path for error messages.
+        start: number of the first part.
 
     Raises:
-        HistoryError: one of them cannot be read.
+        HistoryError: a part cannot be read.
     """
     loaders = reading.dialect.loaders
     for number, value in enumerate(parts, start):
@@ -372,6 +377,7 @@ def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 
 
 
 def _find_loader(type_: str, dialect: MessageDialect) -> Loader:
+    """Returns the loader for a type by its beginning."""
     for beginning, load in dialect.prefixed.items():
         if type_.startswith(beginning):
             return load
@@ -379,7 +385,11 @@ def _find_loader(type_: str, dialect: MessageDialect) -> Loader:
 
 
 def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
-    """Returns the role of a message. `roles`: those of its dialect."""
+    """Returns the role of a message, by the names of its dialect.
+
+    Raises:
+        HistoryError: the role is unknown.
+    """
     name = entry.get("role")
     if type(name) is not str or name not in roles:
         fault(f"{where}.role must be one of {', '.join(roles)}, not {name!r:.50}")
@@ -387,14 +397,22 @@ def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
 
 
 def object_in(entry: Any, where: str, what: str) -> Part:
-    """Returns an entry of a conversation that must be an object. `what`: what it should be."""
+    """Returns an entry of a conversation as an object. `what` says in an error what it should be.
+
+    Raises:
+        HistoryError: it is no object.
+    """
     if type(entry) is not dict:
         fault(f"{where} must be an object, {what}")
     return cast("Part", entry)
 
 
 def text_field(part: Fields, key: str, where: str) -> str:
-    """Returns a field that must be a string."""
+    """Returns a field that must be a string.
+
+    Raises:
+        HistoryError: it is none.
+    """
     value = part.get(key)
     if not isinstance(value, str):
         fault(f"{where}.{key} must be a string, not {type(value).__name__}")
@@ -402,7 +420,7 @@ def text_field(part: Fields, key: str, where: str) -> str:
 
 
 def fault(text: str) -> NoReturn:
-    """Says that a message cannot be read.
+    """Raises the error for a message that cannot be read.
 
     Raises:
         HistoryError: always.
@@ -411,6 +429,7 @@ def fault(text: str) -> NoReturn:
 
 
 def _with(piece: Content, native: Native) -> Content:
+    """Returns a piece with these native fields."""
     if piece.native is None and native is None:
         return piece
     return msgspec.structs.replace(piece, native=native)

@@ -54,7 +54,7 @@ _IDS = ("image-file-id", "file-id")
 
 
 def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
-    """Returns the items of a content as parts, or None if one of them is unknown."""
+    """Returns the items of a tool's content as parts, or None if one of them is unknown."""
     parts: list[_Item] = []
     for item in if_list(value):
         fields = if_object(item)
@@ -71,7 +71,7 @@ def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
 
 
 def as_result(value: Any, dialect: str = UI) -> Any:
-    """Returns what a tool returned: a JSON value, or parts if it is a content of known items."""
+    """Returns what a tool returned: a JSON value, or parts for a content of known items."""
     fields = if_object(value)
     # A tool may return an object with a field `type` of its own: only exactly this shape is a
     # content.
@@ -93,14 +93,14 @@ def dump_content(parts: Sequence[_Item], dialect: str, version: str | None = Non
 
 
 def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
-    """Returns a result as a JSON value; parts become a content, as in the family's model
-    messages."""
+    """Returns a result as a JSON value. Parts become a content, as in model messages."""
     if not result.is_content:
         return result.result
     return {"type": CONTENT, "value": dump_content(result.result, dialect)}
 
 
 def _load_item(fields: Fields) -> _Item | None:
+    """Returns an item of a content as a part, or None if it is unknown."""
     type_, mime_type = fields.get("type"), if_text(fields.get("mediaType"))
     name, text = text_in(fields, "filename"), text_in(fields, "text")
     url, id_ = text_in(fields, "url"), text_in(fields, "fileId")
@@ -116,6 +116,7 @@ def _load_item(fields: Fields) -> _Item | None:
 
 
 def _dump_item(part: _Item, version: str | None) -> Part:
+    """Returns a part as an item of a content. `version` v5 has one type for all data."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     is_image = (part.mime_type or "").startswith("image/")
@@ -132,8 +133,7 @@ def _dump_item(part: _Item, version: str | None) -> Part:
 
 
 def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
-    """Returns the fields of a part for a result that failed or was refused, and the fields of the
-    result that nobody reads from them."""
+    """Returns the fields for a failed or denied result, and its fields that a reader would miss."""
     value: Part = {"result": msgspec.to_builtins(result.result)}
     if result.denied:
         is_read = denial(denial_reason(result)) == (result.result, result.is_error)
@@ -147,7 +147,7 @@ def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
 
 
 def unread_result(result: ToolResultPart, call: ToolCallPart) -> Part:
-    """Returns the fields of a result that differ from those of its call."""
+    """Returns the fields of a result that differ from its call."""
     fields: Part = {}
     if result.name != call.name:
         fields["name"] = result.name
@@ -157,13 +157,12 @@ def unread_result(result: ToolResultPart, call: ToolCallPart) -> Part:
 
 
 def denial(reason: Any) -> tuple[Any, bool]:
-    """Returns what the model is told of a call that was refused, and that it is an error."""
+    """Returns the result that a model gets for a denied call, and True, since it is an error."""
     return {"error": f"denied: {reason}" if reason else DENIED}, True
 
 
 def denial_reason(result: ToolResultPart) -> str | None:
-    """Returns the reason for which a call was refused, or None where none was given. The inverse of
-    `denial`."""
+    """Returns the reason for which a call was denied, or None. The inverse of `denial`."""
     text = if_text(if_object(result.result).get("error"))
     has_reason = text != DENIED and text.startswith("denied: ")
     if has_reason:
@@ -172,5 +171,5 @@ def denial_reason(result: ToolResultPart) -> str | None:
 
 
 def refusal(id_: str, reason: Any) -> Part:
-    """Returns the approval of a refused call of which nothing else is known."""
+    """Returns the approval of a denied call of which only the id and reason are known."""
     return present(id=id_, approved=False, reason=reason or None)

@@ -88,7 +88,7 @@ _READ_WITHIN = frozenset(["format", "parts", "metadata"])
 
 
 def is_row(entry: Any) -> bool:
-    """True if a message is a row."""
+    """True if a message is a row of Mastra's storage."""
     content = None
     if type(entry) is dict:
         content = cast("Part", entry).get("content")
@@ -137,8 +137,10 @@ def load_row(row: Part, where: str, loading: Loading) -> None:
 
 
 def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str, str], bool]:
-    """Reads the parts, and what the fields beside them say alone → the fields that are written from
-    what was read and how, and whether these are the usual ones."""
+    """Reads the parts, and what fields beside them say alone.
+
+    Returns the ways of the fields that can be written again, and True if these are the usual ones.
+    """
     parts = content.get("parts", [])
     if type(parts) is not list:
         fault(f"{where}.parts must be a list of objects, the parts of a message")
@@ -160,7 +162,7 @@ def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str
 def _read_unknown(
     row: Part, content: Part, ways: Mapping[str, str], head: Head, where: str
 ) -> None:
-    """Reads the fields of a row and of its content that no message of ours has."""
+    """Reads the fields of a row and its content that a message has no field for."""
     unread = content.keys() - _READ_WITHIN - ways.keys()
     if not unread and row.keys() <= _READ:
         return
@@ -172,7 +174,7 @@ def _read_unknown(
 
 
 def _read_time(row: Part, head: Head) -> None:
-    """Reads the time of a row, and notes it where it would be written otherwise."""
+    """Reads the time of a row, and notes how it was written."""
     time = row.get("createdAt")
     head.created_at = date_of(time)
     if head.created_at is None:
@@ -185,17 +187,19 @@ def _read_time(row: Part, head: Head) -> None:
 
 
 def _with_dialect(message: Message) -> Message:
-    """Returns a message of whose fields it is noted that they are a row's."""
+    """Returns a message with the note that its fields are a row's."""
     if not OWN.fields(message.native) or "in" in OWN.form(message.native):
         return message
     return message.replace(native=OWN.with_form(message.native, **{"in": ROW}))
 
 
 def _dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part:
+    """Returns the part of a text, or of one that goes into a field beside the parts."""
     return put_beside(piece, dump_text(piece, dialect, is_model), piece.text)
 
 
 def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Parts:
+    """Returns the parts of thinking, or of some that goes into a field beside the parts."""
     groups = group_details(pieces, dialect)
     parts = dump_details(pieces, dialect)
     return [
@@ -204,12 +208,14 @@ def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> P
 
 
 def _dump_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part:  # noqa: ARG001 it is the same for all
+    """Returns the part of a file, or of one that is an attachment of the row."""
     if alone_in(piece.native) is None:
         return dump_row_file(piece, dialect)
     return put_beside(piece, {}, dump_row_attachment(piece, dialect))
 
 
 def _dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:  # noqa: ARG001 the marks tell the step
+    """Returns the part of a call, or of one that goes into a field beside the parts."""
     part = dump_row_call(call, dialect, answered)
     return put_beside(call, part, part["toolInvocation"])
 
@@ -217,6 +223,7 @@ def _dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step
 def _add_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
+    """Returns the part of a call with its result."""
     if part["type"] == INVOCATION:
         return add_row_result(part, result, call, dialect)
     alone = {"type": INVOCATION, "toolInvocation": part["value"]}
@@ -224,6 +231,7 @@ def _add_result(
 
 
 def _envelope(envelope: Envelope) -> Part:
+    """Returns the row around its parts."""
     first = envelope.first
     form = OWN.form(first.native) if first.native else {}
     if form.get("in") == ROW:
@@ -252,7 +260,7 @@ def _envelope(envelope: Envelope) -> Part:
 
 
 def dump_time(time: datetime, form: Any) -> Any:
-    """Returns the time of a row: a `datetime` where it was read as one, else a text."""
+    """Returns the time of a row: a `datetime` if it was read as one, else a text."""
     if form == "datetime":
         return time
     if form == "naive":

@@ -41,8 +41,7 @@ _OURS = frozenset(["id", "goes_on"])
 
 
 def is_split_row(entry: Any) -> bool:
-    """True if a message is such a row: it has a thread or an owner, or all that one has beside
-    them."""
+    """True for such a row: it has a thread or an owner, or an id and a type."""
     fields = if_object(entry)
     if "content" not in fields or "parts" in fields:
         return False
@@ -51,7 +50,13 @@ def is_split_row(entry: Any) -> bool:
 
 
 def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Message]) -> None:
-    """Reads a row, and adds it to `out`, or to its last message where it goes on with that.
+    """Reads a row. It is added to `out`, or joined to the last message there if it continues that.
+
+    Args:
+        entry: the row.
+        where: path for error messages.
+        origin: for a model message that names none.
+        out: the messages so far.
 
     Raises:
         HistoryError: it cannot be read.
@@ -84,8 +89,7 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
 
 
 def _pop_ours(options: Any) -> tuple[Part, Any]:
-    """Returns what is under our key about rows, and the options without it, or None if there are no
-    others."""
+    """Returns what dragoman carries about rows, and the options without it or None."""
     extras = if_object(if_object(options).get(OURS))
     row_extras = if_object(extras.get(_ROW))
     if not row_extras or not row_extras.keys() <= _OURS:
@@ -99,7 +103,7 @@ def _pop_ours(options: Any) -> tuple[Part, Any]:
 
 
 def _note_of(row: Part, core: Part) -> Part:
-    """Returns what a row has that one which is made would not have."""
+    """Returns how a row differs from the one that would be written."""
     note: Part = {"as": _ROW}
     fields = {key: value for key, value in row.items() if key not in _READ}
     if fields.get("type") == _type_of(core):
@@ -118,8 +122,7 @@ def _note_of(row: Part, core: Part) -> Part:
 
 
 def _time_note(row: Part) -> Any:
-    """Returns how the time of a row was written, with what would be written for it; `None`: as
-    that."""
+    """Returns how the time of a row was written, or None if as usual."""
     time = row.get("createdAt")
     if isinstance(time, datetime):
         return "naive" if time.tzinfo is None else "datetime"
@@ -131,17 +134,18 @@ def _time_note(row: Part) -> Any:
 
 
 def _format_time(time: datetime | None) -> str | None:
+    """Returns a time as text, or None."""
     return None if time is None else js_date(time)
 
 
 def _notes_of(message: Message) -> list[Any]:
-    """Returns how the rows of a message were read."""
+    """Returns the notes of a message's rows."""
     note = if_object(OWN.notes(message.native).get(_ROW))
     return if_list(note.get("rows")) or [note]
 
 
 def _join_last(out: list[Message]) -> None:
-    """Makes the last message part of the one before it."""
+    """Joins the last message to the one before it."""
     before, last = out[-2:]
     if before.role is not last.role or before.created_at != last.created_at:
         return
@@ -151,7 +155,7 @@ def _join_last(out: list[Message]) -> None:
 
 
 def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
-    """Returns messages as rows. What rows cannot hold is added to `losses`."""
+    """Returns a conversation as rows. `losses` grows with what rows cannot hold."""
     if has_parts(messages):
         # These rows have no approvals, and a message of one alone would be none.
         return dump_moved(messages, losses, dump_split_rows)
@@ -167,7 +171,7 @@ def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
 
 
 def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part) -> Iterator[Part]:
-    """Returns the rows of a message. `thread`: that of the last row before that named one."""
+    """Yields the rows of a message. `thread` is the last one that a row named."""
     if message.native:
         note = if_object(OWN.notes(message.native).get(_ROW))
     else:
@@ -191,8 +195,7 @@ def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part)
 
 
 def _new_row(entry: Part, message: Message, head: Part, goes_on: bool) -> Part:
-    """Returns a row of what was read from none. `goes_on`: it is of the same message as the one
-    before it."""
+    """Returns a row that was read from none. `goes_on` says that it continues the row before it."""
     row: Part = {**head, "role": entry["role"]}
     row.setdefault("type", _type_of(entry))
     if message.created_at is not None:
@@ -206,7 +209,7 @@ def _new_row(entry: Part, message: Message, head: Part, goes_on: bool) -> Part:
 
 
 def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
-    """Returns a row as it was read. `note`: how that was."""
+    """Returns a row as it was read, by the note of that."""
     row: Part = {"id": id_, **if_object(note.get("fields"))}
     noted_id = note.get("id")
     if isinstance(noted_id, str):
@@ -227,7 +230,7 @@ def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
 
 
 def _with_ours(row: Part, row_extras: Part) -> Part:
-    """Returns a row with what is under our key about it."""
+    """Returns a row with what dragoman carries about it."""
     if not row_extras:
         return row
     options = if_object(row.get(OPTIONS))
@@ -235,8 +238,10 @@ def _with_ours(row: Part, row_extras: Part) -> Part:
 
 
 def _split(entry: Part) -> Iterator[Part]:
-    """Returns a message of the model's, split where texts and calls meet; what it has beside its
-    content stands with the first."""
+    """Yields the pieces of a model message, split where texts and calls meet.
+
+    Fields beside the content go with the first.
+    """
     content = entry["content"]
     if entry["role"] != "assistant" or not isinstance(content, list) or not content:
         yield entry
@@ -251,16 +256,18 @@ def _split(entry: Part) -> Iterator[Part]:
 
 
 def _is_of_tools(part: Fields) -> bool:
+    """True for a call or a result."""
     return part.get("type") in ("tool-call", "tool-result")
 
 
 def _type_of(entry: Fields) -> str:
+    """Returns the type of a row: `tool-call`, `tool-result` or `text`."""
     types = {if_text(if_object(part).get("type")) for part in if_list(entry.get("content"))}
     return next((type_ for type_ in ("tool-call", "tool-result") if type_ in types), "text")
 
 
 def _ids_of(message: Message, position: int, taken: set[str]) -> Iterator[str]:
-    """Returns the ids of the rows of a message."""
+    """Yields ids for the rows of a message."""
     base = message.id or f"msg-{position}"
     while message.id is None and base in taken:
         base += "'"

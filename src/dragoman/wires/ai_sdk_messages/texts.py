@@ -66,7 +66,7 @@ _TEXT_KEYS = frozenset(["type", "text", "signature"])
 
 
 def load_text(part: Part, reading: Reading, where: str) -> None:
-    """Reads a text. An empty one that Gemini signed is thinking, any other empty one a mark."""
+    """Reads a text. An empty one is thinking if Gemini signed it, else a mark."""
     text, dialect = part.get("text"), reading.dialect
     if text and type(text) is str and _is_bare(part, reading):
         reading.add(TextPart(text))
@@ -85,13 +85,14 @@ def load_text(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_bare(part: Part, reading: Reading) -> bool:
-    """True if a text has nothing beside what is written for every text."""
+    """True if a text has only the fields that every text has."""
     if reading.is_model and reading.dialect.done:
         return len(part) == 3 and part.get("state") == "done"
     return len(part) == 2
 
 
 def _has_signature(part: Part, dialect: MessageDialect) -> bool:
+    """True if a part has a signature of Gemini's."""
     metadata = if_object(if_object(part.get(dialect.metadata)).get("google"))
     return isinstance(metadata.get("thoughtSignature"), str)
 
@@ -112,11 +113,12 @@ def _dump_signed_text(piece: ThinkingPart, dialect: MessageDialect) -> Part:
 
 
 def _is_signed_text(piece: ThinkingPart) -> bool:
+    """True for thinking that Gemini sent as an empty text."""
     return OWN.form(piece.native).get("text") == "empty" and not piece.text
 
 
 def load_reasoning(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking. Parts of one item of OpenAI's that follow each other are one piece."""
+    """Reads thinking. Adjacent parts of one OpenAI item become one piece."""
     text = text_field(part, "text", where)
     dialect = reading.dialect
     reading.opens()
@@ -142,7 +144,7 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
 
 
 def _load_signature(part: Part, reading: Reading) -> Fields:
-    """Native of a signature that is a field of the part. In ai 4 only Anthropic signs."""
+    """Returns the native field of a part's own signature. In ai 4 only Anthropic signs."""
     signature = text_in(part, "signature")
     if signature is None:
         return {}
@@ -151,7 +153,7 @@ def _load_signature(part: Part, reading: Reading) -> Fields:
 
 
 def load_redacted(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking that Anthropic hid, as model messages of ai 4 have it."""
+    """Reads thinking that Anthropic hid, from a model message of ai 4."""
     extra = {ANTHROPIC: {"type": REDACTED, "data": text_field(part, "data", where)}}
     reading.provider = reading.provider or ANTHROPIC
     reading.take(ThinkingPart(""), part, _first_part, "reasoning", extra=extra)
@@ -163,7 +165,7 @@ def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> P
 
 
 def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
-    """Returns the parts of one thinking: one, or one for each summary of an item of OpenAI's."""
+    """Returns the part of one thinking, or one for each summary of an OpenAI item."""
     if _is_signed_text(piece):
         return [_dump_signed_text(piece, dialect)]
     if dialect.name == CORE and (signed := _signature_fields(piece)):
@@ -188,12 +190,12 @@ def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
 
 
 def _first_part(piece: ThinkingPart, dialect: MessageDialect) -> Part:
+    """Returns the first part of one thinking."""
     return _reasoning_parts(piece, dialect)[0]
 
 
 def _only_signature(part: Part) -> str | None:
-    """Returns the signature of a thinking that has nothing beside Anthropic's, or None if it has
-    something else."""
+    """Returns the signature of thinking with Anthropic's signature and nothing else, or None."""
     if len(part) != 4 or part.get("state") != "done":
         return None
     metadata = if_object(part.get("providerMetadata"))
@@ -203,8 +205,7 @@ def _only_signature(part: Part) -> str | None:
 
 
 def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
-    """Returns the texts of the parts of one thinking, and their encrypted contents where they are
-    not all the same."""
+    """Returns the texts of one thinking's parts, and their encrypted contents if these differ."""
     whole: tuple[list[str], list[Any]] = [piece.text], []
     if not piece.native:
         return whole
@@ -219,8 +220,7 @@ def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
 
 
 def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart | None:
-    """Returns two parts of one item as one piece, or None if they are of two, or one of them has
-    something of its own."""
+    """Returns two parts of one OpenAI item as one piece, or None if they are not of one item."""
     # An empty summary would vanish between two others, and with it the number of the parts.
     if not (before.text and piece.text and _is_item(before.native) and _is_item(piece.native)):
         return None
@@ -240,7 +240,7 @@ def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart |
 
 
 def _is_item(native: Native) -> bool:
-    """True if thinking is of an item of OpenAI's, and nothing is noted of its form."""
+    """True if thinking is of an OpenAI item, without a note of its form."""
     if not native or "openai_responses" not in native or NAME in native:
         return False
     return not OWN.form(native) and not OWN.notes(native).get("left")
@@ -250,7 +250,7 @@ def _is_item(native: Native) -> bool:
 
 
 def load_details(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking as UI messages of ai 4 have it: a piece for each detail."""
+    """Reads thinking of a UI message of ai 4: a piece for each detail."""
     text = text_field(part, "reasoning", where)
     reading.opens()
     pieces = _details_of(part) or [ThinkingPart(text)]
@@ -261,7 +261,7 @@ def load_details(part: Part, reading: Reading, where: str) -> None:
 
 
 def load_row_details(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking as Mastra's rows have it. What nobody could read as such is a mark."""
+    """Reads thinking of a Mastra row. An unknown shape becomes a mark."""
     pieces = _row_details_of(part, reading.dialect)
     if pieces is None:
         load_mark(part, reading, where)
@@ -282,8 +282,7 @@ def load_row_details(part: Part, reading: Reading, where: str) -> None:
 
 
 def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] | None:
-    """Returns a piece for each detail, or None if the part says nothing, or one of them is of a
-    shape that is not known."""
+    """Returns a piece for each detail, or None if the part says nothing or has an unknown shape."""
     text = part.get("reasoning", "")
     pieces = _details_of(part)
     if pieces is None or not isinstance(text, str):
@@ -299,6 +298,7 @@ def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] |
 def _add_details(
     part: Part, reading: Reading, pieces: Sequence[ThinkingPart], form: Fields
 ) -> None:
+    """Adds the pieces of a part. The first has the notes of the part."""
     first, *others = pieces
     write = partial(_details_part, others=others)
     piece, extra = ThinkingPart(first.text), first.native or {}
@@ -308,7 +308,7 @@ def _add_details(
 
 
 def _details_of(part: Part) -> list[ThinkingPart] | None:
-    """Returns a piece for each detail, or None if one of them is of a shape that is not known."""
+    """Returns a piece for each detail, or None if one has an unknown shape."""
     pieces = [_load_detail(if_object(detail)) for detail in if_list(part.get("details"))]
     if None in pieces:
         return None
@@ -316,6 +316,7 @@ def _details_of(part: Part) -> list[ThinkingPart] | None:
 
 
 def _load_detail(detail: Part) -> ThinkingPart | None:
+    """Returns the piece of a detail, or None if its shape is unknown."""
     type_, text, data = detail.get("type"), detail.get("text"), detail.get("data")
     signature = detail.get("signature", "")
     if type_ == "redacted" and isinstance(data, str) and len(detail) == 2:
@@ -330,7 +331,7 @@ def _load_detail(detail: Part) -> ThinkingPart | None:
 
 
 def dump_details(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Parts:
-    """Returns the parts of thinking as ai 4 and Mastra's rows have it. The inverse of
+    """Returns the parts of thinking as ai 4 and Mastra's rows write it. The inverse of
     `load_details`."""
     return [
         _dump_signed_text(group[0], dialect)
@@ -343,7 +344,7 @@ def dump_details(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Par
 def group_details(
     pieces: Sequence[ThinkingPart], dialect: MessageDialect
 ) -> list[list[ThinkingPart]]:
-    """Returns thinking that follows each other, cut into what is one part each."""
+    """Returns adjacent thinking, grouped by the part that it becomes."""
     groups: list[list[ThinkingPart]] = []
     for piece in pieces:
         if groups and _is_of_part(piece, groups[-1], dialect):
@@ -356,7 +357,7 @@ def group_details(
 def _is_of_part(
     piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: MessageDialect
 ) -> bool:
-    """True if a piece was read from the part of those before it."""
+    """True if a piece was read from the same part as the group before it."""
     form = OWN.form(piece.native)
     if dialect.name != ROW:
         return form.get("goes_on") is True
@@ -378,6 +379,7 @@ def _details_part(
 
 
 def _dump_detail(piece: ThinkingPart, dialect: MessageDialect) -> Part:
+    """Returns the detail of a piece."""
     # A row signs in its details only what it was read with: what other formats signed is metadata
     # there.
     is_signed = dialect.name != ROW or OWN.form(piece.native).get("signed")
@@ -396,7 +398,7 @@ def _signature_fields(piece: ThinkingPart) -> Part:
 
 
 def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: MessageDialect) -> Part:
-    """As `finish`, without what Anthropic signed in the metadata."""
+    """Returns a part as `finish` does, but without Anthropic's signature in the metadata."""
     metadata = metadata_of("reasoning", piece.native)
     if ANTHROPIC in metadata:
         left = rest(if_object(metadata.pop(ANTHROPIC)), "signature", "redactedData")
@@ -407,5 +409,5 @@ def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: MessageDialect) -
 
 
 def _with_form(piece: ThinkingPart, form: Fields) -> ThinkingPart:
-    """Returns a piece that goes on with the part of the one before it."""
+    """Returns a piece with a note of its form."""
     return msgspec.structs.replace(piece, native=join_native(piece.native, OWN.note(form=form)))

@@ -79,7 +79,7 @@ _CALL_KEY, _RESULT_KEY = "callProviderMetadata", "resultProviderMetadata"
 
 
 def load_tool(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call, with its result where it has one."""
+    """Reads a call of a UI message, and its result."""
     type_, state = part["type"], part.get("state")
     id_ = text_field(part, "toolCallId", where)
     is_dynamic = type_ == _DYNAMIC
@@ -106,12 +106,13 @@ def load_tool(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_plain_answer(part: Part) -> bool:
+    """True if an answered call has an object as arguments and an output."""
     is_answer = part.get("state") == "output-available" and "output" in part
     return is_answer and type(part.get("input")) is dict
 
 
 def _load_answer(part: Part, call: ToolCallPart, reading: Reading, where: str) -> None:
-    """Reads the result of a call, from its part."""
+    """Reads the result of a call from its part."""
     result = load_failure(part, call, part["state"], where) or ToolResultPart(
         call.id, call.name, as_result(part.get("output")), run_by=call.run_by
     )
@@ -123,7 +124,7 @@ def _load_answer(part: Part, call: ToolCallPart, reading: Reading, where: str) -
 
 
 def dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool = False) -> Part:
-    """Returns the part of a call, to which `dump_result` adds where it is `answered`."""
+    """Returns the part of a call. `add_result` adds the result of an `answered` one."""
     part: Part = {"type": f"tool-{call.name}", "toolCallId": call.id}
     if has_no_form(call):  # most calls, at once
         if not answered:
@@ -176,13 +177,12 @@ def runner_of(part: Fields) -> Literal["agent", "provider"]:
 
 
 def has_no_form(call: ToolCallPart) -> bool:
-    """True if nothing is noted of a call, and it is as most calls are."""
+    """True if a call has no notes, is complete, and the agent ran it."""
     return call.native is None and call.state == "complete" and call.run_by == "agent"
 
 
 def without_refusal(fields: Part, id_: str, state: str) -> Part:
-    """Returns the fields of a call without an approval that says nothing but that the call was
-    refused, which its state says too."""
+    """Returns a call's fields without an approval that only repeats that the call was denied."""
     approval = fields.get("approval")
     # It is written again from the result, which says that it was denied.
     if state == "output-denied" and approval == refusal(id_, if_object(approval).get("reason")):
@@ -193,7 +193,7 @@ def without_refusal(fields: Part, id_: str, state: str) -> Part:
 def load_failure(
     fields: Fields, call: ToolCallPart, state: str, where: str
 ) -> ToolResultPart | None:
-    """Returns the result of a call that failed or was refused, or None for any other state."""
+    """Returns the result of a failed or denied call, or None in any other state."""
     if state == "output-error":
         text = text_field(fields, "errorText", where)
         return ToolResultPart(call.id, call.name, text, True, run_by=call.run_by)
@@ -206,8 +206,14 @@ def load_failure(
 def load_input(
     call: ToolCallPart, part: Fields, state: str | None, key: str = "input"
 ) -> tuple[ToolCallPart, Part]:
-    """Returns a call with its arguments, and what is noted of their form. `state`:
-    `input-streaming` where they may be cut."""
+    """Returns a call with its arguments, and the note of their form.
+
+    Args:
+        call: the call without arguments.
+        part: the fields with them.
+        state: `input-streaming` if they may be cut.
+        key: field of the arguments.
+    """
     arguments, raw = part.get(key), part.get("rawInput")
     if state == "input-streaming":
         return _load_cut_input(call, part, key)
@@ -225,6 +231,7 @@ def load_input(
 
 
 def _load_cut_input(call: ToolCallPart, part: Fields, key: str) -> tuple[ToolCallPart, Part]:
+    """Returns a call whose arguments were cut, and the note of their form."""
     text, is_partial = text_in(part, "rawInput"), False
     if text is None and key in part:
         text, is_partial = json_bytes.encode(part[key]).decode(), True
@@ -234,8 +241,8 @@ def _load_cut_input(call: ToolCallPart, part: Fields, key: str) -> tuple[ToolCal
 def unread_fields(
     call: ToolCallPart, load: Callable[[ToolCallPart], tuple[ToolCallPart, Any]]
 ) -> Part:
-    """Returns the fields of a call that are not read again from its part. `load`: reads the part's
-    arguments into a call without them."""
+    """Returns the fields of a call that a reader would miss. `load` reads the part's arguments into
+    a call."""
     fields: Part = {}
     if call.run_by == "client":
         fields["run_by"] = "client"
@@ -248,7 +255,7 @@ def unread_fields(
 
 
 def input_of(call: ToolCallPart, *, answered: bool = False, key: str = "input") -> Part:
-    """Returns the fields of a call that hold its arguments. The inverse of `load_input`."""
+    """Returns the fields with a call's arguments. The inverse of `load_input`."""
     if call.state == "complete":
         return {key: call.arguments}
     if answered:
@@ -266,8 +273,7 @@ def input_of(call: ToolCallPart, *, answered: bool = False, key: str = "input") 
 def open_state(
     call: ToolCallPart, cut: str = "input-streaming", waiting: str = "input-available"
 ) -> str:
-    """Returns the state of a call that has no result. `cut`, `waiting`: what the dialect calls the
-    first two."""
+    """Returns the state of a call without a result. `cut` and `waiting` are the dialect's words."""
     if call.state == "cut":
         return cut
     approval = OWN.fields(call.native).get("approval")
@@ -331,8 +337,14 @@ def dump_model_result(
     *,
     usual: str = "agent",
 ) -> Part:
-    """Returns the part of a result in a model message. `usual`: who runs the tools whose results
-    stand there."""
+    """Returns the part of a result in a model message.
+
+    Args:
+        result: the result.
+        dialect: table of the dialect.
+        version: release of the library that reads it; None for any.
+        usual: who runs the tools whose results stand in such a message.
+    """
     part: Part = {"type": "tool-result", "toolCallId": result.id, "toolName": result.name}
     unread: Part
     if result.run_by == usual:
@@ -353,8 +365,11 @@ def dump_model_result(
 
 
 def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
-    """Returns the output of a tool → what it returned, whether it failed, whether it was
-    refused."""
+    """Returns what a tool returned, if it failed, and if it was denied.
+
+    Raises:
+        HistoryError: the output has an unknown type.
+    """
     fields = if_object(output)
     type_, value = fields.get("type"), fields.get("value")
     if type_ == "execution-denied":
@@ -369,7 +384,7 @@ def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
 
 
 def _is_usual(output: Any) -> TypeGuard[Part]:
-    """True if an output is a value of JSON, and named as it would be."""
+    """True if an output is a JSON value under its usual type."""
     if type(output) is not dict:
         return False
     fields = cast("Part", output)
@@ -379,6 +394,7 @@ def _is_usual(output: Any) -> TypeGuard[Part]:
 
 
 def _dump_output(result: ToolResultPart, version: str | None) -> Part:
+    """Returns the output of a result in a model message."""
     if result.denied:
         reason = denial_reason(result) or None
         if version != "v5":

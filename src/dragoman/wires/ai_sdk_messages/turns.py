@@ -65,13 +65,12 @@ class MessageGroup(NamedTuple):
 
     @property
     def is_orphaned(self) -> bool:
-        """True if it is results alone, without a model's message before them."""
+        """True for results alone, without a model message before them."""
         first = self.messages[0]
         return first.role is Role.USER and only_answers(first)
 
     def locate(self, index: int, piece_index: int) -> tuple[int, int]:
-        """Returns where in the conversation a piece of one of the messages stands: the position of
-        its message, and its place there."""
+        """Returns the index of a piece's message in the conversation, and its index there."""
         is_within = index < len(self.positions)
         if is_within:
             position = self.positions[index]
@@ -81,8 +80,12 @@ class MessageGroup(NamedTuple):
 
 
 def group_messages(messages: Sequence[Message], *, steering: bool = False) -> list[MessageGroup]:
-    """Returns a conversation, cut into what is written as one message each. `steering`: what a user
-    said within a turn is a part of it."""
+    """Returns a conversation, cut into groups that are written as one message each.
+
+    Args:
+        messages: the conversation.
+        steering: True to keep what a user said within a turn as a part of it.
+    """
     groups: list[MessageGroup] = []
     for turn in turns_of(messages):
         start = 0
@@ -99,8 +102,7 @@ def group_messages(messages: Sequence[Message], *, steering: bool = False) -> li
 
 
 def _join_results(messages: Sequence[Message], start: int) -> MessageGroup:
-    """Returns messages that are written as one; results that follow each other are one message of
-    them."""
+    """Returns messages as one group, in which adjacent messages of results are one."""
     if len(messages) == 1:
         return MessageGroup(messages, (start,))
     joined: list[Message] = []
@@ -119,14 +121,14 @@ def _join_results(messages: Sequence[Message], start: int) -> MessageGroup:
 
 
 def _are_results(before: Message, message: Message) -> bool:
+    """True for two user messages within a turn that are both results."""
     if before.role is not Role.USER or message.role is not Role.USER:
         return False
     return not is_steering(before) and not is_steering(message)
 
 
 def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
-    """True if a message of the user's has, beside what it says, results of calls before it that
-    wait for them."""
+    """True if a user's message has words, and results of calls that wait in the group before it."""
     first, last = group.messages[0], before.messages[-1]
     if first.role is not Role.USER or before.messages[0].role is not Role.MODEL:
         return False
@@ -145,7 +147,7 @@ def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
 
 
 def _move_results(before: MessageGroup, group: MessageGroup) -> tuple[MessageGroup, MessageGroup]:
-    """Returns two groups, of which the first has the results of the second."""
+    """Returns two groups, of which the first takes the results of the second."""
     first, position = group.messages[0], group.positions[0]
     said = [
         (piece_index, piece)
@@ -163,7 +165,7 @@ def _move_results(before: MessageGroup, group: MessageGroup) -> tuple[MessageGro
 
 
 def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
-    """Returns where what begins with this message of the model's ends."""
+    """Returns the index behind the group that begins with a model message."""
     for index in range(start + 1, len(messages)):
         message, before = messages[index], messages[index - 1]
         is_model = message.role is Role.MODEL
@@ -175,8 +177,7 @@ def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
 
 
 def _is_next_step(messages: Sequence[Message], index: int) -> bool:
-    """True if the results before a message of the model's answer calls of the message before
-    them."""
+    """True if the results before a model message answer calls of the model message before them."""
     if messages[index - 1].role is Role.MODEL or not messages[index].content:
         return False
     answered: set[str] = set()
@@ -203,10 +204,10 @@ class Segment(NamedTuple):
 
 
 def segments(parts: list[Any]) -> Iterator[Segment]:
-    """Returns the parts of a message, cut at what the user said among them.
+    """Yields the parts of a message, cut at what the user said among them.
 
-    A step that stands right before or behind a cut is no mark of the model's messages: writing puts
-    it there again, by the note.
+    A step right before or behind a cut is no mark of the model's messages. The note lets writing
+    put it there again.
     """
     cuts = [index for index, part in enumerate(parts) if is_steering_part(part)]
     start = 0
@@ -225,15 +226,14 @@ def segments(parts: list[Any]) -> Iterator[Segment]:
 
 
 def load_steering(segment: Segment, content: Sequence[Content]) -> Message:
-    """Returns what the user said behind a segment, which names no turn yet. `content`: the pieces
-    of its part."""
+    """Returns what the user said behind a segment as a message, without a turn."""
     part = segment.steering
     native = OWN.note(rest(part, "type", "id", "parts"), segment.form)
     return Message(Role.USER, tuple(content), part["id"], native=native)
 
 
 def is_steering(message: Message) -> bool:
-    """True if a message was read from such a part, and says nothing that none can."""
+    """True if a message was read from such a part, and such a part can hold it."""
     if message.role is not Role.USER or not message.native:
         return False
     is_noted = OWN.form(message.native).get("as") == _STEERING
@@ -241,8 +241,7 @@ def is_steering(message: Message) -> bool:
 
 
 def dump_steering(message: Message, write: Callable[[], Parts]) -> Parts:
-    """Returns the part of what the user said, with the step that stood before it. `write`: writes
-    its pieces as parts."""
+    """Returns the part of what the user said, and the step before it. `write` writes its pieces."""
     id_, fields = message.id or "", OWN.fields(message.native)
     part: Part = {"type": _STEERING, "id": id_, "parts": write(), **fields}
     has_step = OWN.form(message.native).get("before") is True
@@ -255,7 +254,7 @@ def has_step_behind(message: Message) -> bool:
 
 
 def is_steering_part(part: Any) -> bool:
-    """True for a part that a user said within the turn: it has an id, and texts and files alone."""
+    """True for a part that a user said within the turn: it has an id, and only texts and files."""
     if type(part) is not dict or cast("Part", part).get("type") != _STEERING:
         return False
     fields = cast("Part", part)

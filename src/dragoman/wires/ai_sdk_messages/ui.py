@@ -34,14 +34,15 @@ _DENIED = "Tool call execution denied."
 
 
 def filler(role: Role) -> Part:
-    """Returns a part that says nothing, for a message without any: the library's check refuses
-    those."""
+    """Returns a part that says nothing, for an empty message, which the library's check would
+    refuse."""
     if role is Role.MODEL:
         return {"type": STEP}
     return {"type": "text", "text": ""}
 
 
 def _envelope(envelope: Envelope) -> Part:
+    """Returns the UI message around its parts."""
     first = envelope.first
     message: Part = {"role": envelope.role, "parts": envelope.parts}
     if envelope.id is not None:
@@ -54,7 +55,7 @@ def _envelope(envelope: Envelope) -> Part:
 
 
 def _own_fields(first: Message) -> Part:
-    """Returns the fields that a message was read with, where it was one of this dialect."""
+    """Returns the further fields of a message that was read in this dialect."""
     if OWN.form(first.native).get("in", UI) != UI:
         return {}
     fields = OWN.fields(first.native)
@@ -65,8 +66,8 @@ def _own_fields(first: Message) -> Part:
 
 
 def with_metadata(envelope: Envelope, fields: Part) -> Part:
-    """Returns the field `metadata` of a message, where it has one. `fields`: those of its own, as
-    it was read."""
+    """Returns the field `metadata` of a message, or nothing. `fields` are those that it was read
+    with."""
     first = envelope.first
     if first.metadata and OURS not in first.metadata:
         metadata = dict(first.own_metadata)
@@ -83,8 +84,7 @@ def with_metadata(envelope: Envelope, fields: Part) -> Part:
 
 
 def keep_in_metadata(fields: Part, extras: Any) -> Part:
-    """Returns a message's own fields, with what is under our key in its metadata and was written by
-    somebody else."""
+    """Returns a message's fields with foreign extras back in its metadata."""
     return {**fields, "metadata": {**if_object(fields.get("metadata")), OURS: extras}}
 
 
@@ -106,7 +106,7 @@ UI_DIALECT = UIDialect(
 
 
 def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> Parts:
-    """Returns the parts as a release of the library has them. `lose` takes what it has none for."""
+    """Returns the parts that a release of the library accepts. `lose` takes those that it lacks."""
     restricted: Parts = []
     for part in parts:
         if part["type"] in _NEWER.get(version, ()):
@@ -119,8 +119,8 @@ def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> P
 
 
 def _without_approval(part: Part) -> Part:
-    """Returns a call of ai 5, which knows no approvals: one that waits is a call, one that was
-    refused has failed."""
+    """Returns a call for ai 5, which knows no approvals: a waiting one is a call, a denied one has
+    failed."""
     plain, state = rest(part, "approval"), part["state"]
     if state == "output-denied":
         reason = if_text(if_object(part["approval"]).get("reason"))

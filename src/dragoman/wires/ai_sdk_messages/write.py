@@ -59,7 +59,7 @@ _Result = tuple[int, int, ToolResultPart]
 
 
 class Writing:
-    """The messages of one turn on their way out."""
+    """Writes the messages of one turn."""
 
     def __init__(self, group: MessageGroup, dialect: UIDialect, losses: list[Loss]) -> None:
         self.group, self.dialect, self.losses = group, dialect, losses
@@ -97,7 +97,7 @@ class Writing:
         return self.parts
 
     def _lose_order(self) -> None:
-        """Notes the losses that show when all is written: of results without their call, and of the
+        """Notes the losses that show at the end: results without their call, and a changed
         order."""
         if self._is_reordered:
             why = "a result stands with its call, an attachment last"
@@ -111,11 +111,12 @@ class Writing:
                 self.lose(len(self.group.messages), piece_index, Lost.order, why)
 
     def lose(self, index: int, piece_index: int, what: Lost, why: str, which: str = "") -> None:
-        """Notes a loss of a piece of one of the messages."""
+        """Notes the loss of a piece of one of the messages."""
         position, piece_index = self.group.locate(index, piece_index)
         self.losses.append(Loss(position, piece_index, what, why, which))
 
     def _write_message(self, index: int, message: Message, before: Message | None) -> None:
+        """Writes the pieces of a message, with a step before it if one begins there."""
         if before is not None and _begins_behind(before, message):
             self.parts.append({"type": STEP})
             self._step += 1
@@ -141,12 +142,12 @@ class Writing:
         self.providers.append(provider)
 
     def _flush(self, thinking: list[ThinkingPart]) -> None:
-        """Writes thinking that follows each other, and forgets it."""
+        """Writes adjacent thinking, and empties the list."""
         self.parts += self.dialect.dump_thinking(thinking, self.dialect)
         thinking.clear()
 
     def _steering(self, index: int, message: Message) -> Parts:
-        """Returns what a user said within the turn, as parts."""
+        """Returns the parts of what a user said within the turn."""
         begun = len(self.parts)
         for piece_index, piece in enumerate(message.content):
             self._write_piece(piece, index, piece_index, False)
@@ -155,6 +156,7 @@ class Writing:
         return said
 
     def _write_piece(self, piece: Content, index: int, piece_index: int, is_model: bool) -> None:
+        """Writes a piece other than thinking."""
         if type(piece) is TextPart:
             self.parts.append(self.dialect.dump_text(piece, self.dialect, is_model))
         elif isinstance(piece, ToolCallPart):
@@ -167,6 +169,7 @@ class Writing:
             self._write_block(piece, index, piece_index)
 
     def _write_mark(self, mark: MarkPart, index: int, piece_index: int) -> None:
+        """Writes a mark. An interrupt is a loss."""
         if mark.kind == INTERRUPT:
             self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
         if mark.kind == STEP:
@@ -180,6 +183,7 @@ class Writing:
             self.parts += [part] if part else []
 
     def _write_block(self, block: ProviderPart, index: int, piece_index: int) -> None:
+        """Writes a provider's block that was read from a UI message. Any other is a loss."""
         is_of_model = OWN.form(block.native).get("in") in (MODEL, CORE)
         part: Part = {}
         if OWN.is_ours(block.native) and not is_of_model:
@@ -191,8 +195,7 @@ class Writing:
             self.lose(index, piece_index, Lost.provider, why, block.kind)
 
     def _write_call(self, call: ToolCallPart, index: int, piece_index: int) -> None:
-        """Writes a call with its result: the next one of its id that does not stand in a message
-        before it."""
+        """Writes a call with the next result of its id that does not stand before its message."""
         # Ids may repeat: a result before the call's own message is of a call that came before.
         queue = self._results.get(call.id)
         while queue and queue[0][0] < index:
@@ -211,21 +214,21 @@ class Writing:
         self.parts.append(self.dialect.add_result(part, result, call, self.dialect))
 
     def _is_apart(self, index: int, piece_index: int, result_piece: int) -> bool:
-        """True if a result stands before its call, or behind more than that and marks."""
+        """True if a result stands before its call, or if more than marks is between them."""
         between = self.group.messages[index].content[piece_index + 1 : result_piece]
         return result_piece < piece_index or not all(
             isinstance(piece, MarkPart) for piece in between
         )
 
     def _lose_waits(self, index: int, message: Message) -> None:
+        """Notes the loss of interrupts among the results."""
         for piece_index, piece in enumerate(message.content):
             if isinstance(piece, MarkPart) and piece.kind == INTERRUPT:
                 self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
 
 
 def lose_orphans(group: MessageGroup, losses: list[Loss]) -> None:
-    """Notes the loss of results that no call stands before, and of what calls wait for behind
-    them."""
+    """Notes the loss of results without a call before them, and of the interrupts behind them."""
     content = group.messages[0].content
     for piece_index, piece in enumerate(content):
         if isinstance(piece, ToolResultPart):
@@ -248,10 +251,10 @@ def dump_group(
     Args:
         group: the turn.
         id_: its id.
-        dialect: in which it is written.
+        dialect: table of the dialect.
         taken: ids of all messages.
         losses: grows with what the dialect cannot hold.
-        version: release of the library that reads it; None: any.
+        version: release of the library that reads it; None for any.
     """
     first = group.messages[0]
     writing = Writing(group, dialect, losses)
@@ -281,7 +284,7 @@ def dump_group(
 
 
 def _takes_none(role: Role, version: str | None) -> bool:
-    """True if a release takes a message without parts; one that was read so is written so."""
+    """True if a release accepts a message without parts."""
     return version is None or (role is Role.MODEL and version in ("v6", "v7"))
 
 
@@ -292,8 +295,15 @@ def _expect(
     taken: Collection[str],
     providers: Sequence[str | None],
 ) -> list[Expected]:
-    """Returns what the messages of a turn would be read with. `providers`: who answered in each
-    that is written, as its parts tell."""
+    """Returns what a reader gives the messages of a turn.
+
+    Args:
+        group: the turn.
+        id_: its id.
+        form: note of how it was read.
+        taken: ids of all messages.
+        providers: who answered in each model message, as its parts tell.
+    """
     named = iter(providers)
     minted_turn = None
     if form.get("turn") == "made":
@@ -316,7 +326,7 @@ def _expect(
 
 
 def _begins_behind(before: Message, message: Message) -> bool:
-    """True if a step is to be written before a message of the model's."""
+    """True if a step must be written before a model message."""
     if is_steering(before):
         return has_step_behind(before)
     first = message.content[0] if message.content else None
@@ -324,8 +334,7 @@ def _begins_behind(before: Message, message: Message) -> bool:
 
 
 def _place_behind_words(message: Message) -> int | None:
-    """Returns the place of the first result that stands behind something else in a message; `None`:
-    results stand first."""
+    """Returns the index of the first result behind something else in a message, or None."""
     is_behind = False
     for piece_index, piece in enumerate(message.content):
         if is_behind and isinstance(piece, ToolResultPart):
@@ -335,6 +344,6 @@ def _place_behind_words(message: Message) -> int | None:
 
 
 def _has_attachment_before_part(parts: Parts) -> bool:
-    """True if something stands behind what is to be an attachment."""
+    """True if a part stands behind an attachment."""
     types = [part["type"] for part in parts]
     return ATTACHMENT in types and set(types[types.index(ATTACHMENT) :]) != {ATTACHMENT}
