@@ -27,7 +27,8 @@ from dragoman.event import (
 )
 from dragoman.json_bytes import Json
 from dragoman.message import Content, Origin, Role
-from dragoman.wires.a2a.decode_plain import PlainDecoder, split_member
+from dragoman.wires.a2a.decode_objects import split_member
+from dragoman.wires.a2a.decode_plain import PlainDecoder
 from dragoman.wires.a2a.quirks import carried_fields, json_of, load_events
 from dragoman.wires.a2a.tasks import is_over, state_of
 

@@ -13,7 +13,6 @@ were told are kept for that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from dragoman import errors
 from dragoman.codec.emitter import Emitter
@@ -33,40 +32,43 @@ from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
-    Content,
     FinishReason,
     Message,
     Origin,
     Role,
     TextPart,
     ThinkingPart,
-    ToolCallPart,
     ToolResultPart,
 )
 from dragoman.wires.a2a.compact import CHUNK, END, START, continues_text, new_text
 from dragoman.wires.a2a.content import load_content
+from dragoman.wires.a2a.decode_objects import (
+    assign_call,
+    assign_to_client,
+    dump_note,
+    find_answers,
+    list_parts,
+    read_text,
+    split_member,
+    split_text,
+)
 from dragoman.wires.a2a.errors import error_of
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
 from dragoman.wires.a2a.quirks import (
     CANONICAL,
-    OLD_KINDS,
     PATCH_TYPE,
-    app_metadata,
     carried_fields,
-    role_of,
 )
-from dragoman.wires.a2a.runs import is_rpc, last_index
+from dragoman.wires.a2a.runs import is_rpc
 from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 
-__all__ = ["PlainDecoder", "split_member"]
+__all__ = ["PlainDecoder"]
 
 _ERRORS: Mapping[str, type[DragomanError]] = {
     "TASK_STATE_FAILED": errors.ProviderError,
     "TASK_STATE_REJECTED": errors.ContentRefusedError,
 }
-_MEMBERS = {kind: name for name, kind in OLD_KINDS.items()}
-"""Kind of an object in 0.3 → the member that 1.0 has it in."""
 
 
 class PlainDecoder(RunDecoder[DecodedPart]):
@@ -216,7 +218,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         """Reads a new artifact, a replacement, or a further piece of an open one."""
         artifact = if_object(fields.get("artifact"))
         id_ = if_text(artifact.get("artifactId")) or "artifact"
-        parts = _parts_of(artifact)
+        parts = list_parts(artifact)
         appends = fields.get("append") is True
         if id_ in SHARED and if_text(artifact.get("name")) == id_:
             self._read_shared(id_, parts, is_change=appends)
@@ -249,10 +251,10 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             is_last: True if the task is over.
         """
         id_ = if_text(message.get("messageId"))
-        parts = _parts_of(message)
+        parts = list_parts(message)
         # A stream cuts texts anywhere, so they are compared joined.
-        text, other_parts = _split_text(parts)
-        text_before, other_parts_before = _split_text(self._parts.get(id_, []))
+        text, other_parts = split_text(parts)
+        text_before, other_parts_before = split_text(self._parts.get(id_, []))
         has_same_parts = other_parts == other_parts_before
         if id_ in self._parts and text == text_before and has_same_parts:
             return
@@ -330,7 +332,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         usage = load_usage(carried_fields(fields.get("metadata")))
         if state in _ERRORS:
             ending = state.removeprefix("TASK_STATE_").lower()
-            text = _text_of(message) or f"the agent's task ended as {ending}"
+            text = read_text(message) or f"the agent's task ended as {ending}"
             self._events.append(RunError(_ERRORS[state](text), run_id))
         elif state == "TASK_STATE_CANCELED":
             self._events.append(RunFinished(run_id, "cancelled", usage))
@@ -349,7 +351,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             if if_text(message.get("messageId")) not in self._told:
                 self._add_message(message)
         elif not self._told and not self._growing_ids:
-            for answer in _answers_in(if_list(fields.get("history"))):
+            for answer in find_answers(if_list(fields.get("history"))):
                 self._add_message(answer)
 
     def _load_pending(self, message: Json, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
@@ -357,7 +359,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
 
         Calls in the message of a foreign agent are tools that the client is to run.
         """
-        parts = _parts_of(message)
+        parts = list_parts(message)
         asks = any(if_object(part.get("data")).get("type") == QUESTION for part in parts)
         if asks or not message:
             return load_pending(message, state)
@@ -368,10 +370,10 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         if not is_told:
             # Calls of a task that waits for input are those that the client is to run.
             for_client = [
-                part.replace(content=tuple(map(_assign_to_client, part.content))) for part in loaded
+                part.replace(content=tuple(map(assign_to_client, part.content))) for part in loaded
             ]
             self._add_messages([part for part in for_client if part.content])
-        return tuple(Interrupt(call.id, "tool", _client_call(call)) for call in calls)
+        return tuple(Interrupt(call.id, "tool", assign_call(call)) for call in calls)
 
     def _read_progress(self, message: Json) -> None:
         """Reads the message of a working status: the text so far, thinking, or a note for the
@@ -386,13 +388,13 @@ class PlainDecoder(RunDecoder[DecodedPart]):
                 self._add_message(message)
             self._finish_growing()
             return
-        pieces = [piece for part in _parts_of(message) for piece in load_content(part)]
+        pieces = [piece for part in list_parts(message) for piece in load_content(part)]
         if pieces and all(isinstance(piece, ThinkingPart) for piece in pieces):
             id_ = if_text(message.get("messageId")) or None
             self._add_messages([Message(Role.MODEL, tuple(pieces), id_, origin=self._model)])
         elif pieces:
             # It is no part of the answer, which comes as an artifact or with the end.
-            self._events.append(Custom("a2a.status", _dump_note(message)))
+            self._events.append(Custom("a2a.status", dump_note(message)))
 
     # texts that grow
 
@@ -402,7 +404,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         A chunk that does not continue the text before it belongs to another answer: the first was
         cut.
         """
-        text = _text_of(message)
+        text = read_text(message)
         emitter, before = self._growing or (None, "")
         if emitter is not None and not emitter.finished:
             if before.startswith(text):
@@ -423,7 +425,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         if self._growing is None:
             return False
         emitter, before = self._growing
-        text = _text_of(message)
+        text = read_text(message)
         # An agent that says its answer once more with the end has said it already.
         if emitter.finished:
             return text == before
@@ -431,12 +433,12 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             return False
         emitter.text("text", new_text(text, before))
         self._growing = emitter, text
-        for part in _parts_of(message):
+        for part in list_parts(message):
             for piece in load_content(part):
                 if isinstance(piece, ToolResultPart):
                     self._add_result(piece, emitter.message_id)
                 elif not isinstance(piece, TextPart):
-                    emitter.whole(_assign_to_client(piece))
+                    emitter.whole(assign_to_client(piece))
         return True
 
     def _finish_growing(self) -> None:
@@ -447,80 +449,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             _finish_emitter(emitter, FinishReason.stop)
 
 
-def split_member(event: JsonMap) -> tuple[str, Json]:
-    """Returns the member of a stream's object: its name in version 1.0, and its fields.
-
-    A task or a message may stand alone, as in 0.3. Returns an empty name for anything else.
-    """
-    for name in OLD_KINDS:
-        if isinstance(event.get(name), dict):
-            return name, if_object(event[name])
-    object_type = event.get("kind")
-    if isinstance(object_type, str) and object_type in _MEMBERS:
-        return _MEMBERS[object_type], dict(event)
-    # Some older agents leave the kind out, so the fields must tell.
-    if "parts" in event and "role" in event:
-        return "message", dict(event)
-    if isinstance(event.get("id"), str) and "status" in event:
-        return "task", dict(event)
-    return "", {}
-
-
 def _finish_emitter(emitter: Emitter, reason: FinishReason) -> None:
     """Ends the message of an emitter, if it has begun."""
     if emitter.started and not emitter.finished:
         is_cut = reason is FinishReason.error
         emitter.finish(FinishReason.tool_calls if emitter.calls() else reason, cut=is_cut)
-
-
-def _split_text(parts: Sequence[Json]) -> tuple[str, list[Json]]:
-    """Returns an artifact's text and its other parts, which stay the same however the text is
-    cut."""
-    text = "".join([if_text(part.get("text")) for part in parts])
-    return text, [part for part in parts if "text" not in part]
-
-
-def _answers_in(history: Sequence[Any]) -> list[Json]:
-    """Returns the messages of a history behind the last question."""
-    messages = [if_object(message) for message in history]
-    question_index = last_index(messages, lambda message: role_of(message.get("role")) is Role.USER)
-    return messages[question_index + 1 :]
-
-
-def _dump_note(message: Json) -> Json:
-    """Returns the value of the custom event for a progress message."""
-    note: Json = {
-        "message": {name: message[name] for name in ("messageId", "parts") if name in message}
-    }
-    if metadata := app_metadata(message.get("metadata")):
-        note["metadata"] = metadata
-    return note
-
-
-def _client_call(call: ToolCallPart) -> ToolCallPart:
-    """Returns a call as one that the client runs."""
-    return ToolCallPart(
-        call.id, call.name, call.arguments, call.raw, call.state, "client", call.native
-    )
-
-
-def _assign_to_client(piece: Content) -> Content:
-    """Returns a piece of content, where a call is one that the client runs."""
-    if isinstance(piece, ToolCallPart):
-        return _client_call(piece)
-    return piece
-
-
-def _text_of(message: Json) -> str:
-    """Returns the text of all parts of a message."""
-    texts = [
-        if_text(if_object(part.get("root")).get("text")) or if_text(part.get("text"))
-        for part in _parts_of(message)
-    ]
-    return "".join(texts)
-
-
-def _parts_of(message: Json) -> list[Json]:
-    """Returns the parts of a message or artifact. A part that is no object counts as an empty
-    one."""
-    return [if_object(part) for part in if_list(message.get("parts"))]

@@ -15,15 +15,11 @@ One delta of text is always held back: the last piece of an artifact must say th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from copy import copy
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, cast
 
-import msgspec
-
 from dragoman import json_bytes
-from dragoman.codec import run_encoder
 from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import if_text
@@ -37,7 +33,6 @@ from dragoman.event import (
     MessageDropped,
     MessageFinished,
     MessageStarted,
-    OpenText,
     PartDelta,
     PartFinished,
     PartStarted,
@@ -49,11 +44,10 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
-from dragoman.fold import close_part, compact
+from dragoman.fold import compact
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import (
-    Content,
     DataPart,
     FilePart,
     LinkPart,
@@ -65,7 +59,14 @@ from dragoman.message import (
 )
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_content, dump_data
-from dragoman.wires.a2a.encode_objects import WORKING, ArtifactIds, TaskObjects
+from dragoman.wires.a2a.encode_objects import (
+    WORKING,
+    ArtifactIds,
+    ArtifactPart,
+    TaskObjects,
+    dump_part_end,
+    strip_error,
+)
 from dragoman.wires.a2a.interrupts import dump_pending, waiting_state
 from dragoman.wires.a2a.messages import dump_message
 from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION, OWN, PATCH_TYPE, dump_events, text_of
@@ -90,28 +91,6 @@ _MESSAGE_FIELDS = (
 )
 """Fields of a message beside its metadata."""
 _IN_ARTIFACTS = (TextPart, DataPart, LinkPart, FilePart, ToolCallPart, ToolResultPart)
-_ARTIFACT_NAMES: Mapping[type, str] = {
-    TextPart: "response",
-    OpenText: "response",
-    ToolCallPart: "tool-call",
-    ToolResultPart: "tool-result",
-}
-"""Type of a part → the name of its artifact; others are files."""
-
-
-class ArtifactPart(run_encoder.EncodedPart):
-    """An open part of a message that clients see."""
-
-    __slots__ = ("artifact_id", "is_begun", "key", "name")
-
-    def __init__(self, key: Key, begun: Content | OpenText, artifact_id: str) -> None:
-        super().__init__(begun)
-        self.key = key
-        self.artifact_id = artifact_id
-        """Empty for thinking, which is no artifact."""
-        self.name = _ARTIFACT_NAMES.get(type(begun), "file")
-        self.is_begun = False
-        """Whether a piece of its artifact was written."""
 
 
 class Encoder(RunEncoder[ArtifactPart]):
@@ -180,7 +159,7 @@ class Encoder(RunEncoder[ArtifactPart]):
             return True
         # Clients see nothing of runs within tools, but that the task still works.
         if self._inner.has(event):
-            self._carry(_without_details(event))
+            self._carry(strip_error(event))
             self._write_working()
             return False
         return True
@@ -336,7 +315,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         if part is None:
             self._carry(event)
             return
-        finished = _dump_end(event, part)
+        finished = dump_part_end(event, part)
         # The text that is held is the last piece, if it is this part's: one object less.
         if self._held is not None and self._held[1] is part:
             self._write_held(last=True, finished=finished)
@@ -417,7 +396,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         if isinstance(event.error, ContentRefusedError):
             state = "TASK_STATE_REJECTED"
         message = self._task.message([{"text": event.error.message or "the agent failed"}])
-        self._write_end(state, [_without_details(event)], message)
+        self._write_end(state, [strip_error(event)], message)
 
     def _write_end(
         self, state: str, events: list[Event], message: Json | None = None, **fields: str
@@ -444,40 +423,6 @@ class Encoder(RunEncoder[ArtifactPart]):
         StateDelta: _state_delta,
         Custom: _custom,
     }
-
-
-def _dump_end(event: PartFinished, part: ArtifactPart) -> str:
-    """Returns the extension's `finished` field: the part's key, and what its start and deltas do
-    not say.
-
-    The second entry has only the fields that differ, or the whole part if its type changed.
-    """
-    built = close_part(part.begun, part.deltas)
-    if built is None or type(built) is not type(event.part):
-        return text_of([*part.key, msgspec.to_builtins(event.part)])
-    fields = {
-        name: msgspec.to_builtins(value)
-        for name in built.__struct_fields__
-        if not _is_same(value := getattr(event.part, name), getattr(built, name))
-    }
-    return text_of([*part.key, fields] if fields else part.key)
-
-
-def _is_same(value: Any, other: Any) -> bool:
-    """True if two values have the same JSON bytes. `1`, `1.0` and `true` differ, and so does the
-    order of keys."""
-    return msgspec.json.encode(value) == msgspec.json.encode(other)
-
-
-def _without_details(event: Event) -> Event:
-    """Returns an error event without its partial result and the upstream's body, and other events
-    unchanged."""
-    if not isinstance(event, RunError):
-        return event
-    # The exception itself belongs to the server, which logs it whole.
-    error = copy(event.error)
-    error.body = error.partial = error.result = None
-    return RunError(error, event.run_id, event.native)
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -544,7 +489,7 @@ def dump_response(
     objects = [data for event in events for data in run.objects(event)]
     task = aggregate_task([*objects, *run.closing()])
     if envelope.get("extras", True):
-        fields = dump_events(compact([_without_details(event) for event in events]))
+        fields = dump_events(compact([strip_error(event) for event in events]))
         # A task that is read whole has no objects that could carry the events, so it carries all of
         # them.
         carried = {"type": "run", "run": fields.get("events", "[]")}

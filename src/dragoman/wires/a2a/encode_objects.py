@@ -8,13 +8,21 @@ is decided in `encode`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from datetime import datetime
 from typing import Any
 
-from dragoman.json_bytes import Json, JsonMap
-from dragoman.wires.a2a.quirks import EXTENSION
+import msgspec
 
-__all__ = ["WORKING", "ArtifactIds", "TaskObjects"]
+from dragoman.codec import run_encoder
+from dragoman.codec.run_encoder import Key
+from dragoman.event import Event, OpenText, PartFinished, RunError
+from dragoman.fold import close_part
+from dragoman.json_bytes import Json, JsonMap
+from dragoman.message import Content, TextPart, ToolCallPart, ToolResultPart
+from dragoman.wires.a2a.quirks import EXTENSION, text_of
+
+__all__ = ["WORKING", "ArtifactIds", "ArtifactPart", "TaskObjects", "dump_part_end", "strip_error"]
 
 WORKING = "TASK_STATE_WORKING"
 
@@ -114,3 +122,61 @@ class ArtifactIds:
         self._repeats[name] = number
         self._taken.add(id_)
         return id_
+
+
+_ARTIFACT_NAMES: Mapping[type, str] = {
+    TextPart: "response",
+    OpenText: "response",
+    ToolCallPart: "tool-call",
+    ToolResultPart: "tool-result",
+}
+"""Type of a part → the name of its artifact; others are files."""
+
+
+class ArtifactPart(run_encoder.EncodedPart):
+    """An open part of a message that clients see."""
+
+    __slots__ = ("artifact_id", "is_begun", "key", "name")
+
+    def __init__(self, key: Key, begun: Content | OpenText, artifact_id: str) -> None:
+        super().__init__(begun)
+        self.key = key
+        self.artifact_id = artifact_id
+        """Empty for thinking, which is no artifact."""
+        self.name = _ARTIFACT_NAMES.get(type(begun), "file")
+        self.is_begun = False
+        """Whether a piece of its artifact was written."""
+
+
+def dump_part_end(event: PartFinished, part: ArtifactPart) -> str:
+    """Returns the extension's `finished` field: the part's key, and what its start and deltas do
+    not say.
+
+    The second entry has only the fields that differ, or the whole part if its type changed.
+    """
+    built = close_part(part.begun, part.deltas)
+    if built is None or type(built) is not type(event.part):
+        return text_of([*part.key, msgspec.to_builtins(event.part)])
+    fields = {
+        name: msgspec.to_builtins(value)
+        for name in built.__struct_fields__
+        if not _is_same(value := getattr(event.part, name), getattr(built, name))
+    }
+    return text_of([*part.key, fields] if fields else part.key)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """True if two values have the same JSON bytes. `1`, `1.0` and `true` differ, and so does the
+    order of keys."""
+    return msgspec.json.encode(value) == msgspec.json.encode(other)
+
+
+def strip_error(event: Event) -> Event:
+    """Returns an error event without its partial result and the upstream's body, and other events
+    unchanged."""
+    if not isinstance(event, RunError):
+        return event
+    # The exception itself belongs to the server, which logs it whole.
+    error = copy(event.error)
+    error.body = error.partial = error.result = None
+    return RunError(error, event.run_id, event.native)
