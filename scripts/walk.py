@@ -139,11 +139,13 @@ class Recorder:
             self.statements.append(" ".join(statement.split()))
 
     def _note_type(self, carrier: Any) -> None:
-        name = type(carrier).__name__
-        if name in self.types or name in SKIPPED_TYPES:
+        module, name = type(carrier).__module__, type(carrier).__name__
+        # With its module, since two classes of one name are two types.
+        qualified_name = f"{module}.{name}"
+        if qualified_name in self.types or name in SKIPPED_TYPES:
             return
-        if type(carrier).__module__.startswith("dragoman") and carries_question(carrier):
-            self.types[name] = None
+        if module.startswith("dragoman") and carries_question(carrier):
+            self.types[qualified_name] = None
 
 
 def carries_question(carrier: Any) -> bool:

@@ -351,9 +351,9 @@ class Agent(Generic[Deps]):
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
         """The files that the model and its provider's tools made or fetched, in order: with their
         bytes, or by the id under which the provider holds them, for `download`."""
-        from dragoman.model.files import files_of
+        from dragoman.model.files import list_files
 
-        return files_of(messages.messages if isinstance(messages, ChatResult) else messages)
+        return list_files(messages.messages if isinstance(messages, ChatResult) else messages)
 
     async def download(self, part: FilePart, *, model: str | Provider | None = None) -> DataPart:
         """A file that the provider holds → its bytes. `model`: whose provider holds it, where that

@@ -30,7 +30,7 @@ from dragoman.memory.window import ThreadReading
 from dragoman.message import Content, Message
 from dragoman.model.fallbacks import Fallback, ModelChoice
 from dragoman.model.middleware import BatchMiddleware, Middleware
-from dragoman.orchestration.interrupts import since_model
+from dragoman.orchestration.interrupts import count_seen_messages
 from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider
 from dragoman.request import OnLoss, RunRequest, ServerTool, Settings, ToolSpec
@@ -326,7 +326,7 @@ def _of_request(
             f"{' and '.join(twice)} cannot stand beside a RunRequest: its messages are the whole conversation"
         )
     messages = expect_each("messages", request.messages, Message, hint=history_hint)
-    new = since_model(messages)
+    new = count_seen_messages(messages)
     fields: dict[str, Any] = {
         name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) is not None
     }

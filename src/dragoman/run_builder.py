@@ -20,7 +20,7 @@ from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
-from dragoman.memory.conversation import ConversationRecorder, conversation_of
+from dragoman.memory.conversation import ConversationRecorder, open_conversation
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role
 from dragoman.model.models import Models
@@ -30,8 +30,8 @@ from dragoman.orchestration import (
     StreamingState,
     choose_orchestrator,
 )
-from dragoman.orchestration.interrupts import WaitingCall, speaks, waiting_calls
-from dragoman.orchestration.resume import Decision, ResumePlan, decisions
+from dragoman.orchestration.interrupts import WaitingCall, find_waiting_calls, has_new_prompt
+from dragoman.orchestration.resume import Decision, ResumePlan, decide_calls
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
@@ -100,7 +100,7 @@ def build_run(
     request = with_options(agent.request, run_options)
     tools = (*agent.tools, *tools_of(run_options.get("tools", ())))
     run_id = run_options.get("run_id") or agent.new_id()
-    conversation = conversation_of(agent.memory, run_options)
+    conversation = open_conversation(agent.memory, run_options)
     state = StreamingState(
         (),
         tools,
@@ -158,10 +158,10 @@ def pending_of(
 ) -> tuple[Interrupt, ...]:
     """Returns what a conversation waits for; nothing, once somebody has said something."""
     messages = expect_each("history", history, Message, hint=history_hint)
-    if speaks(messages):
+    if has_new_prompt(messages):
         return ()
     fixed_tools, toolset = split_tools(tools)
-    waiting = waiting_calls(messages, fixed_tools, seal, has_toolsets=toolset is not None)
+    waiting = find_waiting_calls(messages, fixed_tools, seal, has_toolsets=toolset is not None)
     return tuple([interrupt for call in waiting for interrupt in call.interrupts])
 
 
@@ -265,7 +265,7 @@ class _Start:
         was answered, and nothing is waited for any longer."""
         seal = self._state.seal
         waiting, forged = self._waiting(messages, tools)
-        decided = decisions(
+        decided = decide_calls(
             resume,
             waiting,
             messages,
@@ -278,11 +278,11 @@ class _Start:
         _check_trust(decided, self._options, seal, forged)
         answered = [decision.waiting.call for decision in decided]
         unanswered = tuple([call for call in waiting if call.call not in answered])
-        is_speaking = speaks(messages)
+        is_speaking = has_new_prompt(messages)
         goes_on_waiting = bool(unanswered) and not is_speaking
         if not resume and not goes_on_waiting:
             return None
-        answers = list(takewhile(lambda message: not speaks([message]), self._state.asked))
+        answers = list(takewhile(lambda message: not has_new_prompt([message]), self._state.asked))
         plan = ResumePlan(
             tuple(decided), unanswered, tuple(self._state.asked[len(answers) :]), is_speaking
         )
@@ -299,13 +299,13 @@ class _Start:
     ) -> tuple[list[WaitingCall], list[OpenCall]]:
         """The calls that wait, and which of them a client may have made up."""
         seal, has_toolsets = self._state.seal, self._has_toolsets
-        waiting = waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
+        waiting = find_waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
         if self._options.get("trusted_history", True):
             return waiting, []
         stored = () if self._conversation is None else self._conversation.loaded or ()
         # A call that a client may have made up is not signed: its signature would be the agent's
         # word for it.
-        unsigned = waiting_calls(messages, tools, Seal(), has_toolsets=has_toolsets)
+        unsigned = find_waiting_calls(messages, tools, Seal(), has_toolsets=has_toolsets)
         checked: list[WaitingCall] = []
         forged: list[OpenCall] = []
         for signed_call, unsigned_call in zip(waiting, unsigned, strict=True):

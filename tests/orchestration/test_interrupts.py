@@ -13,7 +13,12 @@ from dragoman import Interrupt, Message, Tool, ToolCallPart, ToolResultPart, rep
 from dragoman.codec.digest import neutral
 from dragoman.errors import HistoryError
 from dragoman.message import OURS, MarkPart
-from dragoman.orchestration.interrupts import WaitingCall, ids_of, speaks, waiting_calls
+from dragoman.orchestration.interrupts import (
+    WaitingCall,
+    answer_ids,
+    find_waiting_calls,
+    has_new_prompt,
+)
 from dragoman.orchestration.seal import Seal
 from dragoman.repair import open_calls, to_call
 from dragoman.tools import tool_map
@@ -37,7 +42,7 @@ TOOLS = tool_map([delete, look, Tool("ask")])
 def waits(*messages: Message) -> list[tuple[str, str]]:
     return [
         (one.id, one.reason)
-        for each in waiting_calls(messages, TOOLS, Seal())
+        for each in find_waiting_calls(messages, TOOLS, Seal())
         for one in each.interrupts
     ]
 
@@ -87,8 +92,8 @@ def test_a_call_keeps_the_ids_of_longer_and_shorter_histories(named: bool, twice
     ]
     last = Message.model(call("delete", id="a")).replace(id="m" if named else None)
     long, short = [*earlier, last] if twice else [last], [last]
-    first, *others = ids_of(long, open_calls(long)[0])
-    assert {first, *others} == set(ids_of(short, open_calls(short)[0]))
+    first, *others = answer_ids(long, open_calls(long)[0])
+    assert {first, *others} == set(answer_ids(short, open_calls(short)[0]))
 
 
 def test_a_mark_tells_what_messages_and_tools_do_not_and_the_latest_counts() -> None:
@@ -100,7 +105,7 @@ def test_a_mark_tells_what_messages_and_tools_do_not_and_the_latest_counts() -> 
     second = WaitingCall(one, (ask,), (1, {"b": None}), {"x": 2}, True, (inner,))
     history = [last, Message.user(first.mark()), Message.user(second.mark())]
     stored = [Message.from_json(message.to_json()) for message in history]
-    assert waiting_calls(stored, TOOLS, Seal()) == [second]
+    assert find_waiting_calls(stored, TOOLS, Seal()) == [second]
     assert repair(stored)[1].tool_results[0].is_error
 
 
@@ -111,7 +116,7 @@ def test_a_mark_tells_what_messages_and_tools_do_not_and_the_latest_counts() -> 
 def test_a_mark_that_cannot_be_read_is_an_error_of_the_history(fields: Any) -> None:
     mark = MarkPart("interrupt", {OURS: fields})
     with pytest.raises(HistoryError, match="cannot be read"):
-        waiting_calls([Message.model(call("look", id="a")), Message.user(mark)], TOOLS, Seal())
+        find_waiting_calls([Message.model(call("look", id="a")), Message.user(mark)], TOOLS, Seal())
 
 
 def test_marks_of_others_tell_nothing() -> None:
@@ -123,12 +128,14 @@ def test_marks_of_others_tell_nothing() -> None:
 
 def test_somebody_speaks_where_more_than_results_and_marks_follow_the_model() -> None:
     before = [Message.user("hi"), Message.model(call("look"))]
-    assert not speaks(before)
-    assert not speaks(
+    assert not has_new_prompt(before)
+    assert not has_new_prompt(
         [*before, Message.user(ToolResultPart("c1", "look", 1), MarkPart("interrupt"))]
     )
-    assert speaks([*before, Message.user(ToolResultPart("c1", "look", 1)), Message.user("Well?")])
-    assert not speaks([*before, Message.system("Be brief.")])
+    assert has_new_prompt(
+        [*before, Message.user(ToolResultPart("c1", "look", 1)), Message.user("Well?")]
+    )
+    assert not has_new_prompt([*before, Message.system("Be brief.")])
 
 
 @given(st.permutations(range(4)), st.integers(1, 4))

@@ -127,9 +127,9 @@ def pull(
     from importlib.util import find_spec
 
     from dragoman.providers import local_pull
-    from dragoman.providers.hints import install
+    from dragoman.providers.hints import install_command
     from dragoman.providers.local_models import DEFAULT
 
     echo(local_pull.pull(lambda line: echo(line, err=True), model or DEFAULT))
     if find_spec("xllamacpp") is None:
-        echo(f"note: what runs it is not installed: `{install('xllamacpp')}`", err=True)
+        echo(f"note: what runs it is not installed: `{install_command('xllamacpp')}`", err=True)

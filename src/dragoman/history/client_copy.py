@@ -372,12 +372,12 @@ def _find_resumes(
     }
     if not answers:
         return ()
-    from dragoman.orchestration.interrupts import ids_of  # needed for answers only
+    from dragoman.orchestration.interrupts import answer_ids  # needed for answers only
 
     stored_ids = {call.id for message in stored for call in message.tool_calls}
     return tuple(
         [
-            Resume(ids_of(merged, waiting)[0], payload=answers[waiting.call.id])
+            Resume(answer_ids(merged, waiting)[0], payload=answers[waiting.call.id])
             for waiting in open_calls(merged)
             if waiting.call.id in answers and waiting.call.id in stored_ids
         ]

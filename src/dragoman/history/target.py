@@ -13,7 +13,7 @@ from dragoman.formats import dragoman
 from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.model.strings import ModelString, resolve
+from dragoman.model.strings import ModelString, resolve_model
 from dragoman.providers import REGISTRY, Provider
 from dragoman.providers.address import find_written_url, join_url
 from dragoman.repair import Source, trace_repair
@@ -77,7 +77,7 @@ def find_target(target: str | Provider | Format) -> Target:
     if not isinstance(target, str):
         return format_target(target)
     try:
-        string, provider = resolve(target)
+        string, provider = resolve_model(target)
     except SettingsError as error:
         if target in formats.names():
             return format_target(formats.get(target))

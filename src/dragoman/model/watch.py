@@ -53,7 +53,7 @@ class Watch:
             self._start, self._began_at = start, monotonic()
             await fire(self._hooks, "model_start", start)
 
-    async def leave_out(self, losses: tuple[Loss, ...]) -> None:
+    async def report_losses(self, losses: tuple[Loss, ...]) -> None:
         """What the request has to leave out. A run tells of that itself."""
         self._losses = losses
         if losses and self._start is not None and self._start.run is None:
@@ -68,11 +68,11 @@ class Watch:
         for hook in self._hooks:
             if (
                 hook.model_context is not None
-                and (context_entered := self._enter(hook)) is not None
+                and (context_entered := self._enter_context(hook)) is not None
             ):
                 entered.append(context_entered)
         raised: BaseException | None = None
-        token = RETRIED.set(self._retried)
+        token = RETRIED.set(self._report_retry)
         try:
             if more := headers(self._hooks):
                 request = msgspec.structs.replace(request, headers={**more, **request.headers})
@@ -90,7 +90,7 @@ class Watch:
                 except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
                     log_failure(hooks.model_context, error)
 
-    def _enter(self, hooks: Hooks) -> tuple[Hooks, AbstractContextManager[Any]] | None:
+    def _enter_context(self, hooks: Hooks) -> tuple[Hooks, AbstractContextManager[Any]] | None:
         """A hook's context manager, entered; `None`: it has none, or it failed."""
         if hooks.model_context is None or self._start is None:
             return None
@@ -115,7 +115,7 @@ class Watch:
         if start is None:
             return
         finish, opened = _find_end(self._reads), _find_start(self._reads)
-        error = self._error()
+        error = self._find_error()
         if error is not None:
             reason = FinishReason.error
         else:
@@ -137,7 +137,7 @@ class Watch:
         )
         await fire(self._hooks, "model_end", end)
 
-    def _error(self) -> DragomanError | None:
+    def _find_error(self) -> DragomanError | None:
         """Why the request failed."""
         if self._reads and isinstance(last := self._reads[-1][-1], RunError):
             return last.error
@@ -147,7 +147,7 @@ class Watch:
         error.__cause__ = raised
         return error
 
-    async def _retried(
+    async def _report_retry(
         self, attempt: int, wait: float, status: int | None, error: DragomanError | None
     ) -> None:
         if self._start is not None:

@@ -12,8 +12,8 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, ToolCallPart
 from dragoman.orchestration.interrupts import (
     WaitingCall,
+    answer_ids,
     expiry,
-    ids_of,
     interrupt_for,
     needs_mark,
     reason_of,
@@ -101,7 +101,7 @@ def _interrupts(
 ) -> tuple[Interrupt, ...]:
     history, past = state.conversation_history, waiting.state()
     if isinstance(question, AgentWaits):
-        outer = ids_of(history, waiting.call)[0]
+        outer = answer_ids(history, waiting.call)[0]
         inner = [
             msgspec.structs.replace(
                 interrupt, id=f"{outer}/{interrupt.id}", parent=(outer, *interrupt.parent)

@@ -14,7 +14,7 @@ from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
-from dragoman.orchestration.interrupts import WaitingCall, ids_of
+from dragoman.orchestration.interrupts import WaitingCall, answer_ids
 from dragoman.orchestration.seal import Seal, late
 from dragoman.repair import OpenCall, stand_in
 from dragoman.tools import Tool
@@ -22,7 +22,7 @@ from dragoman.tools.check import faults
 from dragoman.tools.outcome import success_result
 from dragoman.tools.record import InnerRun
 
-__all__ = ["Decision", "ResumePlan", "decisions"]
+__all__ = ["Decision", "ResumePlan", "decide_calls"]
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class ResumePlan(msgspec.Struct, frozen=True):
     """Somebody has said something, so that nothing is waited for any longer."""
 
 
-def decisions(
+def decide_calls(
     resume: Sequence[Resume],
     waiting: Sequence[WaitingCall],
     messages: Sequence[Message],
@@ -129,7 +129,7 @@ def _find(
         for index, waiting_call in enumerate(waiting)
         if not waiting_call.interrupts[0].parent
         and not waiting_call.answers
-        and wanted in ids_of(messages, waiting_call.call)
+        and wanted in answer_ids(messages, waiting_call.call)
     ]
     if not matches:
         raise ResumeError(_nothing_waits(wanted, waiting, messages))

@@ -25,7 +25,7 @@ __all__ = [
 
 _MODULES = {
     "Lease": "log",
-    "Posted": "log",
+    "ControlMessage": "log",
     "RunLog": "log",
     "RunStatus": "log",
     "Runs": "runs",

@@ -22,7 +22,7 @@ from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.json_bytes import Json
 from dragoman.message import Content, Message, Role
-from dragoman.model.strings import resolve
+from dragoman.model.strings import resolve_model
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import Vector
@@ -277,7 +277,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
         """
-        string, provider = resolve(model)
+        string, provider = resolve_model(model)
         base_url = provider.base_url if isinstance(provider.base_url, str) else _URL
         fields_of_record = {
             name: getattr(provider, name)

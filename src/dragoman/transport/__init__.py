@@ -37,7 +37,7 @@ _MODULES = {
     "AiohttpTransport": "aiohttp",
     "Exchange": "exchange",
     "Player": "player",
-    "Posted": "fetching",
+    "PostResult": "fetching",
     "Recorder": "recorder",
     "Retry": "retry",
     "fetch": "fetching",

@@ -15,8 +15,8 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role
 from dragoman.wires import anthropic, openai_responses
-from dragoman.wires.openai_responses.tools import KINDS
-from dragoman.wires.openai_responses.tools_results import ANSWERS
+from dragoman.wires.openai_responses.tools import CALL_ITEMS
+from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS
 
 __all__ = [
     "ANTHROPIC",
@@ -31,7 +31,7 @@ __all__ = [
 
 ANTHROPIC, RESPONSES = anthropic.name, openai_responses.name
 Block = Json
-_ITEMS = {*KINDS, *ANSWERS, "mcp_list_tools", "mcp_approval_request", "reasoning"}
+_ITEMS = {*CALL_ITEMS, *RESULT_ITEMS, "mcp_list_tools", "mcp_approval_request", "reasoning"}
 _TEXTS = {"text": "output_text", "refusal": "refusal"}
 """Type of a block of a text → that of the block in the provider's item."""
 _CITATIONS = {"url_citation", "file_citation", "container_file_citation", "file_path"}

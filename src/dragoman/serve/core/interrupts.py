@@ -28,7 +28,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.orchestration.interrupts import WaitingCall, since_model
+from dragoman.orchestration.interrupts import WaitingCall, count_seen_messages
 from dragoman.repair import OpenCall
 from dragoman.serve.core.call import Api
 
@@ -168,7 +168,7 @@ def with_asked_calls(messages: Sequence[Message], api: Api) -> tuple[list[Messag
     Raises:
         InvalidRequestError: an answer cannot be understood.
     """
-    end = since_model(messages)
+    end = count_seen_messages(messages)
     waiting = _interrupts_of(messages[end - 1], api) if end else {}
     tail, resumes = resumes_in(messages[end:], waiting, api)
     if not waiting:

@@ -27,7 +27,7 @@ from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPar
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
 from dragoman.serve.core.fields import foreign_losses, share_tools, without_wire
-from dragoman.wires.serving import Serving, serving
+from dragoman.wires.serving import Serving, get_serving
 
 __all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
 
@@ -174,7 +174,7 @@ class Fitting:
         wire = request.wire or destination.wire
         if wire != destination.wire:
             return self._for_another(request, wire, destination, losses)
-        client, served = self._client, serving(wires.get(wire))
+        client, served = self._client, get_serving(wires.get(wire))
         messages: Sequence[Message] = request.messages
         if client is not None and request.messages is self._messages:
             messages = settle_messages(client.request.messages, client.stored, destination, served)
@@ -232,7 +232,7 @@ class Fitting:
         shared, lost = share_tools(request, wire, destination.wire)
         losses += [*foreign_losses(request, wire), *lost]
         request = without_wire(shared, wire)
-        unstored = serving(wires.get(destination.wire)).request_fields.unstored
+        unstored = get_serving(wires.get(destination.wire)).request_fields.unstored
         return request.replace(options=unstored) if unstored and not self._stores else request
 
 

@@ -44,7 +44,7 @@ from dragoman.serve.gateway.offers import Offered, offers, providers_of
 from dragoman.serve.gateway.upstreams import Listings, Upstreams
 from dragoman.serve.seals.sealing import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 
 if TYPE_CHECKING:
     # cryptography, which few need
@@ -205,7 +205,7 @@ class Gateway:
         name = call.wire.name
         if name not in self._remembering:
             self._remembering[name] = self._is_mixed(
-                name, serving(call.wire).request_fields.restores
+                name, get_serving(call.wire).request_fields.restores
             )
         return self._remembering[name]
 

@@ -10,7 +10,7 @@ from dragoman.codec.serving import PURPOSES, KeyPlace, Route
 from dragoman.errors import InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.http.places import MethodPath
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
 
 __all__ = ["description"]
@@ -141,11 +141,11 @@ def _own(path: str, summary: str, content: Any, statuses: set[str]) -> Json:
 
 def _body(wire: Wire, route: Route) -> JsonMap | None:
     """Returns the JSON Schema of a body, as the wire has it, or None."""
-    return serving(wire).bodies.get(route.path)
+    return get_serving(wire).bodies.get(route.path)
 
 
 def _keys(wire: Wire) -> Sequence[KeyPlace]:
-    return serving(wire).keys
+    return get_serving(wire).keys
 
 
 def _scheme(key: KeyPlace) -> str:

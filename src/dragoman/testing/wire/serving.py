@@ -14,7 +14,7 @@ from dragoman.request import ModelRequest, Settings
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import ANSWER, CONVERSATION, SCHEMA, TOOLS, comparable
 from dragoman.testing.wire.bench import WireBench, events_of, json_of, wire_check
-from dragoman.wires.serving import NEEDED
+from dragoman.wires.serving import REQUIRED_FUNCTIONS
 
 __all__ = [
     "envelopes_suit_their_encoders",
@@ -72,7 +72,7 @@ def routes_are_complete(bench: WireBench) -> None:
         demand(
             route.purpose in PURPOSES, f"the purpose of {route} is none of {', '.join(PURPOSES)}"
         )
-        for function in NEEDED.get(route.purpose, ()):
+        for function in REQUIRED_FUNCTIONS.get(route.purpose, ()):
             demand(
                 callable(getattr(bench.wire, function, None)),
                 f"{route} needs {function}, which is not there",
