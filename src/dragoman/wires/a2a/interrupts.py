@@ -108,16 +108,21 @@ def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
     if carried is not None:
         return carried
     parts = [if_object(part) for part in if_list(fields.get("parts"))]
-    data = [if_object(part.get("data")) for part in parts]
-    questions = [_load_question(value) for value in data if value.get("type") == QUESTION]
-    if pending := tuple(question for question in questions if question is not None):
+    if pending := _load_questions(parts):
         return pending
-    texts = [text for part in parts if (text := if_text(part.get("text")))]
+    texts = [if_text(part.get("text")) for part in parts]
     reason = "input"
     if state == "TASK_STATE_AUTH_REQUIRED":
         reason = "auth"
     id_ = if_text(fields.get("messageId")) or reason
-    return (Interrupt(id_, reason, message="\n".join(texts) or None),)
+    return (Interrupt(id_, reason, message="\n".join(filter(None, texts)) or None),)
+
+
+def _load_questions(parts: Sequence[Json]) -> tuple[Interrupt, ...]:
+    """Returns the interrupts in data parts that ask."""
+    data = [if_object(part.get("data")) for part in parts]
+    questions = [_load_question(value) for value in data if value.get("type") == QUESTION]
+    return tuple([question for question in questions if question is not None])
 
 
 def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
@@ -222,7 +227,9 @@ def _answer_from_text(question: Interrupt, text: str) -> Resume | None:
     if question.reason != "approval":
         return question.answer(text)
     # What is neither a yes nor a no is a message of its own, and the task goes on waiting.
-    word = text.casefold().rstrip(".!")
-    if word in _YES:
+    spoken = text.casefold().rstrip(".!")
+    if spoken in _YES:
         return question.approve()
-    return question.deny() if word in _NO else None
+    if spoken in _NO:
+        return question.deny()
+    return None

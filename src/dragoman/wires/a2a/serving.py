@@ -40,18 +40,13 @@ def dump_card(
     """
     # Clients that do not know the extension lose nothing that the protocol has.
     extension = {"uri": EXTENSION, "description": "Messages and runs, exactly", "required": False}
-    if card.skills is None:
+    skills, inputs, outputs = card.skills, card.input_modes, card.output_modes
+    if skills is None:
         skills = _default_skills(card, abilities)
-    else:
-        skills = card.skills
-    if card.input_modes is None:
+    if inputs is None:
         inputs = _default_inputs(abilities)
-    else:
-        inputs = card.input_modes
-    if card.output_modes is None:
+    if outputs is None:
         outputs = _default_outputs(abilities)
-    else:
-        outputs = card.output_modes
     dumped: Json = {
         "name": card.name,
         "description": card.description or card.name,

@@ -43,8 +43,10 @@ def load_content(content: Any, form: Json) -> list[Content]:
     Raises:
         HistoryError: the content is neither a text nor a list of parts.
     """
-    if content is None or isinstance(content, str):
-        return [TextPart(content)] if content else []
+    if content is None or content == "":
+        return []
+    if isinstance(content, str):
+        return [TextPart(content)]
     blocks = if_objects(content)
     if content != [] and not blocks:
         raise HistoryError("the content of an AG-UI message is a text or a list of parts")
@@ -121,28 +123,32 @@ def _read(block: JsonMap) -> Block | None:
 def _read_media(block_type: str, block: JsonMap) -> Media:
     """Returns a media part: bytes, a URL or a file's id."""
     source = if_object(block.get("source"))
-    mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
-    metadata = app_metadata(block.get("metadata"))
-    name = if_text(metadata.get(_NAME)) or None
+    name = if_text(app_metadata(block.get("metadata")).get(_NAME)) or None
     unread: JsonMap | None = rest(source, "type", "value", "mimeType") or None
-    data = None
-    if source.get("type") == "data":
-        data = decoded(value)
-    if data is not None:
-        part: Media = DataPart(data, mime_type or _UNTYPED, name)
-    elif source.get("type") == "file":
-        part = FilePart(value, mime_type, name)
-    elif source.get("type") == "url":
-        part = LinkPart(value, mime_type, name)
-    else:  # no base64 after all, or a source of another kind: keep the whole of it
-        part = LinkPart(f"data:{mime_type or ''};base64,{value}", mime_type, name)
+    part = _read_source(source, name)
+    if part is None:
+        # no base64 after all, or a source of another kind: keep the whole of it
+        mime_type, value = if_text(source.get("mimeType")), if_text(source.get("value"))
+        part = LinkPart(f"data:{mime_type};base64,{value}", mime_type or None, name)
         unread = source
     native = _media_native(block, name, unread)
-    if block_type == _media_type(part):
-        form = {}
-    else:
-        form = {"type": block_type}
+    form: Json = {}
+    if block_type != _media_type(part):
+        form["type"] = block_type
     return replace(part, native=OWN.note(native, form))
+
+
+def _read_source(source: JsonMap, name: str | None) -> Media | None:
+    """Returns the media in a source, or None if it is no valid source."""
+    mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
+    source_type = source.get("type")
+    if source_type == "file":
+        return FilePart(value, mime_type, name)
+    if source_type == "url":
+        return LinkPart(value, mime_type, name)
+    if source_type == "data" and (data := decoded(value)) is not None:
+        return DataPart(data, mime_type or _UNTYPED, name)
+    return None
 
 
 def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> Json:

@@ -355,17 +355,17 @@ class _Snapshot:
 
     def find_unstreamed(self, streamed: Iterable[ReadMessage]) -> list[JsonMap]:
         """Returns the listed messages that follow everything that was streamed."""
-        messages = list(streamed)
-        ids = {
-            id_
-            for message in messages
-            for id_ in (*message.entries, *message.spoken_entries)
-            if id_
-        }
-        calls = {id_ for message in messages for id_ in message.calls}
-        texts = {text for message in messages for text in message.texts}
+        ids: set[str] = set()
+        calls: set[str] = set()
+        texts: set[str] = set()
+        for message in streamed:
+            ids.update(message.entries, message.spoken_entries)
+            calls |= message.calls
+            texts |= message.texts
+        ids.discard("")
 
         def is_streamed(entry: JsonMap) -> bool:
+            """True if the stream had this entry."""
             # servers give what they streamed another id in the list: calls and texts tell it too
             entry_calls = (*_call_ids(entry), if_text(entry.get("toolCallId")))
             if if_text(entry.get("id")) in ids or not calls.isdisjoint(entry_calls):
@@ -376,10 +376,9 @@ class _Snapshot:
         if unstreamed is None:
             # nothing of the answer was streamed: what precedes the last result may be the client's
             unstreamed = self._find_behind(lambda entry: entry.get("role") == "tool")
-        answer = unstreamed
         if unstreamed is None:
-            answer = self._answer
-        return [entry for entry in answer if entry.get("role") in _OF_RUN]
+            unstreamed = self._answer
+        return [entry for entry in unstreamed if entry.get("role") in _OF_RUN]
 
     def _find_behind(self, is_match: Callable[[JsonMap], bool]) -> Sequence[JsonMap] | None:
         """Returns what follows the last match in the answer, or None without a match."""

@@ -162,20 +162,22 @@ def dump_finished(
 
 def _dump_outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) -> Json:
     """Returns the outcome of a run: an interrupt, cancelled or success."""
-    interrupts = [
-        dump_interrupt(interrupt, call_ids.get(interrupt.call.id) if interrupt.call else None)
-        for interrupt in event.pending
-        if interrupt.reason != "tool"
-    ]
+    interrupts: list[Json] = []
+    client_calls: list[str] = []
+    for interrupt in event.pending:
+        id_ = interrupt.call.id if interrupt.call else ""
+        if interrupt.reason != "tool":
+            interrupts.append(dump_interrupt(interrupt, call_ids.get(id_)))
+        elif interrupt.call:
+            client_calls.append(call_ids.get(id_, id_))
     if interrupts:
         return {"type": "interrupt", "interrupts": interrupts}
     if event.outcome == "cancelled" and current:
         return {"type": "cancelled"}
     # the client runs these calls itself, so for the protocol the run is done
-    calls = [interrupt.call.id for interrupt in event.pending if interrupt.call]
-    if not calls or not current:
-        return {"type": "success"}
-    return {"type": "success", "pendingToolCallIds": [call_ids.get(id_, id_) for id_ in calls]}
+    if client_calls and current:
+        return {"type": "success", "pendingToolCallIds": client_calls}
+    return {"type": "success"}
 
 
 def _dump_state(event: StateSnapshot) -> Json:

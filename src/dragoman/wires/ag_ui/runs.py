@@ -117,6 +117,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json: 
     read = load_run({**body, "messages": []})
     difference = find_difference(request.replace(messages=()), read)
     carried = {name: difference[name] for name in _CARRIED if name in difference}
+    # an application may forward another value than an object, which cannot carry anything
     if carried and isinstance(body["forwardedProps"], dict):
         body["forwardedProps"] = {**body["forwardedProps"], **dump_extras(carried)}
     return body

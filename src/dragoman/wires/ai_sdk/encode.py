@@ -137,17 +137,17 @@ class Encoder(PartEncoder):
         if self._is_begun:
             return
         self._is_begun = True
-        answers = [message for message in self._before if message.role is Role.MODEL]
-        if answers:
-            names = [answers[-1].turn, answers[-1].id]
-        else:
-            names = []
         # A run goes on with the last answer if calls of that are answered now, or if its messages
         # have that turn's name.
-        self._goes_on = turn_after(self._before) is not None or (turn is not None and turn in names)
-        if turn is None and self._goes_on:
-            turn = names[0] or names[1]
-        self.write({"type": "start", "messageId": turn} if turn else {"type": "start"})
+        names = _names_of_answer(self._before)
+        is_named = turn is not None and turn in names
+        self._goes_on = is_named or turn_after(self._before) is not None
+        if turn is None and self._goes_on and names:
+            turn = names[0] or names[-1]
+        start: Json = {"type": "start"}
+        if turn:
+            start["messageId"] = turn
+        self.write(start)
         if self._goes_on:
             self.write(*self._again)
 
@@ -362,17 +362,23 @@ def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
 
 def _last_answer(messages: Sequence[Message]) -> list[Message]:
     """Returns the messages of the last answer in a conversation."""
-    answers = [message for message in messages if message.role is Role.MODEL]
-    turn = None
-    if answers:
-        turn = answers[-1].turn or answers[-1].id
-    if turn is None:
+    names = _names_of_answer(messages)
+    if not names:
         return []
+    turn = names[0] or names[-1]
     answer = dropwhile(
         lambda message: message.role is not Role.MODEL or turn not in (message.turn, message.id),
         messages,
     )
     return [message for message in answer if _is_of_answer(message)]
+
+
+def _names_of_answer(messages: Sequence[Message]) -> list[str]:
+    """Returns the turn and the id of the last model message, as far as it has them."""
+    for message in reversed(messages):
+        if message.role is Role.MODEL:
+            return [name for name in (message.turn, message.id) if name is not None]
+    return []
 
 
 def _is_of_answer(message: Message) -> bool:

@@ -33,6 +33,7 @@ from dragoman.message import (
 from dragoman.wires.ai_sdk.quirks import part_id
 from dragoman.wires.ai_sdk_messages.files import dump_file
 from dragoman.wires.ai_sdk_messages.marks import dump_mark
+from dragoman.wires.ai_sdk_messages.own import pick
 from dragoman.wires.ai_sdk_messages.texts import dump_reasoning, dump_text
 from dragoman.wires.ai_sdk_messages.tools import add_result, dump_call
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
@@ -177,9 +178,9 @@ class PartEncoder(RunEncoder[StreamPart]):
             return
         self._begin_part(message_id, part)
         streamed = "".join([delta for delta in part.deltas if isinstance(delta, str)])
-        if missing := piece.text.removeprefix(streamed) if piece.text.startswith(streamed) else "":
-            self.write(part.delta(missing))
-        fields = {name: dumped[name] for name in _OF_TEXT if name in dumped}
+        if piece.text.startswith(streamed) and piece.text != streamed:
+            self.write(part.delta(piece.text.removeprefix(streamed)))
+        fields = pick(dumped, _OF_TEXT)
         self.write({"type": f"{part.part_type}-end", "id": part.id, **fields})
 
     def _finish_call(self, message_id: str, call: ToolCallPart, part: StreamPart) -> None:
@@ -238,11 +239,9 @@ class PartEncoder(RunEncoder[StreamPart]):
 
 def _dump_thinking(piece: ThinkingPart) -> Json:
     """Returns the UI message part of thinking, or an empty object if nothing in it is readable."""
-    if piece.text or piece.native:
-        dumped = dump_reasoning([piece], UI_DIALECT)
-    else:
-        dumped = ()
-    return next(iter(dumped)) if dumped else {}
+    if not piece.text and not piece.native:
+        return {}
+    return next(iter(dump_reasoning([piece], UI_DIALECT)), {})
 
 
 def _name_call(part: Json, call: ToolCallPart) -> Json:

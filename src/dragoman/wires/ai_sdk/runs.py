@@ -66,7 +66,8 @@ def load_run(
     unread = rest(body, *_READ)
     system = body.get("system")
     if isinstance(system, str):
-        messages = [*([Message.system(system)] if system else []), *messages]
+        if system:
+            messages.insert(0, Message.system(system))
     elif "system" in body:
         unread["system"] = system
     return RunRequest(
@@ -123,18 +124,27 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
         **if_object(request.metadata.get("body")),
         **{name: fields[name] for name in _OF_TURN if name in fields},
     }
-    if request.tools:
-        body["tools"] = [_dump_tool(tool) for tool in request.tools]
-    if request.resume:
-        body["resume"] = [_dump_resume(resume) for resume in request.resume]
-    if request.state is not None:
-        body["state"] = request.state
-    if request.context:
-        body["context"] = list(request.context)
+    body |= _dump_further_fields(request)
     why = "the AI SDK's chats have no such field"
-    unsent = [name for name in ("settings", "options") if getattr(request, name)]
-    losses += [Loss(None, None, Lost.option, why, name) for name in unsent]
+    if request.settings:
+        losses.append(Loss(None, None, Lost.option, why, "settings"))
+    if request.options:
+        losses.append(Loss(None, None, Lost.option, why, "options"))
     return body
+
+
+def _dump_further_fields(request: RunRequest) -> Json:
+    """Returns the fields beside the messages that an application sends itself (see `load_run`)."""
+    fields: Json = {}
+    if request.tools:
+        fields["tools"] = [_dump_tool(tool) for tool in request.tools]
+    if request.resume:
+        fields["resume"] = [_dump_resume(resume) for resume in request.resume]
+    if request.state is not None:
+        fields["state"] = request.state
+    if request.context:
+        fields["context"] = list(request.context)
+    return fields
 
 
 def _without_answer(messages: list[Message]) -> list[Message]:
@@ -144,7 +154,9 @@ def _without_answer(messages: list[Message]) -> list[Message]:
         for index, message in enumerate(messages)
         if message.role is Role.USER and _has_words(message)
     ]
-    return messages[: questions[-1] + 1 if questions else 0]
+    if not questions:
+        return []
+    return messages[: questions[-1] + 1]
 
 
 def _has_words(message: Message) -> bool:

@@ -86,9 +86,8 @@ def load_conversation(
     starts: list[tuple[int, str]] = []
     for index, entry in enumerate(entries):
         start = len(messages)
-        # Most messages are texts alone; a given origin has to be noted, which goes the long way.
-        if origin is None and (plain := load_plain(entry, messages[-1] if messages else None)):
-            messages.append(plain)
+        # Most messages are texts alone.
+        if loading.add_plain(load_plain, entry):
             starts.append((start, UI))
             continue
         try:
@@ -175,16 +174,13 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
     taken = {id_ for id_ in ids if id_ is not None}
     written: Parts = []
     for number, (group, id_) in enumerate(zip(groups, ids, strict=True)):
-        plain = None
-        if usual == UI:
-            plain = _dump_plain(group, id_, version)
-        if plain is not None:
-            written.append(plain)
-            continue
-        if id_ is None:
-            id_ = _mint_id(number, taken)
-        dialect = _DIALECTS[version or _dialect_read(group, usual)]
-        written.append(dump_group(group, id_, dialect, taken, losses, version))
+        # Most messages are texts alone, and need no table.
+        entry = _dump_plain(group, id_, version) if usual == UI else None
+        if entry is None:
+            dialect = _DIALECTS[version or _dialect_read(group, usual)]
+            written_id = _mint_id(number, taken) if id_ is None else id_
+            entry = dump_group(group, written_id, dialect, taken, losses, version)
+        written.append(entry)
     return written
 
 

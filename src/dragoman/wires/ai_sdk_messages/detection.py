@@ -32,20 +32,19 @@ _PLAIN_FIELDS = {"id", "role", "content"}
 def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
     """Returns the dialect of a message. `is_model` decides where it may be a UI or a model
     message."""
-    content, is_old = fields.get("content"), not _V4_FIELDS.isdisjoint(fields)
+    content = fields.get("content")
     if isinstance(fields.get("parts"), list):
         return V4 if is_v4(fields) else UI
+    is_old = not _V4_FIELDS.isdisjoint(fields)
     if fields.get("role") == "tool" or (isinstance(content, list) and not is_old):
-        if _is_core(if_list(content), fields):
-            return CORE
-        return MODEL
-    # No model message has a time, and none needs an id: they are a front end's.
-    has_text = isinstance(content, str)
-    has_id = "id" in fields and not is_model
-    if is_old or (has_text and (has_id or "createdAt" in fields)):
+        return CORE if _is_core(if_list(content), fields) else MODEL
+    if is_old:
         return V4
-    if not has_text:
+    if not isinstance(content, str):
         return UI
+    # No model message has a time, and none needs an id: they are a front end's.
+    if "createdAt" in fields or ("id" in fields and not is_model):
+        return V4
     return CORE if _CORE_METADATA in fields else MODEL
 
 
@@ -124,27 +123,40 @@ def model_votes(message: Any) -> int:
     if isinstance(content, str) and role != "tool":
         return 3 if "providerOptions" in fields else 1
     types = _types_in(content)
-    if role == "system" or types is None:
-        return 0
-    if not all(type_ in _MODEL_TYPES or type_.startswith("tool-approval-") for type_ in types):
+    if role == "system" or types is None or not all(map(_is_model_type, types)):
         return 0
     return _part_votes(if_objects(content))
 
 
+def _is_model_type(type_: str) -> bool:
+    """True for the type of a part that model messages have."""
+    return type_ in _MODEL_TYPES or type_.startswith("tool-approval-")
+
+
 def _part_votes(parts: Sequence[Fields]) -> int:
     """Returns the votes for a model message whose parts all have known types."""
+    # A type with a hyphen, such as `tool-call`, is the family's own.
     if any("-" in part["type"] for part in parts):
-        # A type alone is no part of any of them, but a custom block may have nothing beside it.
-        are_whole = all(part["type"] in ("custom", "text") or len(part) > 1 for part in parts)
-        return 3 if are_whole else 0
-    if any(_MODEL_MARKS & part.keys() or _is_reasoning(part) for part in parts):
+        return 3 if all(map(_has_content, parts)) else 0
+    if any(map(_is_of_model, parts)):
         return 2
-    return int(all(set(part) == {"type", "text"} and part["type"] == "text" for part in parts))
+    return int(all(map(_is_text, parts)))
 
 
-def _is_reasoning(part: Fields) -> bool:
-    """True for a part of thinking."""
-    return part["type"] == "reasoning" and "text" in part
+def _has_content(part: Fields) -> bool:
+    """True if a part has more than its type, which a custom block alone need not have."""
+    return part["type"] in ("custom", "text") or len(part) > 1
+
+
+def _is_of_model(part: Fields) -> bool:
+    """True for thinking, and for a part with a field that only model messages have."""
+    is_thinking = part["type"] == "reasoning" and "text" in part
+    return is_thinking or not _MODEL_MARKS.isdisjoint(part)
+
+
+def _is_text(part: Fields) -> bool:
+    """True for a text with nothing beside it."""
+    return part["type"] == "text" and set(part) == {"type", "text"}
 
 
 def row_votes(message: Any) -> int:

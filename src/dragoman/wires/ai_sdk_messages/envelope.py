@@ -90,14 +90,12 @@ def extras_of(
     # go.
     while extras and not extras[-1]:
         extras.pop()
-    extras_said: Part = {}
-    if joined or empty or one_step:
-        extras_said = flags(joined=joined, empty=empty, one_step=one_step)
+    carried = flags(joined=joined, empty=empty, one_step=one_step)
     if shares_turn:
-        extras_said["turn"] = first.turn
+        carried["turn"] = first.turn
     if extras:
-        extras_said["messages"] = extras
-    return extras_said
+        carried["messages"] = extras
+    return carried
 
 
 def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
@@ -125,17 +123,15 @@ def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
 def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | None:
     """Returns messages with what `extras_of` carried for them, or None if it cannot have written
     that."""
-    extras_said = if_object(extras)
-    listed = if_list(extras_said.get("messages"))
-    if (
-        not extras_said
-        or len(listed) > len(messages)
-        or not isinstance(extras_said.get("turn"), str | None)
-    ):
+    carried = if_object(extras)
+    listed = if_list(carried.get("messages"))
+    if not carried or len(listed) > len(messages):
+        return None
+    if not isinstance(carried.get("turn"), str | None):
         return None
     changed = list(messages)
-    if "turn" in extras_said:
-        changed = [message.replace(turn=extras_said["turn"]) for message in messages]
+    if "turn" in carried:
+        changed = [message.replace(turn=carried["turn"]) for message in messages]
     for index, fields in enumerate(listed):
         try:
             extra = msgspec.convert(fields, _Extra)
@@ -163,9 +159,7 @@ def _apply(message: Message, extra: _Extra) -> Message:
 
 def _has_given_origin(message: Message) -> bool:
     """True if a message's origin is the one that the caller gave for all messages."""
-    given = None
-    if message.native:
-        given = OWN.notes(message.native).get("origin")
-    if given is None or message.origin is None:
+    if not message.native or message.origin is None:
         return False
-    return msgspec.to_builtins(message.origin) == given
+    noted_origin = OWN.notes(message.native).get("origin")
+    return noted_origin is not None and msgspec.to_builtins(message.origin) == noted_origin

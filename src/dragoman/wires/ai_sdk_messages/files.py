@@ -259,11 +259,9 @@ def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None =
     is_image = _is_image(piece, dialect)
     if "type" in form:
         is_image = form["type"] == "image"
-    part: Part
+    part: Part = {"type": "file", "data": data}
     if is_image:
         part = {"type": "image", "image": data}
-    else:
-        part = {"type": "file", "data": data}
     part |= {**_name_field(piece), dialect.mime: _type_of(piece)}
     return finish(part, piece, piece_kind, dialect, unread)
 
@@ -321,12 +319,13 @@ def _load_tagged_file(
         return _text_file(text, mime_type, is_image), None, {"tag": tag}
     if tag == "url" and text is not None:
         return from_url(text), None, {"tag": tag}
-    read = None if isinstance(data, str) else _bytes_of(data)
+    read = _bytes_of(data)
     if read is None:
         return None, None, {}
+    content, form = read
     if not isinstance(mime_type, str):
-        mime_type = file_type("", read[0])
-    return DataPart(read[0], mime_type), None, {"bytes": _FORMS.get(read[1], read[1])}
+        mime_type = file_type("", content)
+    return DataPart(content, mime_type), None, {"bytes": _FORMS.get(form, form)}
 
 
 def _load_reference(fields: Part, tag: Any) -> FilePart | None:

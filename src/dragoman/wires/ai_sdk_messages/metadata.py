@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_list, if_object
+from dragoman.codec.json_values import filled, if_list, if_object, rest
 from dragoman.codec.native import Own
 from dragoman.message import (
     NOTES,
@@ -74,6 +74,8 @@ _SIGNED = frozenset(["text", "reasoning", "tool"])
 """Kinds of pieces that Gemini signs."""
 _OF_ITEMS = _SIGNED
 """Kinds of pieces that are items of OpenAI's."""
+_ITEM_FIELDS = {"reasoning": ("id", "encrypted_content"), "tool": ("id",)}
+"""Kind of a piece → native fields of an item of OpenAI's that its metadata says."""
 _OTHER_KEYS = ("vertex", "azure")
 """Keys of the metadata that mean the same as another."""
 _METADATA = (
@@ -164,21 +166,29 @@ def _lift_google(piece_kind: str, fields: Part) -> Fields:
 def _lift_item(piece_kind: str, fields: Part) -> Fields:
     """Moves native fields of the Responses API, about one of its items, out of `fields` and returns
     them."""
-    id_, content = text_in(fields, "itemId"), fields.get("reasoningEncryptedContent", 0)
-    is_thinking = piece_kind == "reasoning" and isinstance(content, str | None)
-    if id_ is None or not (is_thinking or piece_kind in ("text", "tool")):
+    id_ = text_in(fields, "itemId")
+    if id_ is None:
+        return {}
+    native: Native = None
+    if piece_kind == "reasoning":
+        # The field is there also where it is null; 0 stands for its absence.
+        content = fields.get("reasoningEncryptedContent", 0)
+        if not isinstance(content, str | None):
+            return {}
+        del fields["reasoningEncryptedContent"]
+        native = RESPONSES.note(present(id=id_, encrypted_content=content or None))
+    elif piece_kind == "tool":
+        native = RESPONSES.note({"id": id_})
+    elif piece_kind == "text":
+        item = {"type": "message", "id": id_, "status": "completed"}
+        if (phase := text_in(fields, "phase")) is not None:
+            item["phase"] = phase
+            del fields["phase"]
+        native = RESPONSES.with_notes(None, item=item)
+    else:
         return {}
     del fields["itemId"]
-    if is_thinking:
-        del fields["reasoningEncryptedContent"]
-        return RESPONSES.note(present(id=id_, encrypted_content=content or None)) or {}
-    if piece_kind == "tool":
-        return RESPONSES.note({"id": id_}) or {}
-    item = {"type": "message", "id": id_, "status": "completed"}
-    item |= present(phase=text_in(fields, "phase"))
-    if "phase" in item:
-        del fields["phase"]
-    return RESPONSES.with_notes(None, item=item) or {}
+    return native or {}
 
 
 _LIFTS = {
@@ -269,13 +279,12 @@ def foreign(piece_kind: str, native: Native) -> Part:
         if wire == NAME or NOTES[0] in wire:
             continue
         wire_fields = if_object(fields)
+        lowered = _fields_in_metadata(piece_kind, wire, wire_fields)
         # An empty mapping says that the piece came through that wire, which decides whether its id
         # is known there.
         is_mark = not wire_fields and piece_kind not in _UNMARKED
-        if lowered := _fields_in_metadata(piece_kind, wire, wire_fields):
-            wire_fields = {key: wire_fields[key] for key in wire_fields if key not in lowered}
-        if wire_fields or is_mark:
-            carried[wire] = wire_fields
+        if (unsaid := rest(wire_fields, *lowered)) or is_mark:
+            carried[wire] = unsaid
     return carried
 
 
@@ -285,16 +294,14 @@ def _fields_in_metadata(piece_kind: str, wire: str, fields: Fields) -> tuple[str
         if fields.get("type") == REDACTED:
             return ("signature", "type", "data")
         return ("signature",)
-    if wire == ANTHROPIC and isinstance(fields.get("cache_control"), dict):
-        return ("cache_control",)
-    if (
-        wire == "google"
-        and piece_kind in _SIGNED
-        and isinstance(fields.get("thoughtSignature"), str)
-    ):
-        return ("thoughtSignature",)
+    if wire == ANTHROPIC:
+        is_said = isinstance(fields.get("cache_control"), dict)
+        return ("cache_control",) if is_said else ()
+    if wire == "google" and piece_kind in _SIGNED:
+        is_said = isinstance(fields.get("thoughtSignature"), str)
+        return ("thoughtSignature",) if is_said else ()
     if wire == "openai_responses" and isinstance(fields.get("id"), str):
-        return {"reasoning": ("id", "encrypted_content"), "tool": ("id",)}.get(piece_kind, ())
+        return _ITEM_FIELDS.get(piece_kind, ())
     return ()
 
 
@@ -343,10 +350,10 @@ def find_carried_fields(part: Fields, key: str) -> Part:
     return if_object(if_object(if_object(part.get(key)).get(OURS)).get("fields"))
 
 
-def with_carried(piece: P, ours: Any) -> P:
+def with_carried(piece: P, extras: Any) -> P:
     """Returns a piece with what its part carries, or unchanged if dragoman cannot have written
     that."""
-    carried = if_object(ours)
+    carried = if_object(extras)
     native, fields = carried.get("native", {}), carried.get("fields", {})
     if not carried or not carried.keys() <= {"native", "fields"} or not is_native(native):
         return piece
@@ -357,12 +364,11 @@ def with_carried(piece: P, ours: Any) -> P:
     if isinstance(piece, ToolResultPart) and "result" in changes:
         result = as_result(changes.pop("result"))
         piece = msgspec.structs.replace(piece, result=result)
+    values = {**msgspec.structs.asdict(piece), **changes}
     # A client may have changed what it keeps for us: the types decide whether it still is such a
     # piece.
     try:
-        return msgspec.convert(
-            {**msgspec.structs.asdict(piece), **changes}, type(piece), from_attributes=True
-        )
+        return msgspec.convert(values, type(piece), from_attributes=True)
     except (msgspec.ValidationError, ValueError, TypeError):
         return piece
 

@@ -156,10 +156,9 @@ def mirror_parts(parts: Parts, ways: Any) -> Part:
         return filled({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
     fields: Part = {}
     for key, way in cast("Part", ways).items():
-        make = None
-        if isinstance(way, str):
-            make = _WAYS.get(key, {}).get(way)
-        fields |= {} if make is None else {key: make(contents)}
+        make = _WAYS.get(key, {}).get(way) if isinstance(way, str) else None
+        if make is not None:
+            fields[key] = make(contents)
     return fields
 
 
@@ -198,14 +197,12 @@ def load_behind(content: Fields, contents: Contents, parts: Parts, reading: Read
             reading.step(MarkPart(STEP))
         reading.add(TextPart(text, OWN.note(None, {"as": "content", "step": has_step})))
         read.add("content")
-    if contents.files:
-        files = []
-    else:
-        files = if_objects(content.get(_ATTACHED))
-    if all(isinstance(file.get("url"), str) for file in files):
+    files = if_objects(content.get(_ATTACHED))
+    are_read = all(isinstance(file.get("url"), str) for file in files)
+    if files and are_read and not contents.files:
+        read.add(_ATTACHED)
         for file in files:
             load_row_attachment(file, reading)
-            read.add(_ATTACHED)
     return read
 
 
@@ -225,11 +222,10 @@ def put_beside(
     field = alone_in(piece.native)
     if field is None:
         return part
+    beside: Part = {"type": _ALONE, "field": field, "value": value}
     if OWN.form(piece.native).get("step") is True:
-        step = {"step": True}
-    else:
-        step = {}
-    return {"type": _ALONE, "field": field, "value": value, **step}
+        beside["step"] = True
+    return beside
 
 
 def split_alone(written: Parts) -> tuple[Parts, Part]:

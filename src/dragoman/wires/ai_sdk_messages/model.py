@@ -367,9 +367,11 @@ def _dump_content(
         return "\n\n".join(texts)
     if not parts and form.get("content") == "":
         return ""
-    is_text = len(parts) == 1 and len(parts[0]) == 2 and parts[0].get("type") == "text"
+    # A text that was read from a list, or from a `tool` message, stays in one.
     is_listed = form.get("content") == "list" or form.get("role") == "tool"
-    if is_text and not is_listed:
+    if is_listed or len(parts) != 1:
+        return parts
+    if parts[0].get("type") == "text" and len(parts[0]) == 2:
         return parts[0]["text"]
     return parts
 

@@ -164,10 +164,13 @@ def restore(
         return {**pick(fields, shared), **written}
     absent = if_list(form.get("absent"))
     restored = {key: value for key, value in written.items() if key not in absent}
-    for key, (written, *read) in if_object(form.get("values")).items():
-        if key in restored and is_same(written, restored[key]):
-            del restored[key]
-            restored |= {key: read[0]} if read else {}
+    for key, (written_value, *read_values) in if_object(form.get("values")).items():
+        if key not in restored or not is_same(written_value, restored[key]):
+            continue
+        del restored[key]
+        # An empty list says that the field was absent.
+        if read_values:
+            restored[key] = read_values[0]
     return {**restored, **fields}
 
 

@@ -46,9 +46,11 @@ def load_plain_old(entry: Part, before: Message | None) -> Message | None:
     dated = "createdAt" in entry
     if type(id_) is not str or role is None or len(entry) != 4 + dated:
         return None
-    date = _date_in(entry) if dated else None
+    date = _date_in(entry)
+    if dated and date is None:
+        return None
     content = _load_texts(entry.get("parts"), has_state=False)
-    if content is None or (dated and date is None) or entry.get("content") != _join(content):
+    if content is None or entry.get("content") != _join(content):
         return None
     return Message(role, tuple(content), id_, date, native=OWN.note(None, {"in": V4}))
 
@@ -63,12 +65,16 @@ def load_plain_row(row: Part, before: Message | None) -> Message | None:
     thread = pick(row, _THREAD)
     if type(id_) is not str or role is None or len(row) != 3 + dated + len(thread):
         return None
-    date = _date_in(row) if dated else None
-    content = _load_texts(inner.get("parts"), has_state=False)
-    if content is None or (dated and date is None) or text != _join(content):
+    date = _date_in(row)
+    if dated and date is None:
         return None
-    native = OWN.note(thread, {"in": ROW}) if thread else None
-    return Message(role, tuple(content), id_, date, None, {}, None, None, native)
+    content = _load_texts(inner.get("parts"), has_state=False)
+    if content is None or text != _join(content):
+        return None
+    native = None
+    if thread:
+        native = OWN.note(thread, {"in": ROW})
+    return Message(role, tuple(content), id_, date, native=native)
 
 
 def _role_of(entry: Part, before: Message | None) -> Role | None:
@@ -82,8 +88,8 @@ def _role_of(entry: Part, before: Message | None) -> Role | None:
 
 
 def _date_in(entry: Part) -> Any:
-    """Returns the time of a message, or None if it is written in another way."""
-    date = entry["createdAt"]
+    """Returns the time of a message, or None if it has none or writes it in another way."""
+    date = entry.get("createdAt")
     return date_of(date) if is_js_date(date) else None
 
 

@@ -7,7 +7,7 @@ conversation by `add_turn`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
@@ -62,6 +62,22 @@ class Loading:
     arguments: dict[tuple[str, str], Part] = field(default_factory=dict[tuple[str, str], Part])
     """Id and tool of each call so far → its arguments, for rows that leave them out with the
     result."""
+
+    def add_plain(self, load: Callable[[Any, Message | None], Message | None], entry: Any) -> bool:
+        """Adds a message of texts alone. Returns False, and adds nothing, for any other.
+
+        Args:
+            load: a function of `plain`: (message, the one before it) → a message, or None.
+            entry: the message.
+        """
+        # An origin from the caller has to be noted, which only the long way does.
+        if self.origin is not None:
+            return False
+        message = load(entry, self.messages[-1] if self.messages else None)
+        if message is None:
+            return False
+        self.messages.append(message)
+        return True
 
 
 @dataclass(slots=True)
@@ -303,18 +319,20 @@ def _origin_note(origin: Origin | None, provider: str | None) -> Part:
 def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
     """Adds the messages of a turn to the conversation."""
     out = loading.messages
-    first, before = messages[0], out[-1] if out else None
-    extras = if_object(head.extras)
-    if before is None or before.role is not Role.USER or not only_answers(before):
+    if not out or out[-1].role is not Role.USER or not only_answers(out[-1]):
         out += messages
-    elif extras.get(JOINED) is True and first.role is Role.USER:
+        return
+    first, before = messages[0], out[-1]
+    extras = if_object(head.extras)
+    if extras.get(JOINED) is True and first.role is Role.USER:
         # The results before it and what the user said are one message.
-        out.append(first.replace(content=(*out.pop().content, *first.content)))
+        out[-1] = first.replace(content=(*before.content, *first.content))
     elif first.role is Role.MODEL and _goes_on(first, before, extras):
         # Without a turn of its own it would be read as going on with the one before.
         native = join_native(first.native, OWN.with_form(first.native, turn="made"))
-        is_named = head.id is not None and head.id != before.turn
-        turn = head.id if is_named else f"turn-{len(out)}"
+        turn = head.id
+        if turn is None or turn == before.turn:
+            turn = f"turn-{len(out)}"
         changed = (first.replace(native=native), *messages[1:])
         out += [message.replace(turn=turn) for message in changed]
     else:

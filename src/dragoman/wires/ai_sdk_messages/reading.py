@@ -311,14 +311,20 @@ def says_behind_answers(messages: Sequence[Message]) -> bool:
     """True if a message says something behind one of its answered calls, with no mark of a step
     between."""
     answered = {result.id for message in messages for result in message.tool_results}
-    for message in messages:
-        is_behind = False
-        for piece in message.content if message.role is Role.MODEL else ():
-            if isinstance(piece, MarkPart) and piece.kind == STEP:
-                is_behind = False
-            is_behind |= isinstance(piece, ToolCallPart) and piece.id in answered
-            if is_behind and is_said(piece):
-                return True
+    models = [message for message in messages if message.role is Role.MODEL]
+    return any(_has_words_behind(message, answered) for message in models)
+
+
+def _has_words_behind(message: Message, answered: set[str]) -> bool:
+    """True if a message says something behind a call with one of these ids, in the same step."""
+    is_behind = False
+    for piece in message.content:
+        if isinstance(piece, MarkPart) and piece.kind == STEP:
+            is_behind = False
+        elif isinstance(piece, ToolCallPart):
+            is_behind |= piece.id in answered
+        elif is_behind and is_said(piece):
+            return True
     return False
 
 

@@ -101,17 +101,20 @@ def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
 
 def _load_item(fields: Fields) -> _Item | None:
     """Returns an item of a content as a part, or None if it is unknown."""
-    type_, mime_type = fields.get("type"), if_text(fields.get("mediaType"))
-    name, text = text_in(fields, "filename"), text_in(fields, "text")
-    url, id_ = text_in(fields, "url"), text_in(fields, "fileId")
-    if type_ == "text" and text:
-        return TextPart(text)
-    if type_ in _DATA and mime_type and (data := decoded(fields.get("data"))) is not None:
-        return DataPart(data, mime_type, name)
-    if type_ in _URLS and url is not None:
-        return LinkPart(url, mime_type or None, name)
-    if type_ in _IDS and id_ is not None:
-        return FilePart(id_, mime_type or None, name)
+    item_type = fields.get("type")
+    if item_type == "text":
+        text = text_in(fields, "text")
+        return TextPart(text) if text else None
+    name, mime_type = text_in(fields, "filename"), if_text(fields.get("mediaType"))
+    if item_type in _DATA:
+        data = decoded(fields.get("data"))
+        return DataPart(data, mime_type, name) if mime_type and data is not None else None
+    if item_type in _URLS:
+        url = text_in(fields, "url")
+        return None if url is None else LinkPart(url, mime_type or None, name)
+    if item_type in _IDS:
+        id_ = text_in(fields, "fileId")
+        return None if id_ is None else FilePart(id_, mime_type or None, name)
     return None
 
 
@@ -125,11 +128,11 @@ def _dump_item(part: _Item, version: str | None) -> Part:
         data = b64encode(part.data).decode()
         if version == "v5":
             return {"type": "media", "data": data, "mediaType": part.mime_type}
-        type_ = _DATA[1] if is_image else _DATA[2]
-        return {"type": type_, "data": data, **about, "mediaType": part.mime_type}
+        item_type = "image-data" if is_image else "file-data"
+        return {"type": item_type, "data": data, **about, "mediaType": part.mime_type}
     if isinstance(part, LinkPart):
-        return {"type": _URLS[not is_image], "url": part.url, **about}
-    return {"type": _IDS[not is_image], "fileId": part.id, **about}
+        return {"type": "image-url" if is_image else "file-url", "url": part.url, **about}
+    return {"type": "image-file-id" if is_image else "file-id", "fileId": part.id, **about}
 
 
 def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
@@ -158,7 +161,10 @@ def unread_result(result: ToolResultPart, call: ToolCallPart) -> Part:
 
 def denial(reason: Any) -> tuple[Any, bool]:
     """Returns the result that a model gets for a denied call, and True, since it is an error."""
-    return {"error": f"denied: {reason}" if reason else DENIED}, True
+    text = DENIED
+    if reason:
+        text = f"denied: {reason}"
+    return {"error": text}, True
 
 
 def denial_reason(result: ToolResultPart) -> str | None:

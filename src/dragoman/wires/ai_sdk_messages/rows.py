@@ -101,14 +101,7 @@ def load_row(row: Part, where: str, loading: Loading) -> None:
     Raises:
         HistoryError: it cannot be read.
     """
-    before = None
-    if loading.messages:
-        before = loading.messages[-1]
-    plain = None
-    if loading.origin is None:
-        plain = load_plain_row(row, before)
-    if plain is not None:
-        loading.messages.append(plain)
+    if loading.add_plain(load_plain_row, row):
         return
     role = role_in(row, _ROLES, where)
     content = cast("Part", row["content"])

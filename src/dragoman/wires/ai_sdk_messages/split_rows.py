@@ -26,6 +26,7 @@ from dragoman.wires.ai_sdk_messages.own import (
     Part,
     Parts,
     join_native,
+    text_in,
     thread_of,
 )
 from dragoman.wires.ai_sdk_messages.reading import object_in
@@ -63,11 +64,9 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
     """
     row = object_in(entry, where, "a row with a role")
     row_extras, options = _pop_ours(row.get(OPTIONS))
-    if row.get("role") == "signal":
-        role = "user"
-    else:
-        role = row.get("role")
-    core: Part = {"role": role, "content": row.get("content")}
+    core: Part = {"role": row.get("role"), "content": row.get("content")}
+    if core["role"] == "signal":
+        core["role"] = "user"
     if options is not None or (OPTIONS in row and not row_extras):
         core[OPTIONS] = options
     before, count = out[-1:], len(out)
@@ -78,9 +77,8 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
         note |= {"ours": row_extras, "id": row.get("id")}
     if len(out) == count and before:  # the results in the row before are of the same message
         note = {"rows": [*_notes_of(before[0]), note]}
-    id_ = row_extras.get("id", row.get("id"))
     out[-1] = message.replace(
-        id=id_ if isinstance(id_, str) else None,
+        id=text_in({"id": row.get("id"), **row_extras}, "id"),
         created_at=date_of(row.get("createdAt")) or message.created_at,
         native=join_native(message.native, OWN.with_notes(message.native, row=note)),
     )

@@ -173,20 +173,27 @@ def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
         if "data" in signed:
             part = {"type": "redacted-reasoning", **signed}
         return [_finish_unsigned(part, piece, dialect)]
+    first, *others = _summary_parts(piece, dialect)
+    return [restore(piece.native, first, dialect.name), *others]
+
+
+def _summary_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
+    """Returns a part for each summary of one thinking, with its metadata."""
     metadata = metadata_of("reasoning", piece.native)
     texts, encrypted = _split_summaries(piece)
-    item = next((key for key in ("azure", "openai") if key in metadata), "")
+    item = "azure" if "azure" in metadata else "openai"
     parts: Parts = []
     for number, text in enumerate(texts):
         part: Part = {"type": "reasoning", "text": text, **dialect.done}
-        if metadata:
-            # Every part names its item; what is said once stands with the first.
-            part[dialect.metadata] = pick(metadata, [item]) if number else metadata
+        # Every part names its item; what is said once stands with the first.
+        part_metadata = pick(metadata, [item]) if number else metadata
         if encrypted:
             content = {**metadata[item], "reasoningEncryptedContent": encrypted[number]}
-            part[dialect.metadata] = {**part[dialect.metadata], item: content}
+            part_metadata = {**part_metadata, item: content}
+        if metadata:
+            part[dialect.metadata] = part_metadata
         parts.append(part)
-    return [restore(piece.native, parts[0], dialect.name), *parts[1:]]
+    return parts
 
 
 def _first_part(piece: ThinkingPart, dialect: MessageDialect) -> Part:
@@ -221,16 +228,19 @@ def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
 
 def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart | None:
     """Returns two parts of one OpenAI item as one piece, or None if they are not of one item."""
+    if not (_is_item(before.native) and _is_item(piece.native)):
+        return None
     # An empty summary would vanish between two others, and with it the number of the parts.
-    if not (before.text and piece.text and _is_item(before.native) and _is_item(piece.native)):
+    if not before.text or not piece.text:
         return None
     first, second = RESPONSES.fields(before.native), RESPONSES.fields(piece.native)
     if first.get("id") != second.get("id"):
         return None
-    texts, contents_before = _split_summaries(before)
-    contents = contents_before or [first.get("encrypted_content")] * len(texts)
+    texts, contents = _split_summaries(before)
+    if not contents:
+        contents = [first.get("encrypted_content")] * len(texts)
     contents = [*contents, second.get("encrypted_content")]
-    last = next((content for content in reversed(contents) if content), None)
+    last = next(filter(None, reversed(contents)), None)
     fields = present(id=first["id"], encrypted_content=last)
     lengths = [*map(len, texts), len(piece.text)]
     native = RESPONSES.note(fields, {"pieces": {"summary": lengths}})
@@ -287,12 +297,12 @@ def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] |
     pieces = _details_of(part)
     if pieces is None or not isinstance(text, str):
         return None
-    has_words = any(piece.text for piece in pieces) or any(piece.native for piece in pieces[:1])
-    if not (text or has_words or dialect.metadata in part):
-        return None
-    if has_words or len(pieces) > 1:
+    is_signed = bool(pieces) and pieces[0].native is not None
+    if is_signed or any(piece.text for piece in pieces):
         return pieces
-    return [ThinkingPart(text)]
+    if not text and dialect.metadata not in part:
+        return None
+    return pieces if len(pieces) > 1 else [ThinkingPart(text)]
 
 
 def _add_details(

@@ -133,34 +133,28 @@ def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
     if first.role is not Role.USER or before.messages[0].role is not Role.MODEL:
         return False
     results = first.tool_results
-    if not results or only_answers(first):
+    if not results or only_answers(first) or last.role is not Role.MODEL:
         return False
     if len(results) != sum(isinstance(piece, ToolResultPart) for piece in first.content):
         return False
-    if last.role is Role.MODEL:
-        waiting = {call.id for call in last.tool_calls}
-    else:
-        waiting = set[str]()
     # A call in the same message takes the result itself.
-    waiting -= {call.id for call in first.tool_calls}
-    return all(result.id in waiting for result in results)
+    waiting = {call.id for call in last.tool_calls} - {call.id for call in first.tool_calls}
+    return waiting.issuperset(result.id for result in results)
 
 
 def _move_results(before: MessageGroup, group: MessageGroup) -> tuple[MessageGroup, MessageGroup]:
     """Returns two groups, of which the first takes the results of the second."""
     first, position = group.messages[0], group.positions[0]
-    said = [
-        (piece_index, piece)
-        for piece_index, piece in enumerate(first.content)
-        if not isinstance(piece, ToolResultPart)
-    ]
-    moved = {
-        (0, new_index): (position, piece_index) for new_index, (piece_index, _) in enumerate(said)
-    }
-    left = first.replace(content=tuple([piece for _, piece in said]))
+    pieces: list[Content] = []
+    moved: dict[tuple[int, int], tuple[int, int]] = {}
+    for piece_index, piece in enumerate(first.content):
+        if not isinstance(piece, ToolResultPart):
+            moved[0, len(pieces)] = position, piece_index
+            pieces.append(piece)
+    without_results = first.replace(content=tuple(pieces))
     return (
         before._replace(behind=(first,)),
-        group._replace(messages=(left,), joined=True, moved=moved),
+        group._replace(messages=(without_results,), joined=True, moved=moved),
     )
 
 

@@ -68,14 +68,7 @@ def load_v4(entry: Part, where: str, loading: Loading) -> None:
     Raises:
         HistoryError: it cannot be read.
     """
-    before = None
-    if loading.messages:
-        before = loading.messages[-1]
-    plain = None
-    if loading.origin is None:
-        plain = load_plain_old(entry, before)
-    if plain is not None:
-        loading.messages.append(plain)
+    if loading.add_plain(load_plain_old, entry):
         return
     role = role_in(entry, _ROLES, where)
     head = Head(V4_DIALECT, rest(entry, *_READ), {"in": V4})

@@ -122,29 +122,25 @@ class Writing:
             self._step += 1
         begun = len(self.parts)
         thinking: list[ThinkingPart] = []
+        is_model = message.role is Role.MODEL
         for piece_index, piece in enumerate(message.content):
-            if isinstance(piece, ThinkingPart):
-                if piece.text or piece.native or self.dialect.silent:
-                    thinking.append(piece)
-                else:
-                    self.lose(index, piece_index, Lost.thinking, "nothing of it can be read")
-                continue
-            if thinking:
+            if not isinstance(piece, ThinkingPart):
                 self._flush(thinking)
-            self._write_piece(piece, index, piece_index, message.role is Role.MODEL)
-        if thinking:
-            self._flush(thinking)
+                self._write_piece(piece, index, piece_index, is_model)
+            elif piece.text or piece.native or self.dialect.silent:
+                thinking.append(piece)
+            else:
+                self.lose(index, piece_index, Lost.thinking, "nothing of it can be read")
+        self._flush(thinking)
         written = self.parts[begun:]
         self._is_reordered |= _has_attachment_before_part(written)
-        provider = None
-        if message.role is Role.MODEL:
-            provider = first_provider(written)
-        self.providers.append(provider)
+        self.providers.append(first_provider(written) if is_model else None)
 
     def _flush(self, thinking: list[ThinkingPart]) -> None:
         """Writes adjacent thinking, and empties the list."""
-        self.parts += self.dialect.dump_thinking(thinking, self.dialect)
-        thinking.clear()
+        if thinking:
+            self.parts += self.dialect.dump_thinking(thinking, self.dialect)
+            thinking.clear()
 
     def _steering(self, index: int, message: Message) -> Parts:
         """Returns the parts of what a user said within the turn."""
