@@ -158,7 +158,12 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
     return new_messages
 
 
-def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[Loss]) -> str:
+def _retell(
+    message: Message,
+    as_is: Sequence[bool],
+    number: int,
+    losses: list[Loss],
+) -> str:
     """Returns the text that stands for the pieces of a message that are not sent as they are.
 
     Args:
@@ -260,7 +265,12 @@ def dump_cancel(task_id: str, quirks: Any = None) -> HttpRequest:
     return _http_request("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
 
 
-def _http_request(method: str, path: str, params: Json, peer: Quirks) -> HttpRequest:
+def _http_request(
+    method: str,
+    path: str,
+    params: Json,
+    peer: Quirks,
+) -> HttpRequest:
     """Returns the HTTP request for a method, with the protocol's version and extension in its
     headers."""
     headers = {"accept": "application/json"}
@@ -287,5 +297,11 @@ def decoder(
 ) -> AnswerDecoder:
     """See `AgentClient.decoder`."""
     run = decode.decoder(origin=origin)
-    answer = AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools, task=lambda: run.task_id)
+    answer = AgentAnswer(
+        OWN,
+        origin=origin,
+        new_id=new_id,
+        tools=tools,
+        task=lambda: run.task_id,
+    )
     return AnswerDecoder(run, answer)

@@ -69,7 +69,12 @@ class Decoder(PlainDecoder):
         is_going_on = not is_over(state_of(status.get("state")))
         return self._is_ours and is_going_on and "message" not in status
 
-    def _read_carried(self, kind: str, fields: Json, carried: Mapping[str, str]) -> bool:
+    def _read_carried(
+        self,
+        kind: str,
+        fields: Json,
+        carried: Mapping[str, str],
+    ) -> bool:
         """Adds the events that an object carries. Returns False if they cannot be read."""
         if kind == "task" and "run" in carried:  # a whole task has all events of its run
             carried = {"events": carried["run"]}

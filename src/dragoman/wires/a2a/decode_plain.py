@@ -261,7 +261,11 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         update: Json = {"artifact": {"artifactId": id_, "parts": parts}, "lastChunk": is_last}
         if id_ in self._emitters and text.startswith(text_before) and has_same_parts:
             news = [{"text": text[len(text_before) :]}]
-            update = {**update, "artifact": {"artifactId": id_, "parts": news}, "append": True}
+            update = {
+                **update,
+                "artifact": {"artifactId": id_, "parts": news},
+                "append": True,
+            }
         # An artifact that comes whole keeps the form that its message has, such as results of their
         # own.
         elif is_last and id_ not in self._told:
@@ -282,7 +286,13 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             else:
                 emitter.whole(piece)
 
-    def _read_shared(self, name: str, parts: Sequence[Json], *, is_change: bool) -> None:
+    def _read_shared(
+        self,
+        name: str,
+        parts: Sequence[Json],
+        *,
+        is_change: bool,
+    ) -> None:
         """Reads the artifact that holds the state shared by agent and client. A JSON patch changes
         it."""
         for part in parts:
@@ -354,7 +364,13 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             for answer in find_answers(if_list(fields.get("history"))):
                 self._add_message(answer)
 
-    def _load_pending(self, message: Json, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
+    def _load_pending(
+        self,
+        message: Json,
+        state: str,
+        *,
+        is_told: bool,
+    ) -> tuple[Interrupt, ...]:
         """Returns the interrupts of a task that waits.
 
         Calls in the message of a foreign agent are tools that the client is to run.

@@ -68,8 +68,8 @@ from dragoman.wires.a2a.encode_objects import (
     strip_error,
 )
 from dragoman.wires.a2a.interrupts import dump_pending, waiting_state
-from dragoman.wires.a2a.messages import dump_message
-from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION, OWN, PATCH_TYPE, dump_events, text_of
+from dragoman.wires.a2a.messages import dump_message, keep_protocol_fields
+from dragoman.wires.a2a.quirks import EXTENSION, OWN, PATCH_TYPE, dump_events, text_of
 from dragoman.wires.a2a.runs import rpc_result
 from dragoman.wires.a2a.tasks import aggregate_task, dump_usage
 
@@ -80,16 +80,6 @@ stream_type = "text/event-stream"
 """Of a stream's bytes."""
 ping = SSE_PING
 """Keeps a stream open."""
-_MESSAGE_FIELDS = (
-    "messageId",
-    "role",
-    "parts",
-    "contextId",
-    "taskId",
-    "extensions",
-    "referenceTaskIds",
-)
-"""Fields of a message beside its metadata."""
 _IN_ARTIFACTS = (TextPart, DataPart, LinkPart, FilePart, ToolCallPart, ToolResultPart)
 
 
@@ -209,7 +199,15 @@ class Encoder(RunEncoder[ArtifactPart]):
         events, self.pending = self.pending, []
         if not self._extras:
             return {}
-        return {"metadata": {EXTENSION: {"events": "[]", **dump_events(compact(events)), **fields}}}
+        return {
+            "metadata": {
+                EXTENSION: {
+                    "events": "[]",
+                    **dump_events(compact(events)),
+                    **fields,
+                }
+            }
+        }
 
     def _write_working(self, message: Json | None = None, **fields: str) -> None:
         """Writes a working status that carries the waiting events."""
@@ -242,7 +240,13 @@ class Encoder(RunEncoder[ArtifactPart]):
         part.is_begun = True
         self.write(self._task.artifact_update(artifact, carried, append=append, last=last))
 
-    def _write_artifact(self, name: str, part: Json, *, append: bool = False) -> None:
+    def _write_artifact(
+        self,
+        name: str,
+        part: Json,
+        *,
+        append: bool = False,
+    ) -> None:
         """Writes an artifact that belongs to the run instead of a message."""
         artifact = self._task.whole_artifact(name, part)
         self.write(
@@ -256,7 +260,13 @@ class Encoder(RunEncoder[ArtifactPart]):
         (_, part, text), self._held = self._held, None
         if not part.is_begun:
             fields["delta"] = text_of(part.key)
-        self._write_piece(part, [{"text": text}], append=part.is_begun, last=last, **fields)
+        self._write_piece(
+            part,
+            [{"text": text}],
+            append=part.is_begun,
+            last=last,
+            **fields,
+        )
 
     # steps: messages
 
@@ -450,7 +460,7 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # 
         "context_id": context_id,
         "goes_on": bool(task_id),
         "history": [
-            _keep_protocol_fields({**dump_message(message, f"{id}:asked"), **ids})
+            keep_protocol_fields({**dump_message(message, f"{id}:asked"), **ids})
             for message in questions
         ],
         "now": lambda: now,
@@ -458,17 +468,6 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # 
     notes = OWN.notes(request.native)
     if "rpc" in notes:
         fields["rpc_id"] = notes["rpc"].get("id")
-    return fields
-
-
-def _keep_protocol_fields(message: Json) -> Json:
-    """Returns a client's message with the protocol's fields only."""
-    metadata = {
-        name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
-    }
-    fields = {name: message[name] for name in _MESSAGE_FIELDS if name in message}
-    if metadata:
-        return {**fields, "metadata": metadata}
     return fields
 
 

@@ -50,7 +50,12 @@ class TaskObjects:
             status["timestamp"] = time.replace("+00:00", "Z")
         return status
 
-    def task(self, state: str, history: Iterable[Any], metadata: JsonMap) -> Json:
+    def task(
+        self,
+        state: str,
+        history: Iterable[Any],
+        metadata: JsonMap,
+    ) -> Json:
         """Returns the object that begins a stream."""
         task: Json = {
             "id": self.task_id,
@@ -63,9 +68,20 @@ class TaskObjects:
             task["metadata"] = metadata
         return {"task": task}
 
-    def status_update(self, state: str, message: Json | None = None, carried: JsonMap = {}) -> Json:
+    def status_update(
+        self,
+        state: str,
+        message: Json | None = None,
+        carried: JsonMap = {},
+    ) -> Json:
         """Returns an update of the status. `carried` is the field `metadata`, or empty."""
-        return {"statusUpdate": {**self.ids, "status": self.status(state, message), **carried}}
+        return {
+            "statusUpdate": {
+                **self.ids,
+                "status": self.status(state, message),
+                **carried,
+            }
+        }
 
     def artifact_update(
         self, artifact: Json, carried: JsonMap, *, append: bool = False, last: bool
@@ -78,7 +94,12 @@ class TaskObjects:
             append: True if the parts follow those before, False if they replace them.
             last: True if no further piece follows.
         """
-        update = {**self.ids, "artifact": artifact, "append": append, "lastChunk": last}
+        update = {
+            **self.ids,
+            "artifact": artifact,
+            "append": append,
+            "lastChunk": last,
+        }
         return {"artifactUpdate": {**update, **carried}}
 
     def extension(self, fields: Mapping[str, str]) -> Json:
@@ -90,20 +111,34 @@ class TaskObjects:
 
     def whole_artifact(self, name: str, part: Json) -> Json:
         """Returns an artifact that belongs to the run, such as the shared state."""
-        return {"artifactId": name, "name": name, "parts": [part], **self.extension({"type": name})}
+        return {
+            "artifactId": name,
+            "name": name,
+            "parts": [part],
+            **self.extension({"type": name}),
+        }
 
     def empty_artifact(self, artifact_id: str) -> Json:
         """Returns the empty artifact that replaces one whose message was dropped."""
         metadata: Json = {"retracted": True}
         if self._extras:
             metadata[EXTENSION] = {"type": "retracted"}
-        return {"artifactId": artifact_id, "parts": [{"text": ""}], "metadata": metadata}
+        return {
+            "artifactId": artifact_id,
+            "parts": [{"text": ""}],
+            "metadata": metadata,
+        }
 
     def message(self, parts: list[Json]) -> Json:
         """Returns an agent message for a status."""
         self._messages += 1
         message_id = f"{self.task_id}:status:{self._messages}"
-        return {"messageId": message_id, **self.ids, "role": "ROLE_AGENT", "parts": parts}
+        return {
+            "messageId": message_id,
+            **self.ids,
+            "role": "ROLE_AGENT",
+            "parts": parts,
+        }
 
 
 class ArtifactIds:
@@ -138,7 +173,12 @@ class ArtifactPart(run_encoder.EncodedPart):
 
     __slots__ = ("artifact_id", "is_begun", "key", "name")
 
-    def __init__(self, key: Key, begun: Content | OpenText, artifact_id: str) -> None:
+    def __init__(
+        self,
+        key: Key,
+        begun: Content | OpenText,
+        artifact_id: str,
+    ) -> None:
         super().__init__(begun)
         self.key = key
         self.artifact_id = artifact_id

@@ -111,13 +111,24 @@ def _error_details(error: DragomanError, reason: str) -> list[Json]:
     # Clients of ours raise the very class; a subclass of an application's is told as the nearest of
     # ours.
     class_name = names[0]
-    return [{"@type": _TYPE, "reason": reason, "domain": DOMAIN, "metadata": {"kind": class_name}}]
+    return [
+        {
+            "@type": _TYPE,
+            "reason": reason,
+            "domain": DOMAIN,
+            "metadata": {"kind": class_name},
+        }
+    ]
 
 
 def rpc_error(error: DragomanError, reason: str = "") -> Json:
     """Returns the `error` member of a JSON-RPC response for an exception."""
     reason, fault = fault_of(error, reason)
-    return {"code": fault.code, "message": error.message, "data": _error_details(error, reason)}
+    return {
+        "code": fault.code,
+        "message": error.message,
+        "data": _error_details(error, reason),
+    }
 
 
 def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
@@ -160,7 +171,15 @@ def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorRes
         if kind and "json" not in kind:
             reason = "CONTENT_TYPE_NOT_SUPPORTED"
     failure = rpc_error(error, reason)
-    return ErrorResponse(200, plain.headers, {"jsonrpc": "2.0", "id": None, "error": failure})
+    return ErrorResponse(
+        200,
+        plain.headers,
+        {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": failure,
+        },
+    )
 
 
 def error_of(body: JsonMap, status: int | None = None) -> DragomanError:

@@ -51,6 +51,7 @@ __all__ = [
     "dump_message",
     "dump_messages",
     "group_artifacts",
+    "keep_protocol_fields",
     "load_message",
     "load_messages",
     "task_messages",
@@ -58,7 +59,21 @@ __all__ = [
 ]
 
 _READ = ("kind", "messageId", "message_id", "role", "parts", "metadata")
-_SNAKE = {"context_id": "contextId", "task_id": "taskId", "reference_task_ids": "referenceTaskIds"}
+_MESSAGE_FIELDS = (
+    "messageId",
+    "role",
+    "parts",
+    "contextId",
+    "taskId",
+    "extensions",
+    "referenceTaskIds",
+)
+"""Fields of a message beside its metadata."""
+_SNAKE = {
+    "context_id": "contextId",
+    "task_id": "taskId",
+    "reference_task_ids": "referenceTaskIds",
+}
 SHARED = ("state", "result")
 """Artifacts that are no message: what agent and client share, and what came of a run."""
 _OWNERS: Mapping[type, Role] = {ToolResultPart: Role.USER, ToolCallPart: Role.MODEL}
@@ -132,7 +147,11 @@ def group_artifacts(task: JsonMap) -> list[Json]:
         if message_id and messages and messages[-1]["messageId"] == message_id:
             messages[-1]["parts"].extend(parts)
             continue
-        message = {"messageId": message_id or id_, "role": "ROLE_AGENT", "parts": [*parts]}
+        message = {
+            "messageId": message_id or id_,
+            "role": "ROLE_AGENT",
+            "parts": [*parts],
+        }
         messages.append({**message, "metadata": metadata} if metadata else message)
     return messages
 
@@ -353,3 +372,14 @@ def _faulty_field(entry: Any) -> str | None:
     if role_of(if_object(entry).get("role")) is None:
         return "role"
     return "parts"
+
+
+def keep_protocol_fields(message: Json) -> Json:
+    """Returns a client's message with the protocol's fields only."""
+    metadata = {
+        name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
+    }
+    fields = {name: message[name] for name in _MESSAGE_FIELDS if name in message}
+    if metadata:
+        return {**fields, "metadata": metadata}
+    return fields

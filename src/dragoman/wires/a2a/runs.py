@@ -79,7 +79,12 @@ def is_rpc(value: Any) -> bool:
 
 def rpc_request(method: str, params: JsonMap, id: Any = 1) -> Json:  # noqa: A002 the protocol's
     """Returns a JSON-RPC request."""
-    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+    return {
+        "jsonrpc": "2.0",
+        "id": id,
+        "method": method,
+        "params": params,
+    }
 
 
 def rpc_result(result: Any, id: Any) -> Json:  # noqa: A002 the protocol's

@@ -17,7 +17,11 @@ CARD_PATH = "/.well-known/agent-card.json"
 """Where clients look for it, at the root of a host."""
 MEDIA_TYPES = ("application/json", "application/a2a+json")
 """Of what clients send."""
-_BINDINGS: Mapping[str, str] = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
+_BINDINGS: Mapping[str, str] = {
+    "jsonrpc": "JSONRPC",
+    "rest": "HTTP+JSON",
+    "grpc": "GRPC",
+}
 _TEXT_MODES = ("text/plain", "application/json")
 
 
@@ -39,7 +43,11 @@ def dump_card(
         security: name → security scheme, each of which is required.
     """
     # Clients that do not know the extension lose nothing that the protocol has.
-    extension = {"uri": EXTENSION, "description": "Messages and runs, exactly", "required": False}
+    extension = {
+        "uri": EXTENSION,
+        "description": "Messages and runs, exactly",
+        "required": False,
+    }
     skills, inputs, outputs = card.skills, card.input_modes, card.output_modes
     if skills is None:
         skills = _default_skills(card, abilities)
@@ -52,7 +60,11 @@ def dump_card(
         "description": card.description or card.name,
         "version": card.version,
         "supportedInterfaces": [
-            {"url": url, "protocolBinding": _BINDINGS[binding], "protocolVersion": VERSION}
+            {
+                "url": url,
+                "protocolBinding": _BINDINGS[binding],
+                "protocolVersion": VERSION,
+            }
             for binding, url in interfaces.items()
         ],
         "capabilities": {
@@ -97,7 +109,12 @@ def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
     description = card.description or f"Talks with {card.name}"
     specs = {"tool": abilities.tools, "agent": (*abilities.agents, *abilities.successors)}
     return [
-        Skill(id="chat", name=card.name, description=description, tags=("chat",)),
+        Skill(
+            id="chat",
+            name=card.name,
+            description=description,
+            tags=("chat",),
+        ),
         *[
             Skill(id=spec.name, description=spec.description, tags=(tag,))
             for tag, tagged in specs.items()
@@ -137,7 +154,11 @@ _PART = either(
     an_object({"data": {}}, metadata=_ANY),
 )
 _MESSAGE = an_object(
-    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "parts": a_list(_PART, least=1)},
+    {
+        "messageId": TEXT,
+        "role": {"const": "ROLE_USER"},
+        "parts": a_list(_PART, least=1),
+    },
     contextId=TEXT,
     taskId=TEXT,
     metadata=_ANY,
@@ -145,7 +166,12 @@ _MESSAGE = an_object(
     referenceTaskIds=a_list(TEXT),
 )
 _AUTHENTICATION = an_object({"scheme": TEXT}, credentials=TEXT)
-_PUSH = an_object({"url": TEXT}, id=TEXT, token=TEXT, authentication=_AUTHENTICATION)
+_PUSH = an_object(
+    {"url": TEXT},
+    id=TEXT,
+    token=TEXT,
+    authentication=_AUTHENTICATION,
+)
 _CONFIGURATION = an_object(
     acceptedOutputModes=a_list(TEXT),
     historyLength=_COUNT,
@@ -186,7 +212,12 @@ def _rpc(method: str, params: JsonSchema) -> JsonSchema:
     """Returns the schema of a JSON-RPC request for a method."""
     id_: JsonSchema = {"type": ["string", "integer", "null"]}
     return an_object(
-        {"jsonrpc": {"const": "2.0"}, "id": id_, "method": {"const": method}, "params": params}
+        {
+            "jsonrpc": {"const": "2.0"},
+            "id": id_,
+            "method": {"const": method},
+            "params": params,
+        }
     )
 
 
@@ -194,7 +225,11 @@ _OLD_PART = either(
     an_object({"text": TEXT}), an_object({"file": an_object(fileWithUri=TEXT, mimeType=TEXT)})
 )
 _OLD_MESSAGE = an_object(
-    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "content": a_list(_OLD_PART, least=1)},
+    {
+        "messageId": TEXT,
+        "role": {"const": "ROLE_USER"},
+        "content": a_list(_OLD_PART, least=1),
+    },
     contextId=TEXT,
 )
 _RPC = either(*[_rpc(method, params) for method, params in _PARAMS.items()])

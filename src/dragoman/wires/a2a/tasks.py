@@ -166,7 +166,11 @@ def dump_task(
         extras: False to leave the extension out.
     """
     history = dump_messages(messages, extras=extras)
-    task: Json = {"id": task_id, "contextId": context_id, "status": {"state": state}}
+    task: Json = {
+        "id": task_id,
+        "contextId": context_id,
+        "status": {"state": state},
+    }
     if history and history[-1]["role"] == "ROLE_AGENT":
         answers = history[-1:]
     else:

@@ -89,5 +89,11 @@ def decoder(
 ) -> AnswerDecoder:
     """See `AgentClient.decoder`."""
     return AnswerDecoder(
-        decode.decoder(origin=origin), AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools)
+        decode.decoder(origin=origin),
+        AgentAnswer(
+            OWN,
+            origin=origin,
+            new_id=new_id,
+            tools=tools,
+        ),
     )

@@ -108,7 +108,12 @@ class _Compactor:
                 self._end_states()
             self._out.append(fields)
 
-    def _add_to_stream(self, family: Family, event_type: str, fields: Json) -> None:
+    def _add_to_stream(
+        self,
+        family: Family,
+        event_type: str,
+        fields: Json,
+    ) -> None:
         """Adds an object to its text or call, which stands where it began."""
         key = (family, if_text(fields.get(family.key)))
         stream = self._streams.get(key)

@@ -183,7 +183,13 @@ class Decoder(PartsDecoder):
             self._events.append(RunError(error, self._started_id or None))
         elif finished := if_object(self.extras(fields).get("finished")):
             # a peer of the time before 1.0 was told so that the run was cancelled
-            self._event({**finished, "metadata": fields.get("metadata"), "type": "RUN_FINISHED"})
+            self._event(
+                {
+                    **finished,
+                    "metadata": fields.get("metadata"),
+                    "type": "RUN_FINISHED",
+                }
+            )
         else:
             self._own_error(fields)
 

@@ -141,9 +141,22 @@ class OldEvents:
                 self._lanes[owner] = (family, id_)
             if family is REASONING:
                 out.append({"type": "REASONING_START", "messageId": id_, **common})
-            out.append({**rest(fields, "type", "delta"), "type": family.start, family.key: id_})
+            out.append(
+                {
+                    **rest(fields, "type", "delta"),
+                    "type": family.start,
+                    family.key: id_,
+                }
+            )
         if delta := if_text(fields.get("delta")):
-            out.append({"type": family.content, family.key: id_, "delta": delta, **common})
+            out.append(
+                {
+                    "type": family.content,
+                    family.key: id_,
+                    "delta": delta,
+                    **common,
+                }
+            )
         return out
 
 

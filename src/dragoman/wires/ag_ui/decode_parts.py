@@ -76,7 +76,12 @@ class PartsDecoder(MessagesDecoder):
             raise DecodeError(f"{family.start} opens {id_!r}, which is open already")
         self.start_part(key, part)
 
-    def _start_own(self, family: Family, id_: str, fields: Json) -> ReadPart:
+    def _start_own(
+        self,
+        family: Family,
+        id_: str,
+        fields: Json,
+    ) -> ReadPart:
         """Returns the part that an object of dragoman's own stream opens."""
         extras = self.extras(fields)
         entry = id_
@@ -87,7 +92,13 @@ class PartsDecoder(MessagesDecoder):
         begun = apply_difference(base, extras.get("part"), type(base))
         return ReadPart(message_id, load_index(extras) or 0, begun, base)
 
-    def _message_of(self, entry: str, extras: JsonMap, fields: Json, role: Role) -> str:
+    def _message_of(
+        self,
+        entry: str,
+        extras: JsonMap,
+        fields: Json,
+        role: Role,
+    ) -> str:
         """Returns the id of the message that an AG-UI message belongs to, and starts it if the
         object says so."""
         first, message_id = extras.get("of"), extras.get("m")
@@ -105,7 +116,12 @@ class PartsDecoder(MessagesDecoder):
             self._events.append(apply_difference(start, extras["start"], MessageStarted))
         return message_id
 
-    def _start_foreign(self, family: Family, id_: str, fields: Json) -> ReadPart:
+    def _start_foreign(
+        self,
+        family: Family,
+        id_: str,
+        fields: Json,
+    ) -> ReadPart:
         """Returns the part that an object of a foreign stream opens, in the message that its order
         implies."""
         owner = if_text(fields.get("subagentRunId"))
@@ -136,7 +152,12 @@ class PartsDecoder(MessagesDecoder):
         message.next_index += 1
         return ReadPart(message.id, message.next_index - 1, part, message=message)
 
-    def _message_of_thinking(self, id_: str, owner: str, _: str) -> ReadMessage:
+    def _message_of_thinking(
+        self,
+        id_: str,
+        owner: str,
+        _: str,
+    ) -> ReadMessage:
         """Returns the message of reasoning: a new one if the open one has more than thinking."""
         message = self.take_message(id_, Role.MODEL, owner, {})
         if message.has_spoken:
@@ -144,7 +165,12 @@ class PartsDecoder(MessagesDecoder):
             message = self.take_message(id_, Role.MODEL, owner, {})
         return message
 
-    def _message_of_call(self, id_: str, owner: str, parent: str) -> ReadMessage:
+    def _message_of_call(
+        self,
+        id_: str,
+        owner: str,
+        parent: str,
+    ) -> ReadMessage:
         """Returns the message of a call: its parent, else the open one."""
         message = self.current.get(owner)
         if parent or message is None or message.role is not Role.MODEL:

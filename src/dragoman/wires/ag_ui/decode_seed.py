@@ -106,7 +106,11 @@ class SeedEvents:
         """Returns the start of a text, under a new id."""
         self._texts += 1
         self._text = f"text-{self._texts}", ""
-        return {"type": "TEXT_MESSAGE_START", "messageId": self._text[0], "role": role}
+        return {
+            "type": "TEXT_MESSAGE_START",
+            "messageId": self._text[0],
+            "role": role,
+        }
 
     def _end_text(self) -> list[Json]:
         """Returns the end of the open text, if there is one."""
@@ -161,7 +165,12 @@ class SeedEvents:
         if isinstance(arguments, dict) or not arguments:
             arguments = {**before, **if_object(arguments)}
         name = if_text(call.get("toolCallName")) or if_text(function.get("name"))
-        start = {**common, "type": "TOOL_CALL_START", "toolCallId": id_, "toolCallName": name}
+        start = {
+            **common,
+            "type": "TOOL_CALL_START",
+            "toolCallId": id_,
+            "toolCallName": name,
+        }
         self._calls[id_] = {"start": start, "arguments": arguments}
 
     def _end_calls(self) -> list[Json]:
@@ -186,7 +195,11 @@ def _read_results(fields: Json) -> list[Json]:
     else:
         listed = [fields]
     out = [
-        {**common, "toolCallId": _call_id(result), "content": text_or_json(result.get("result"))}
+        {
+            **common,
+            "toolCallId": _call_id(result),
+            "content": text_or_json(result.get("result")),
+        }
         for result in listed
         if "result" in result
     ]

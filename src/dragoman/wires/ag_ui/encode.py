@@ -110,7 +110,12 @@ class Encoder(MessagesEncoder):
             self._opened = self._ids()
             self.write({**dump_started(*self._opened), **self.meta({"v": 1, **_MADE})})
 
-    def _write_event(self, event: Event, fields: Json, extras: JsonMap = {}) -> None:
+    def _write_event(
+        self,
+        event: Event,
+        fields: Json,
+        extras: JsonMap = {},
+    ) -> None:
         """Writes the object of an event, and carries what its reader would read otherwise."""
         metadata = self.meta(
             {**extras, **find_unread(event, fields)}, if_object(fields.get("metadata"))
@@ -172,7 +177,11 @@ class Encoder(MessagesEncoder):
         if event.pending:
             ids = [interrupt.id for interrupt in event.pending]
             outcome = {"type": "suspended", "interruptIds": ids}
-        fields = {"type": "SUBAGENT_FINISHED", "subagentRunId": id_, "outcome": outcome}
+        fields = {
+            "type": "SUBAGENT_FINISHED",
+            "subagentRunId": id_,
+            "outcome": outcome,
+        }
         if event.result is not None:
             fields["result"] = event.result
         self._write_event(event, fields)
@@ -190,7 +199,11 @@ class Encoder(MessagesEncoder):
         if event.outcome == "cancelled" and not self.quirks.current:
             # a peer of the time before 1.0 has no such outcome
             extras = {**extras, **find_unread(event, fields), "finished": fields}
-            fields = {"type": "RUN_ERROR", "message": "The run was cancelled.", "code": "cancelled"}
+            fields = {
+                "type": "RUN_ERROR",
+                "message": "The run was cancelled.",
+                "code": "cancelled",
+            }
             self.write({**fields, **self.meta(extras)})
         else:
             self._write_event(event, fields, extras)
@@ -222,7 +235,13 @@ class Encoder(MessagesEncoder):
             self.write({**fields, **_owner_field(owner), **metadata})
         self._steps.clear()
         for id_ in reversed(self.subagents.values()):
-            self.write({"type": "SUBAGENT_FINISHED", "subagentRunId": id_, **metadata})
+            self.write(
+                {
+                    "type": "SUBAGENT_FINISHED",
+                    "subagentRunId": id_,
+                    **metadata,
+                }
+            )
         self.subagents.clear()
 
     # steps, state, anything by name

@@ -30,7 +30,11 @@ __all__ = ["WrittenMessage", "WrittenPart"]
 
 Meta = Callable[..., Json]
 """Extras, and the application's metadata → the field `metadata`."""
-_ROLES: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
+_ROLES: Mapping[Role, str] = {
+    Role.SYSTEM: "system",
+    Role.USER: "user",
+    Role.MODEL: "assistant",
+}
 _TAKES: Mapping[Role, tuple[type, ...]] = {
     Role.SYSTEM: (OpenText,),
     Role.USER: (OpenText, ToolResultPart),
@@ -85,7 +89,14 @@ class WrittenPart(EncodedPart):
         fields |= {**self._owner, **meta(self.extras, self.metadata)}
         # reasoning is enclosed in a span of its own
         if self.family is REASONING:
-            return [{"type": "REASONING_START", "messageId": self.id, **self._owner}, fields]
+            return [
+                {
+                    "type": "REASONING_START",
+                    "messageId": self.id,
+                    **self._owner,
+                },
+                fields,
+            ]
         return [fields]
 
     def dump_delta(self, delta: str) -> Json:
@@ -134,7 +145,12 @@ class WrittenPart(EncodedPart):
 
     def _end(self, metadata: Json, signature: str | None) -> list[Json]:
         """Returns the objects that end the part."""
-        end = {"type": self.family.end, self.family.key: self.id, **self._owner, **metadata}
+        end = {
+            "type": self.family.end,
+            self.family.key: self.id,
+            **self._owner,
+            **metadata,
+        }
         if self.family is not REASONING:
             return [end]
         out = [end]
@@ -148,7 +164,14 @@ class WrittenPart(EncodedPart):
                     "encryptedValue": signature,
                 }
             )
-        return [*out, {"type": "REASONING_END", "messageId": self.id, **self._owner}]
+        return [
+            *out,
+            {
+                "type": "REASONING_END",
+                "messageId": self.id,
+                **self._owner,
+            },
+        ]
 
     def dump_entry(self, meta: Meta) -> Json:
         """Returns the part as a message in a list of messages, or as an element of `toolCalls`."""
@@ -157,11 +180,22 @@ class WrittenPart(EncodedPart):
             piece = self.piece or close_part(self.begun, self.deltas, cut=True)
             assert isinstance(piece, ToolCallPart)
             function = {"name": piece.name, "arguments": text_of(piece)}
-            return {"id": self.id, "type": "function", "function": function, **metadata}
+            return {
+                "id": self.id,
+                "type": "function",
+                "function": function,
+                **metadata,
+            }
         text = "".join(map(str, self.deltas))
         if isinstance(self.piece, TextPart | ThinkingPart):
             text = self.piece.text
-        entry = {"id": self.id, "role": self.role, "content": text, **self._owner, **metadata}
+        entry = {
+            "id": self.id,
+            "role": self.role,
+            "content": text,
+            **self._owner,
+            **metadata,
+        }
         signature = None
         if isinstance(self.piece, ThinkingPart):
             signature = split_signature(self.piece)[2]
@@ -173,7 +207,12 @@ class WrittenPart(EncodedPart):
 class WrittenMessage:
     """A message that has begun, and what was written of it."""
 
-    def __init__(self, event: MessageStarted, owner: str | None, group: DumpedNames) -> None:
+    def __init__(
+        self,
+        event: MessageStarted,
+        owner: str | None,
+        group: DumpedNames,
+    ) -> None:
         self.id = event.message_id
         self.owner = owner
         self._event = event
@@ -274,7 +313,12 @@ class WrittenMessage:
             if isinstance(part, WrittenPart) and part.family is REASONING
         ]
         return [
-            {"id": part.id, "role": "reasoning", "content": "", **meta({"void": True})}
+            {
+                "id": part.id,
+                "role": "reasoning",
+                "content": "",
+                **meta({"void": True}),
+            }
             for part in thoughts[:1]
         ]
 
@@ -292,7 +336,11 @@ class WrittenMessage:
                     speakers[part.id] = entries[-1]
             else:
                 if part.parent not in speakers:
-                    speakers[part.parent] = {"id": part.parent, "role": "assistant", **self._owner}
+                    speakers[part.parent] = {
+                        "id": part.parent,
+                        "role": "assistant",
+                        **self._owner,
+                    }
                     entries.append(speakers[part.parent])
                 speakers[part.parent].setdefault("toolCalls", []).append(part.dump_entry(meta))
         return entries

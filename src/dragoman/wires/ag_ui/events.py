@@ -131,7 +131,11 @@ def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> Json
 
 def dump_failed(error: DragomanError) -> Json:
     """Returns the object that ends a failed run."""
-    return {"type": "RUN_ERROR", "message": error.message or "error", "code": code_of(error)}
+    return {
+        "type": "RUN_ERROR",
+        "message": error.message or "error",
+        "code": code_of(error),
+    }
 
 
 def dump_finished(

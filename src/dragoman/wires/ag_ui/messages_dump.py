@@ -39,7 +39,11 @@ from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
 __all__ = ["DumpedNames", "GroupIds", "dump_group", "dump_thinking", "split_signature"]
 
-_SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
+_SPEAKERS: Mapping[Role, str] = {
+    Role.SYSTEM: "system",
+    Role.USER: "user",
+    Role.MODEL: "assistant",
+}
 _SPEAKING = frozenset([*_SPEAKERS.values(), "developer"])
 """Roles of messages that have the fields of ours as a whole."""
 
@@ -115,7 +119,12 @@ class GroupIds:
 class _GroupWriter:
     """Writes one message as a group of AG-UI messages."""
 
-    def __init__(self, message: Message, position: int, group: DumpedNames) -> None:
+    def __init__(
+        self,
+        message: Message,
+        position: int,
+        group: DumpedNames,
+    ) -> None:
         self.message = message
         self.group = group
         self.ids = GroupIds(message.id or f"message-{position}", group)
@@ -140,7 +149,14 @@ class _GroupWriter:
         self._write_blocks()
         is_speaking = any(entry["role"] in _SPEAKING for entry, _ in self.entries)
         if not is_speaking and (not self.entries or OWN.fields(message.native)):
-            self._add({"id": self.ids.take(0), "role": self._role(), "content": ""}, {})
+            self._add(
+                {
+                    "id": self.ids.take(0),
+                    "role": self._role(),
+                    "content": "",
+                },
+                {},
+            )
         group = self._finish()
         self.group.names.update(self._names)
         return group
@@ -304,7 +320,17 @@ def dump_thinking(piece: ThinkingPart, id_: str, position_extras: JsonMap) -> tu
     if signature is not None:
         entry["encryptedValue"] = signature
     extras: Json = optional_field("signed", signed)
-    more = find_difference(unsigned, load_thinking(entry, {"of": "", **extras, "part": None}))
+    more = find_difference(
+        unsigned,
+        load_thinking(
+            entry,
+            {
+                "of": "",
+                **extras,
+                "part": None,
+            },
+        ),
+    )
     if signed and not more:
         more = find_difference(unsigned, ThinkingPart(piece.text))
     if more:

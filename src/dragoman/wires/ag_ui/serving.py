@@ -28,11 +28,28 @@ _CALL = an_object(
 )
 _MESSAGE = either(
     an_object(
-        {"id": TEXT, "role": {"const": "user"}, "content": either(TEXT, a_list(_PIECE, least=1))}
+        {
+            "id": TEXT,
+            "role": {"const": "user"},
+            "content": either(TEXT, a_list(_PIECE, least=1)),
+        }
     ),
-    an_object({"id": TEXT, "role": {"enum": ["system", "developer"]}, "content": TEXT}),
+    an_object(
+        {
+            "id": TEXT,
+            "role": {"enum": ["system", "developer"]},
+            "content": TEXT,
+        }
+    ),
     an_object({"id": TEXT, "role": {"const": "assistant"}}, content=TEXT, toolCalls=a_list(_CALL)),
-    an_object({"id": TEXT, "role": {"const": "tool"}, "toolCallId": TEXT, "content": TEXT}),
+    an_object(
+        {
+            "id": TEXT,
+            "role": {"const": "tool"},
+            "toolCallId": TEXT,
+            "content": TEXT,
+        }
+    ),
 )
 _INPUT = an_object(
     {"threadId": TEXT, "runId": TEXT, "messages": a_list(_MESSAGE)},
@@ -93,7 +110,11 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
                 {"name": agent.name, "description": agent.description} for agent in agents
             ],
         },
-        "reasoning": {"supported": thinks, "streaming": thinks, "encrypted": thinks},
+        "reasoning": {
+            "supported": thinks,
+            "streaming": thinks,
+            "encrypted": thinks,
+        },
         "multimodal": {
             "input": {
                 "image": abilities.images,

@@ -99,7 +99,13 @@ def load_call(call: JsonMap) -> ToolCallPart:
     return apply_difference(read, load_extras(call.get("metadata")).get("part"), ToolCallPart)
 
 
-def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool = True) -> Json:
+def dump_call(
+    piece: ToolCallPart,
+    id_: str,
+    position: JsonMap,
+    *,
+    extras: bool = True,
+) -> Json:
     """Returns an element of `toolCalls`.
 
     Args:
@@ -109,7 +115,14 @@ def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool 
         extras: False to leave out what the protocol has no field for.
     """
     function = {"name": piece.name, "arguments": text_of(piece)}
-    call = merged({"id": id_, "type": "function", "function": function}, OWN.fields(piece.native))
+    call = merged(
+        {
+            "id": id_,
+            "type": "function",
+            "function": function,
+        },
+        OWN.fields(piece.native),
+    )
     if not extras:
         return add_extras(call, {})
     difference = find_difference(piece, load_call(call))
@@ -215,7 +228,12 @@ def dump_result(
         extras: False to leave out what the protocol has no field for.
     """
     content, form = dump_output(piece, parts=parts, extras=extras)
-    message = {"id": id_, "role": "tool", "toolCallId": call_id, "content": content}
+    message = {
+        "id": id_,
+        "role": "tool",
+        "toolCallId": call_id,
+        "content": content,
+    }
     native_fields = OWN.fields(piece.native)
     if piece.is_error:
         message["error"] = if_text(native_fields.get("error")) or _error_text(content) or "error"

@@ -49,7 +49,12 @@ class PendingPart(run_decoder.DecodedPart):
 
     __slots__ = ("metadata",)
 
-    def __init__(self, message_id: str, index: int, begun: Content | OpenText) -> None:
+    def __init__(
+        self,
+        message_id: str,
+        index: int,
+        begun: Content | OpenText,
+    ) -> None:
         super().__init__(message_id, index, begun)
         self.metadata: Any = None
 
@@ -63,7 +68,12 @@ class UnansweredCall:
 
     __slots__ = ("call", "message_id", "part")
 
-    def __init__(self, call: ToolCallPart, part: Json, message_id: str) -> None:
+    def __init__(
+        self,
+        call: ToolCallPart,
+        part: Json,
+        message_id: str,
+    ) -> None:
         self.call, self.part, self.message_id = call, part, message_id
 
 

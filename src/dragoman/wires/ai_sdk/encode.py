@@ -213,27 +213,52 @@ class Encoder(PartEncoder):
     def _state_snapshot(self, event: StateSnapshot) -> None:
         """Writes the shared state as a transient data part."""
         self.begin_stream()
-        self.write({"type": "data-state", "id": "state", "data": event.state, "transient": True})
+        self.write(
+            {
+                "type": "data-state",
+                "id": "state",
+                "data": event.state,
+                "transient": True,
+            }
+        )
 
     def _state_delta(self, event: StateDelta) -> None:
         """Writes a change of the shared state as a transient data part."""
         self.begin_stream()
         operations = [dict(operation) for operation in event.operations]
-        self.write({"type": "data-state-delta", "data": operations, "transient": True})
+        self.write(
+            {
+                "type": "data-state-delta",
+                "data": operations,
+                "transient": True,
+            }
+        )
 
     def _custom(self, event: Custom) -> None:
         """Writes a custom event: a preliminary tool output, or a data part."""
         value = if_object(event.value)
         if event.name == _PRELIMINARY and if_text(value.get("call_id")) in self.calls:
             output = {"toolCallId": value["call_id"], "output": value.get("result")}
-            self.write({"type": "tool-output-available", **output, "preliminary": True})
+            self.write(
+                {
+                    "type": "tool-output-available",
+                    **output,
+                    "preliminary": True,
+                }
+            )
             return
         self.begin_stream()
         if event.name.startswith("data-") and event.name != "data-":
             self.write({"type": event.name, "data": event.value})
         else:
             name = event.name.replace("_", "-")
-            self.write({"type": f"data-{name}", "data": event.value, "transient": True})
+            self.write(
+                {
+                    "type": f"data-{name}",
+                    "data": event.value,
+                    "transient": True,
+                }
+            )
 
     def _run_finished(self, event: RunFinished) -> None:
         """Ends the stream, with a question for each interrupt."""
@@ -287,7 +312,12 @@ class Encoder(PartEncoder):
             "metadata": dict(interrupt.metadata) or None,
         }
         data = _without_none(fields)
-        return {"type": "data-interrupt", "id": interrupt.id, "data": data, "transient": True}
+        return {
+            "type": "data-interrupt",
+            "id": interrupt.id,
+            "data": data,
+            "transient": True,
+        }
 
     def _fail(self, message: str) -> None:
         """Ends the stream with an error."""

@@ -183,7 +183,12 @@ class PartEncoder(RunEncoder[StreamPart]):
         fields = pick(dumped, _OF_TEXT)
         self.write({"type": f"{part.part_type}-end", "id": part.id, **fields})
 
-    def _finish_call(self, message_id: str, call: ToolCallPart, part: StreamPart) -> None:
+    def _finish_call(
+        self,
+        message_id: str,
+        call: ToolCallPart,
+        part: StreamPart,
+    ) -> None:
         """Ends a call with its complete arguments, or with the text that is no valid JSON."""
         dumped = dump_call(call, UI_DIALECT)
         self.calls[call.id] = call, dumped

@@ -174,7 +174,11 @@ def _load_context(value: Any) -> tuple[Any, ...]:
 def _dump_tool(tool: ToolSpec) -> Json:
     """Returns an element of `tools`."""
     schema = dict(tool.input_schema)
-    return {"name": tool.name, "description": tool.description, "inputSchema": schema}
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": schema,
+    }
 
 
 def _load_tools(value: Any) -> tuple[ToolSpec, ...]:

@@ -16,11 +16,21 @@ _PART = either(
     an_object({"type": {"const": "file"}, "mediaType": TEXT, "url": TEXT}),
     an_object({"type": {"const": "step-start"}}),
     an_object(
-        {"type": {"const": "tool-look"}, "toolCallId": TEXT, "state": _STATE}, input={}, output={}
+        {
+            "type": {"const": "tool-look"},
+            "toolCallId": TEXT,
+            "state": _STATE,
+        },
+        input={},
+        output={},
     ),
 )
 _MESSAGE = an_object(
-    {"id": TEXT, "role": {"enum": ["user", "assistant", "system"]}, "parts": a_list(_PART)}
+    {
+        "id": TEXT,
+        "role": {"enum": ["user", "assistant", "system"]},
+        "parts": a_list(_PART),
+    }
 )
 _TRIGGER: JsonSchema = {"enum": ["submit-message", "regenerate-message"]}
 _INPUT = an_object({"id": TEXT, "messages": a_list(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT)

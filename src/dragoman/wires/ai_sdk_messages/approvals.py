@@ -119,9 +119,20 @@ def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
             continue
         named = {"approvalId": approval["id"]}
         fields = pick(approval, _OF_REQUEST)
-        requests[call.id] = {"type": _REQUEST, **named, "toolCallId": call.id, **fields}
+        requests[call.id] = {
+            "type": _REQUEST,
+            **named,
+            "toolCallId": call.id,
+            **fields,
+        }
         if isinstance(approval.get("approved"), bool):
-            responses.append({"type": _RESPONSE, **named, **pick(approval, _OF_RESPONSE)})
+            responses.append(
+                {
+                    "type": _RESPONSE,
+                    **named,
+                    **pick(approval, _OF_RESPONSE),
+                }
+            )
     return requests, responses
 
 

@@ -38,7 +38,11 @@ from dragoman.wires.ai_sdk_messages.write import dump_group, lose_orphans
 __all__ = ["dump_model", "dump_ui", "load_conversation"]
 
 
-_DIALECTS = {V4: V4_DIALECT, ROW: ROW_DIALECT, **dict.fromkeys((UI, "v5", "v6", "v7"), UI_DIALECT)}
+_DIALECTS = {
+    V4: V4_DIALECT,
+    ROW: ROW_DIALECT,
+    **dict.fromkeys((UI, "v5", "v6", "v7"), UI_DIALECT),
+}
 """Version, or dialect that is noted → what it is written by."""
 _LOADERS: Mapping[str, Callable[[Any, str, Loading], None]] = {
     ROW: load_row,
@@ -114,7 +118,12 @@ def _dialect_of(entry: Any, *, rows: bool, is_model: bool) -> str:
     return dialect_in(fields, is_model=is_model)
 
 
-def _load_entry(entry: Any, dialect: str, where: str, loading: Loading) -> None:
+def _load_entry(
+    entry: Any,
+    dialect: str,
+    where: str,
+    loading: Loading,
+) -> None:
     """Adds one message to the conversation."""
     if dialect in (MODEL, CORE):
         load_message(entry, where, dialect, loading.origin, loading.messages)

@@ -379,9 +379,19 @@ def _unread(piece: Media) -> Part:
     return fields
 
 
-def _data_part(piece: Media, data: Any, dialect: MessageDialect, unread: Fields) -> Part:
+def _data_part(
+    piece: Media,
+    data: Any,
+    dialect: MessageDialect,
+    unread: Fields,
+) -> Part:
     """Returns a part of ai 4 or of a row with a file's data."""
-    part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": data, **_name_field(piece)}
+    part: Part = {
+        "type": "file",
+        dialect.mime: _type_of(piece),
+        "data": data,
+        **_name_field(piece),
+    }
     return finish(part, piece, "file", dialect, unread)
 
 

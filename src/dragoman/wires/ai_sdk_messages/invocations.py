@@ -146,7 +146,12 @@ def _changes_of(carried: Any) -> Part | None:
     return {key: value for key, value in fields.items() if value is not msgspec.UNSET}
 
 
-def dump_old_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:
+def dump_old_call(
+    call: ToolCallPart,
+    dialect: MessageDialect,
+    answered: bool,
+    step: int,
+) -> Part:
     """Returns the part of a call in ai 4. `add_old_result` adds its result.
 
     Args:
@@ -159,7 +164,12 @@ def dump_old_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, s
     return {**outer, _HOLDER: inner}
 
 
-def _old_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:
+def _old_fields(
+    call: ToolCallPart,
+    dialect: MessageDialect,
+    answered: bool,
+    step: int,
+) -> Part:
     """Returns the fields of a call and of the part around it as one object."""
     is_cut = call.state == "cut"
     inner: Part = {"toolCallId": call.id, "toolName": call.name, "step": step}
@@ -240,7 +250,13 @@ def _load_plain(inner: Part, reading: Reading) -> bool:
     return True
 
 
-def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fields = {}) -> None:
+def load_inner(
+    inner: Part,
+    part: Fields,
+    reading: Reading,
+    where: str,
+    form: Fields = {},
+) -> None:
     """Reads a call from its inner object and the part around it.
 
     Args:

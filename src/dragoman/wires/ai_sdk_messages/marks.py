@@ -64,7 +64,12 @@ def _to_source(fields: Fields) -> Part:
     if not isinstance(fields.get("url"), str):
         return {}
     about = pick(fields, _ABOUT)
-    source = {"sourceType": "url", "id": fields.get("sourceId", ""), "url": fields["url"], **about}
+    source = {
+        "sourceType": "url",
+        "id": fields.get("sourceId", ""),
+        "url": fields["url"],
+        **about,
+    }
     return {"type": "source", "source": source}
 
 
@@ -75,7 +80,12 @@ def _from_source(fields: Fields) -> Part:
         return {}
     about = pick(source, _ABOUT)
     id_ = if_text(source.get("id"))
-    return {"type": "source-url", "sourceId": id_, "url": source["url"], **about}
+    return {
+        "type": "source-url",
+        "sourceId": id_,
+        "url": source["url"],
+        **about,
+    }
 
 
 def _copy_document(fields: Fields) -> Part:

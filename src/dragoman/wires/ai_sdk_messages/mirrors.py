@@ -116,7 +116,11 @@ _WAYS: Mapping[str, Mapping[str, Callable[[Contents], Any]]] = {
 """Field → the ways in which it repeats the parts."""
 MIRRORS = frozenset(_WAYS)
 """The fields that repeat the parts."""
-_USUAL: Mapping[str, str] = {"content": "joined", "toolInvocations": "usual", "reasoning": "lines"}
+_USUAL: Mapping[str, str] = {
+    "content": "joined",
+    "toolInvocations": "usual",
+    "reasoning": "lines",
+}
 """Those that are written for what came from elsewhere, where they say something."""
 
 
@@ -165,7 +169,12 @@ def mirror_parts(parts: Parts, ways: Any) -> Part:
 # what stands in a field alone
 
 
-def load_before(content: Fields, contents: Contents, reading: Reading, where: str) -> set[str]:
+def load_before(
+    content: Fields,
+    contents: Contents,
+    reading: Reading,
+    where: str,
+) -> set[str]:
     """Reads what fields say that no part repeats, before the parts. Returns the names of these
     fields."""
     read: set[str] = set()
@@ -184,7 +193,12 @@ def load_before(content: Fields, contents: Contents, reading: Reading, where: st
     return read
 
 
-def load_behind(content: Fields, contents: Contents, parts: Parts, reading: Reading) -> set[str]:
+def load_behind(
+    content: Fields,
+    contents: Contents,
+    parts: Parts,
+    reading: Reading,
+) -> set[str]:
     """Reads what fields say that no part repeats, behind the parts. Returns the names of these
     fields."""
     read: set[str] = set()

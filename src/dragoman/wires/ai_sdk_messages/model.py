@@ -152,7 +152,12 @@ def _is_plain_entry(entry: Part, dialect: str) -> bool:
     return is_text and len(entry) == 2 and entry["role"] != "tool" and dialect == MODEL
 
 
-def _load_content(entry: Part, role: Role, dialect: str, where: str) -> tuple[Reading, Part]:
+def _load_content(
+    entry: Part,
+    role: Role,
+    dialect: str,
+    where: str,
+) -> tuple[Reading, Part]:
     """Returns the reading of a message's content, and the note of its form."""
     content, is_tool = entry.get("content"), entry["role"] == "tool"
     reading = Reading(MODEL_DIALECTS[dialect], role)
@@ -181,7 +186,12 @@ def _is_bare_text(content: Sequence[Content]) -> bool:
     return len(content) == 1 and isinstance(content[0], TextPart) and content[0].native is None
 
 
-def _message_of(reading: Reading, fields: Part, form: Part, origin: Origin | None) -> Message:
+def _message_of(
+    reading: Reading,
+    fields: Part,
+    form: Part,
+    origin: Origin | None,
+) -> Message:
     """Returns the message of a reading."""
     is_model, provider = reading.is_model, reading.provider
     notes: Part = {}
@@ -287,7 +297,13 @@ class _Writing:
         self._parts += dump_reasoning(thinking, self.dialect)
         thinking.clear()
 
-    def _lose(self, piece_index: int, what: Lost, why: str, detail: str = "") -> None:
+    def _lose(
+        self,
+        piece_index: int,
+        what: Lost,
+        why: str,
+        detail: str = "",
+    ) -> None:
         """Notes the loss of a piece."""
         self.losses.append(Loss(None, piece_index, what, why, detail))
 

@@ -272,7 +272,12 @@ def _find_thread(native: Native) -> Part:
     return {**pick(if_object(native.get(NAME)), _THREAD), **thread_of(native)}
 
 
-MESSAGE_FIELDS = FormatFields(NAME, approval="approval", step_time="createdAt", step_model="model")
+MESSAGE_FIELDS = FormatFields(
+    NAME,
+    approval="approval",
+    step_time="createdAt",
+    step_model="model",
+)
 """What of messages of the AI SDK a history acts on."""
 ROW_FIELDS = msgspec.structs.replace(
     MESSAGE_FIELDS,

@@ -104,7 +104,16 @@ def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[
         text = None
         if type(part) is dict:
             text = cast("Part", part).get("text")
-        if text and type(text) is str and part == {"type": "text", "text": text, **state}:
+        if (
+            text
+            and type(text) is str
+            and part
+            == {
+                "type": "text",
+                "text": text,
+                **state,
+            }
+        ):
             content.append(TextPart(text))
         elif has_steps and part == _STEP:
             content.append(_BARE_STEP)
@@ -147,7 +156,13 @@ def dump_plain_row(message: Message, id_: str) -> Part | None:
     else:
         dated = {"createdAt": js_date(message.created_at)}
     content = {"format": 2, "parts": parts, **({"content": text} if text else {})}
-    return {"id": id_, "role": _NAMES[message.role], **dated, "content": content, **thread}
+    return {
+        "id": id_,
+        "role": _NAMES[message.role],
+        **dated,
+        "content": content,
+        **thread,
+    }
 
 
 def _is_bare(message: Message) -> bool:

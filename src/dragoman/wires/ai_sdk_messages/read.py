@@ -45,7 +45,11 @@ __all__ = [
     "turn_of",
 ]
 
-_ROLES: Mapping[str, Role] = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
+_ROLES: Mapping[str, Role] = {
+    "system": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.MODEL,
+}
 _READ = frozenset(["id", "role", "parts", "metadata"])
 
 

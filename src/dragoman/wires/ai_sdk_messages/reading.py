@@ -261,7 +261,13 @@ class Reading:
         written = write(as_made, self.dialect)
         return _with(piece, note(part, written, self.dialect.name, native, form, unknown))
 
-    def take(self, piece: Content, part: Fields, *arguments: Any, **more: Any) -> Any:
+    def take(
+        self,
+        piece: Content,
+        part: Fields,
+        *arguments: Any,
+        **more: Any,
+    ) -> Any:
         """Adds a piece as `read` returns it, and returns it."""
         read = self.read(piece, part, *arguments, **more)
         self.add(read)
@@ -352,7 +358,12 @@ def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001
         reading.add(mark)
 
 
-def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 0) -> Reading:
+def load_parts(
+    parts: Sequence[Any],
+    reading: Reading,
+    where: str,
+    start: int = 0,
+) -> Reading:
     """Reads the parts of a message, each by the loader for its type.
 
     Args:

@@ -129,10 +129,23 @@ def _dump_item(part: _Item, version: str | None) -> Part:
         if version == "v5":
             return {"type": "media", "data": data, "mediaType": part.mime_type}
         item_type = "image-data" if is_image else "file-data"
-        return {"type": item_type, "data": data, **about, "mediaType": part.mime_type}
+        return {
+            "type": item_type,
+            "data": data,
+            **about,
+            "mediaType": part.mime_type,
+        }
     if isinstance(part, LinkPart):
-        return {"type": "image-url" if is_image else "file-url", "url": part.url, **about}
-    return {"type": "image-file-id" if is_image else "file-id", "fileId": part.id, **about}
+        return {
+            "type": "image-url" if is_image else "file-url",
+            "url": part.url,
+            **about,
+        }
+    return {
+        "type": "image-file-id" if is_image else "file-id",
+        "fileId": part.id,
+        **about,
+    }
 
 
 def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:

@@ -207,7 +207,12 @@ def _dump_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part:  
     return put_beside(piece, {}, dump_row_attachment(piece, dialect))
 
 
-def _dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:  # noqa: ARG001 the marks tell the step
+def _dump_call(
+    call: ToolCallPart,
+    dialect: MessageDialect,
+    answered: bool,
+    step: int,  # noqa: ARG001 the marks tell the step
+) -> Part:
     """Returns the part of a call, or of one that goes into a field beside the parts."""
     part = dump_row_call(call, dialect, answered)
     return put_beside(call, part, part["toolInvocation"])

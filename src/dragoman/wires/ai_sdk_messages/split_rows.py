@@ -50,7 +50,12 @@ def is_split_row(entry: Any) -> bool:
     return "threadId" in fields or "resourceId" in fields or is_typed
 
 
-def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Message]) -> None:
+def load_split_row(
+    entry: Any,
+    where: str,
+    origin: Origin | None,
+    out: list[Message],
+) -> None:
     """Reads a row. It is added to `out`, or joined to the last message there if it continues that.
 
     Args:
@@ -168,7 +173,12 @@ def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
     return rows
 
 
-def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part) -> Iterator[Part]:
+def _rows_of(
+    message: Message,
+    entries: Parts,
+    ids: Iterator[str],
+    thread: Part,
+) -> Iterator[Part]:
     """Yields the rows of a message. `thread` is the last one that a row named."""
     if message.native:
         note = if_object(OWN.notes(message.native).get(_ROW))
@@ -192,7 +202,12 @@ def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part)
         role_before = entry["role"]
 
 
-def _new_row(entry: Part, message: Message, head: Part, goes_on: bool) -> Part:
+def _new_row(
+    entry: Part,
+    message: Message,
+    head: Part,
+    goes_on: bool,
+) -> Part:
     """Returns a row that was read from none. `goes_on` says that it continues the row before it."""
     row: Part = {**head, "role": entry["role"]}
     row.setdefault("type", _type_of(entry))
@@ -206,7 +221,12 @@ def _new_row(entry: Part, message: Message, head: Part, goes_on: bool) -> Part:
     return _with_ours({**row, **entry}, {**row_extras, **({"goes_on": True} if goes_on else {})})
 
 
-def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
+def _row_as_read(
+    entry: Part,
+    message: Message,
+    id_: str,
+    note: Part,
+) -> Part:
     """Returns a row as it was read, by the note of that."""
     row: Part = {"id": id_, **if_object(note.get("fields"))}
     noted_id = note.get("id")
@@ -249,7 +269,11 @@ def _split(entry: Part) -> Iterator[Part]:
     for block in blocks:
         is_text = block[0].keys() == {"type", "text"} and block[0]["type"] == "text"
         is_plain = is_text and len(blocks) > 1 and len(block) == 1
-        yield {"role": "assistant", "content": block[0]["text"] if is_plain else block, **more}
+        yield {
+            "role": "assistant",
+            "content": block[0]["text"] if is_plain else block,
+            **more,
+        }
         more = {}
 
 

@@ -109,7 +109,16 @@ def dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part:
 
 def _dump_signed_text(piece: ThinkingPart, dialect: MessageDialect) -> Part:
     """Returns the empty text that holds a signature of Gemini's."""
-    return finish({"type": "text", "text": "", **dialect.done}, piece, "text", dialect)
+    return finish(
+        {
+            "type": "text",
+            "text": "",
+            **dialect.done,
+        },
+        piece,
+        "text",
+        dialect,
+    )
 
 
 def _is_signed_text(piece: ThinkingPart) -> bool:

@@ -111,7 +111,12 @@ def _is_plain_answer(part: Part) -> bool:
     return is_answer and type(part.get("input")) is dict
 
 
-def _load_answer(part: Part, call: ToolCallPart, reading: Reading, where: str) -> None:
+def _load_answer(
+    part: Part,
+    call: ToolCallPart,
+    reading: Reading,
+    where: str,
+) -> None:
     """Reads the result of a call from its part."""
     result = load_failure(part, call, part["state"], where) or ToolResultPart(
         call.id, call.name, as_result(part.get("output")), run_by=call.run_by
@@ -250,7 +255,11 @@ def unread_fields(
         return fields
     read, _ = load(ToolCallPart(call.id, call.name))
     if (read.raw, read.state, read.arguments) != (call.raw, call.state, call.arguments):
-        fields |= {"raw": call.raw, "state": call.state, "arguments": call.arguments}
+        fields |= {
+            "raw": call.raw,
+            "state": call.state,
+            "arguments": call.arguments,
+        }
     return fields
 
 
@@ -345,7 +354,11 @@ def dump_model_result(
         version: release of the library that reads it; None for any.
         usual: who runs the tools whose results stand in such a message.
     """
-    part: Part = {"type": "tool-result", "toolCallId": result.id, "toolName": result.name}
+    part: Part = {
+        "type": "tool-result",
+        "toolCallId": result.id,
+        "toolName": result.name,
+    }
     unread: Part
     if result.run_by == usual:
         unread = {}

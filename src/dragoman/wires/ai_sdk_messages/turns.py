@@ -237,7 +237,12 @@ def is_steering(message: Message) -> bool:
 def dump_steering(message: Message, write: Callable[[], Parts]) -> Parts:
     """Returns the part of what the user said, and the step before it. `write` writes its pieces."""
     id_, fields = message.id or "", OWN.fields(message.native)
-    part: Part = {"type": _STEERING, "id": id_, "parts": write(), **fields}
+    part: Part = {
+        "type": _STEERING,
+        "id": id_,
+        "parts": write(),
+        **fields,
+    }
     has_step = OWN.form(message.native).get("before") is True
     return [dict(_STEP), part] if has_step else [part]
 

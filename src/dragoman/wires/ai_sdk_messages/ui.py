@@ -90,7 +90,12 @@ def keep_in_metadata(fields: Part, extras: Any) -> Part:
 
 UI_DIALECT = UIDialect(
     UI,
-    {"text": load_text, "reasoning": load_reasoning, "file": load_file, "dynamic-tool": load_tool},
+    {
+        "text": load_text,
+        "reasoning": load_reasoning,
+        "file": load_file,
+        "dynamic-tool": load_tool,
+    },
     {"tool-": load_tool},
     done={"state": "done"},
     shared_text=("citations",),

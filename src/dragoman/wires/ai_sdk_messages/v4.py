@@ -124,7 +124,12 @@ def _read_annotations(entry: Part, head: Head) -> None:
         head.fields["annotations"] = other_annotations
 
 
-def _read_attachments(entry: Part, reading: Reading, head: Head, where: str) -> None:
+def _read_attachments(
+    entry: Part,
+    reading: Reading,
+    head: Head,
+    where: str,
+) -> None:
     """Reads the attachments of a message."""
     attached = entry.get(_ATTACHED)
     for number, attachment in enumerate(if_list(attached)):

@@ -61,7 +61,12 @@ _Result = tuple[int, int, ToolResultPart]
 class Writing:
     """Writes the messages of one turn."""
 
-    def __init__(self, group: MessageGroup, dialect: UIDialect, losses: list[Loss]) -> None:
+    def __init__(
+        self,
+        group: MessageGroup,
+        dialect: UIDialect,
+        losses: list[Loss],
+    ) -> None:
         self.group, self.dialect, self.losses = group, dialect, losses
         self.parts: Parts = []
         self.providers: list[str | None] = []
@@ -110,12 +115,24 @@ class Writing:
                 why = "results stand with their calls, before what stood before them"
                 self.lose(len(self.group.messages), piece_index, Lost.order, why)
 
-    def lose(self, index: int, piece_index: int, what: Lost, why: str, which: str = "") -> None:
+    def lose(
+        self,
+        index: int,
+        piece_index: int,
+        what: Lost,
+        why: str,
+        which: str = "",
+    ) -> None:
         """Notes the loss of a piece of one of the messages."""
         position, piece_index = self.group.locate(index, piece_index)
         self.losses.append(Loss(position, piece_index, what, why, which))
 
-    def _write_message(self, index: int, message: Message, before: Message | None) -> None:
+    def _write_message(
+        self,
+        index: int,
+        message: Message,
+        before: Message | None,
+    ) -> None:
         """Writes the pieces of a message, with a step before it if one begins there."""
         if before is not None and _begins_behind(before, message):
             self.parts.append({"type": STEP})
@@ -151,7 +168,13 @@ class Writing:
         del self.parts[begun:]
         return said
 
-    def _write_piece(self, piece: Content, index: int, piece_index: int, is_model: bool) -> None:
+    def _write_piece(
+        self,
+        piece: Content,
+        index: int,
+        piece_index: int,
+        is_model: bool,
+    ) -> None:
         """Writes a piece other than thinking."""
         if type(piece) is TextPart:
             self.parts.append(self.dialect.dump_text(piece, self.dialect, is_model))
@@ -164,7 +187,12 @@ class Writing:
         elif isinstance(piece, ProviderPart):
             self._write_block(piece, index, piece_index)
 
-    def _write_mark(self, mark: MarkPart, index: int, piece_index: int) -> None:
+    def _write_mark(
+        self,
+        mark: MarkPart,
+        index: int,
+        piece_index: int,
+    ) -> None:
         """Writes a mark. An interrupt is a loss."""
         if mark.kind == INTERRUPT:
             self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
@@ -178,7 +206,12 @@ class Writing:
             part = self.dialect.dump_mark(mark, self.dialect)
             self.parts += [part] if part else []
 
-    def _write_block(self, block: ProviderPart, index: int, piece_index: int) -> None:
+    def _write_block(
+        self,
+        block: ProviderPart,
+        index: int,
+        piece_index: int,
+    ) -> None:
         """Writes a provider's block that was read from a UI message. Any other is a loss."""
         is_of_model = OWN.form(block.native).get("in") in (MODEL, CORE)
         part: Part = {}
@@ -190,7 +223,12 @@ class Writing:
             why = "a block that only its provider understands"
             self.lose(index, piece_index, Lost.provider, why, block.kind)
 
-    def _write_call(self, call: ToolCallPart, index: int, piece_index: int) -> None:
+    def _write_call(
+        self,
+        call: ToolCallPart,
+        index: int,
+        piece_index: int,
+    ) -> None:
         """Writes a call with the next result of its id that does not stand before its message."""
         # Ids may repeat: a result before the call's own message is of a call that came before.
         queue = self._results.get(call.id)
@@ -209,7 +247,12 @@ class Writing:
             self._last_result = (result_index, result_piece)
         self.parts.append(self.dialect.add_result(part, result, call, self.dialect))
 
-    def _is_apart(self, index: int, piece_index: int, result_piece: int) -> bool:
+    def _is_apart(
+        self,
+        index: int,
+        piece_index: int,
+        result_piece: int,
+    ) -> bool:
         """True if a result stands before its call, or if more than marks is between them."""
         between = self.group.messages[index].content[piece_index + 1 : result_piece]
         return result_piece < piece_index or not all(
