@@ -8,7 +8,7 @@ from typing import Literal, Self, cast
 
 import msgspec
 
-from dragoman.arguments import expect, expect_each, wrong
+from dragoman.arguments import expect, expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
 from dragoman.json_bytes import JsonMap
 from dragoman.memory.changing import check_owner, clone_messages, describe_clone, is_owned
@@ -82,7 +82,7 @@ class Memory:
             TypeError: an argument is of another type.
         """
         if isinstance(store, type) or not isinstance(cast(object, store), (str, Store)):
-            raise wrong("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
+            raise wrong_type_error("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
         expect("read_only", read_only, bool)
         self.window = window(last_messages, tokens, remove_tokens)
         """How much of a thread an agent is given."""

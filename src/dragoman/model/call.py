@@ -44,7 +44,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.hooks import Hooks, ModelStart
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
 from dragoman.model.watch import Watch
@@ -175,7 +175,7 @@ class ModelCaller:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         http, prefix_sent, losses = self._dump(request, target, route.quirks)
         losses = given_losses(losses, mark_places)
-        if request.on_loss == "error" and (refused := refusal(losses)) is not None:
+        if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
         left_out = dict.fromkeys(losses)
         if all_losses is not None:

@@ -24,7 +24,7 @@ import msgspec
 from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.loss import Loss, Lost, refusal
+from dragoman.loss import Loss, Lost, refusal_error
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.model.middleware import Next
 from dragoman.model.tool_prompt import (
@@ -94,8 +94,8 @@ async def constrained_tools(
             for name in unknown
         ]
     )
-    if request.on_loss == "error" and (refusal_error := refusal(steps.losses)) is not None:
-        yield RunError(refusal_error)
+    if request.on_loss == "error" and (error := refusal_error(steps.losses)) is not None:
+        yield RunError(error)
         return
     name, failure = await _choose_tool(request, following, exchange, tools, steps)
     if failure is not None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from dragoman.arguments import expect, expect_callable, expect_sequence, wrong
+from dragoman.arguments import expect, expect_callable, expect_sequence, wrong_type_error
 from dragoman.errors import (
     AuthenticationError,
     CircuitOpenError,
@@ -27,7 +27,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageDropped, MessageStarted, PartDelta, RunError
 from dragoman.fold import fold
-from dragoman.hooks import ModelRetry, active, fire
+from dragoman.hooks import ModelRetry, call_hooks, find_active_hooks
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.breaker import Breaker, endpoint_key
@@ -261,13 +261,13 @@ async def _report_fallback(
     """Says that another model is asked: in the log, and to hooks."""
     what = "gave an answer that is not taken" if error is None else f"failed ({error})"
     _LOG.warning("%s %s; %s is asked", request.model, what, following)
-    if watching := active(()) if request.run is None else request.run.hooks:
+    if watching := find_active_hooks(()) if request.run is None else request.run.hooks:
         provider = (error and error.provider) or _find_destination(request, target).provider
         status = None if error is None else error.status
         retry = ModelRetry(
             request.run, provider, attempt, status=status, error=error, fallback=following
         )
-        await fire(watching, "retry", retry)
+        await call_hooks(watching, "retry", retry)
 
 
 def _make_condition(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
@@ -283,7 +283,9 @@ def _make_condition(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
             if isinstance(condition, type)
             else callable(condition)
         ):
-            raise wrong("on", condition, "classes of DragomanError, or functions of an error")
+            raise wrong_type_error(
+                "on", condition, "classes of DragomanError, or functions of an error"
+            )
 
     def rule(error: DragomanError) -> bool:
         return any(

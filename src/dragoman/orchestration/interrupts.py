@@ -20,7 +20,7 @@ from dragoman.interrupt import Interrupt, Reason
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import OURS, MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.seal import Seal
-from dragoman.repair import OpenCall, open_calls
+from dragoman.repair import OpenCall, find_open_calls
 from dragoman.tools import Tool
 from dragoman.tools.record import InnerRun
 
@@ -121,7 +121,7 @@ def find_waiting_calls(
     `has_toolsets`: `tools` need not be all that there were, so a tool that is not known is not the
     client's for that."""
     # Only the last round can wait: everything before it was answered, or repaired when it was sent.
-    opened = open_calls(messages)
+    opened = find_open_calls(messages)
     if not opened:
         return []
     marks = _marks(messages, opened[0].position)

@@ -16,9 +16,9 @@ from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.interrupts import WaitingCall, answer_ids
 from dragoman.orchestration.seal import Seal, late
-from dragoman.repair import OpenCall, stand_in
+from dragoman.repair import OpenCall, make_interrupted_result
 from dragoman.tools import Tool
-from dragoman.tools.check import faults
+from dragoman.tools.check import find_faults
 from dragoman.tools.outcome import success_result
 from dragoman.tools.record import InnerRun
 
@@ -197,7 +197,7 @@ def _decide(
             _check(resume, interrupt, payload, seal, now, waiting.state())
         return Decision(waiting, result=_pass_on(call, resume, payload))
     if payload is None:
-        return Decision(waiting, result=stand_in(call))
+        return Decision(waiting, result=make_interrupted_result(call))
     if payload.get("approved") is False:
         return Decision(waiting, result=_denial_of(call, payload.get("reason")))
     _check(resume, interrupt, payload, seal, now, waiting.state())
@@ -229,7 +229,7 @@ def _edited_arguments(
     if edited is None or tool is None or dict(edited) == call.arguments:
         return None
     try:
-        tool.checked(edited)
+        tool.convert_arguments(edited)
     except ToolError as error:
         raise ResumeError(
             f"the changed arguments in the approval of {resume.interrupt_id!r} do not fit: {error.message}"
@@ -296,7 +296,9 @@ def _check(
         raise ResumeError(
             f"{resume.interrupt_id!r} waits for a value ({interrupt.reason}); give it with answer(value)"
         )
-    elif interrupt.schema is not None and (wrong := faults(interrupt.schema, payload["value"])):
+    elif interrupt.schema is not None and (
+        wrong := find_faults(interrupt.schema, payload["value"])
+    ):
         raise ResumeError(
             f"the answer to {resume.interrupt_id!r} is not what was asked for: {'; '.join(wrong)}"
         )
@@ -342,7 +344,7 @@ def _pass_on(call: ToolCallPart, resume: Resume, payload: JsonMap | None) -> Too
     """What is answered to an agent that is asked like a model: it runs the call itself, or does
     not."""
     if payload is None:
-        result = stand_in(call)
+        result = make_interrupted_result(call)
     elif payload.get("approved") is False:
         result = _denial_of(call, payload.get("reason"))
     else:

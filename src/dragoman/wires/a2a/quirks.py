@@ -148,7 +148,7 @@ def _decode(text: Any, value_type: Any) -> Any:
     if not isinstance(text, str):
         return None
     try:
-        json_bytes.bound(text, _DEPTH)
+        json_bytes.check_depth(text, _DEPTH)
         return msgspec.json.decode(text, type=value_type)
     except ValueError:
         return None

@@ -156,7 +156,7 @@ class StreamedCalls:
 
     def _has_all_arguments(self, part: OpenPart) -> bool:
         """Whether the arguments of a call have all come."""
-        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(
+        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).is_among(
             part.deltas
         )
 
