@@ -246,7 +246,8 @@ def _dump_thinking(piece: ThinkingPart) -> Json:
     """Returns the UI message part of thinking, or an empty object if nothing in it is readable."""
     if not piece.text and not piece.native:
         return {}
-    return next(iter(dump_reasoning([piece], UI_DIALECT)), {})
+    parts = dump_reasoning([piece], UI_DIALECT)
+    return parts[0] if parts else {}
 
 
 def _name_call(part: Json, call: ToolCallPart) -> Json:
