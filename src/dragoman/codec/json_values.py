@@ -17,6 +17,7 @@ __all__ = [
     "as_object",
     "as_text",
     "body_bytes",
+    "drop_none",
     "bounded",
     "gather",
     "if_list",
@@ -27,6 +28,7 @@ __all__ = [
     "merged",
     "need_object",
     "optional_field",
+    "pick",
     "rest",
     "text_or_json",
     "has_error",
@@ -187,6 +189,16 @@ def optional_field(name: str, value: Any) -> Json:
 def rest(block: JsonMap, *known: str) -> Json:
     """The fields of a JSON object that nobody has read."""
     return {key: value for key, value in block.items() if key not in known}
+
+
+def pick(fields: JsonMap, names: Collection[str]) -> Json:
+    """Returns the fields with these names."""
+    return {name: fields[name] for name in names if name in fields}
+
+
+def drop_none(fields: JsonMap) -> Json:
+    """Returns the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def has_error(result: Any) -> bool:

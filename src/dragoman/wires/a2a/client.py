@@ -100,7 +100,9 @@ def dump_request(
 
 def _quirks_of(quirks: Any) -> Quirks:
     """Returns the peer's quirks, or the defaults if the caller passed none."""
-    return quirks if isinstance(quirks, Quirks) else Quirks()
+    if isinstance(quirks, Quirks):
+        return quirks
+    return Quirks()
 
 
 def _add_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:

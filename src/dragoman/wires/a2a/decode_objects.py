@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text, pick
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Role, ToolCallPart
 from dragoman.wires.a2a.quirks import OLD_KINDS, app_metadata, role_of
@@ -65,9 +65,7 @@ def find_answers(history: Sequence[Any]) -> list[Json]:
 
 def dump_note(message: Json) -> Json:
     """Returns the value of the custom event for a progress message."""
-    note: Json = {
-        "message": {name: message[name] for name in ("messageId", "parts") if name in message}
-    }
+    note: Json = {"message": pick(message, ("messageId", "parts"))}
     if metadata := app_metadata(message.get("metadata")):
         note["metadata"] = metadata
     return note

@@ -156,7 +156,9 @@ class Encoder(RunEncoder[ArtifactPart]):
 
     def closing(self) -> Objects:
         """See `RunEncoder.closing`. Without events there is no task."""
-        return super().closing() if self._is_begun else NONE
+        if self._is_begun:
+            return super().closing()
+        return NONE
 
     def end_stream(self) -> None:
         """See `RunEncoder.end_stream`. A run without an end was cut. Messages alone are a completed

@@ -97,9 +97,7 @@ def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
         error: the exception.
         reason: the reason, if the caller knows it.
     """
-    if reason in FAULTS:
-        reason = reason
-    else:
+    if reason not in FAULTS:
         reason = of_class(_REASONS, error, "INTERNAL_ERROR")
     return reason, FAULTS[reason]
 

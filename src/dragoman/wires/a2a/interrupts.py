@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import drop_none, if_list, if_object, if_text
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import MarkPart, Message, Role, TextPart
@@ -91,7 +91,7 @@ def _dump_question(interrupt: Interrupt) -> Json:
         "signature": interrupt.signature,
         "metadata": _text_of(interrupt.metadata or None),
     }
-    return _without_none(fields)
+    return drop_none(fields)
 
 
 def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
@@ -168,17 +168,12 @@ def dump_resume(resume: Resume) -> Json:
         "signature": resume.signature,
         "metadata": _text_of(resume.metadata or None),
     }
-    return dump_data(_without_none(fields))
+    return dump_data(drop_none(fields))
 
 
 def _text_of(value: Any) -> str | None:
     """Returns the JSON text of a value, or None for None."""
     return None if value is None else text_of(value)
-
-
-def _without_none(fields: JsonMap) -> Json:
-    """Returns the fields that are not None."""
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def load_resume(part: Any) -> Resume | None:
@@ -208,7 +203,9 @@ def answer_from_words(request: RunRequest, pending: Sequence[Interrupt]) -> RunR
     if request.resume or len(questions) != 1 or not request.messages:
         return request
     text = _spoken_text(request.messages[-1])
-    resume = _answer_from_text(questions[0], text) if text else None
+    resume = None
+    if text:
+        resume = _answer_from_text(questions[0], text)
     if resume is None:
         return request
     return request.replace(messages=request.messages[:-1], resume=(resume,))

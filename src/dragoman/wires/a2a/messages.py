@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, pick, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -362,7 +362,9 @@ def votes(message: Any) -> int:
         return 3
     if fields["role"] == "agent":
         return 2
-    return 2 if any(name in fields for name in _FIELD_NAMES) else 0
+    if any(name in fields for name in _FIELD_NAMES):
+        return 2
+    return 0
 
 
 def _faulty_field(entry: Any) -> str | None:
@@ -376,10 +378,8 @@ def _faulty_field(entry: Any) -> str | None:
 
 def keep_protocol_fields(message: Json) -> Json:
     """Returns a client's message with the protocol's fields only."""
-    metadata = {
-        name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
-    }
-    fields = {name: message[name] for name in _MESSAGE_FIELDS if name in message}
+    metadata = rest(if_object(message.get("metadata")), CANONICAL)
+    fields = pick(message, _MESSAGE_FIELDS)
     if metadata:
         return {**fields, "metadata": metadata}
     return fields

@@ -11,7 +11,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.carried import apply_carried
 from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, pick, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -229,10 +229,10 @@ def _without_ids(message: Message) -> Message:
 
 def _with_fields(native: Native, fields: Json) -> Native:
     """Returns `native` with these fields of the protocol, and without the wire's notes."""
-    native = {name: value for name, value in (native or {}).items() if name != NAME}
+    changed = rest(native or {}, NAME)
     if fields:
-        native[NAME] = fields
-    return native or None
+        changed[NAME] = fields
+    return changed or None
 
 
 def _load_native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
@@ -244,7 +244,7 @@ def _load_native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
         task_id = {}
     fields = {
         **task_id,
-        **{name: message[name] for name in _FIELDS if name in message},
+        **pick(message, _FIELDS),
         **rest(params, "message", "metadata"),
     }
     native = OWN.note(
@@ -277,7 +277,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
         message["extensions"] = list(dict.fromkeys(extensions))
     if request.thread_id:
         message["contextId"] = request.thread_id
-    message |= {name: fields[name] for name in ("taskId", "referenceTaskIds") if name in fields}
+    message |= pick(fields, ("taskId", "referenceTaskIds"))
     params = {"message": message, **rest(fields, *_FIELDS)}
     if request.metadata:
         return {**params, "metadata": dict(request.metadata)}
@@ -300,7 +300,9 @@ def _join_messages(messages: list[Json], spare_id: str) -> Json:
     if len(messages) == 1:
         return messages[0]
     parts = [part for message in messages for part in message["parts"]]
-    id_ = messages[-1]["messageId"] if messages else spare_id
+    id_ = spare_id
+    if messages:
+        id_ = messages[-1]["messageId"]
     return {"messageId": id_, "role": "ROLE_USER", "parts": parts}
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, pick, rest
 from dragoman.codec.response import dump_entries, load_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
@@ -76,7 +76,9 @@ def load_finish(state: str) -> FinishReason | None:
 def dump_usage(usage: Usage | None) -> dict[str, str]:
     """Returns the extension's `usage` field, or an empty object if nothing is known."""
     entries = dump_entries(usage)
-    return {"usage": text_of(entries)} if entries else {}
+    if entries:
+        return {"usage": text_of(entries)}
+    return {}
 
 
 def load_usage(fields: Mapping[str, str]) -> Usage | None:
@@ -181,8 +183,7 @@ def dump_task(
     for answer in answers:
         artifact = {"artifactId": answer["messageId"], "name": "response"}
         names = ("parts", "metadata", "extensions")
-        fields = {name: answer[name] for name in names if name in answer}
-        task["artifacts"] = [{**artifact, **fields}]
+        task["artifacts"] = [{**artifact, **pick(answer, names)}]
     if metadata:
         return {**task, "metadata": dict(metadata)}
     return task

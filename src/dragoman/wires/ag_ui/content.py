@@ -214,4 +214,6 @@ def _write_source(piece: Media) -> Json:
 def _media_type(part: Media) -> str:
     """Returns the type of a media part: image, audio, video or document."""
     block_type = (part.mime_type or "").partition("/")[0]
-    return block_type if block_type in _MEDIA_TYPES else "document"
+    if block_type in _MEDIA_TYPES:
+        return block_type
+    return "document"

@@ -197,7 +197,8 @@ class Decoder(PartsDecoder):
         """Adds the error event that dragoman's own encoder wrote."""
         carried = if_object(self.extras(fields).get("error"))
         run_id, native = carried.get("run_id"), if_object(carried.get("native"))
-        run_id = run_id if isinstance(run_id, str) else None
+        if not isinstance(run_id, str):
+            run_id = None
         self._events.append(RunError(error_of(fields), run_id, native or None))
 
     # runs within tools

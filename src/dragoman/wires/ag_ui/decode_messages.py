@@ -267,7 +267,9 @@ class MessagesDecoder(RunDecoder[ReadPart]):
             if self._entries.get(entry) is message:
                 del self._entries[entry]
         reason = _finish_reason(is_calling=bool(message.calls), cut=cut)
-        ended = reason if message.role is Role.MODEL else None
+        ended = None
+        if message.role is Role.MODEL:
+            ended = reason
         self._events.append(MessageFinished(message.id, ended))
 
     def close_part(self, part: ReadPart, *, cut: bool = False) -> None:

@@ -103,7 +103,8 @@ class PartsDecoder(MessagesDecoder):
         object says so."""
         first, message_id = extras.get("of"), extras.get("m")
         if not isinstance(message_id, str):
-            first = first if isinstance(first, str) else entry
+            if not isinstance(first, str):
+                first = entry
             message_id = self._message_ids.get(first, first)
         self._message_ids[entry] = message_id
         if "start" in extras:

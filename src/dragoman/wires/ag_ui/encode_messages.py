@@ -135,7 +135,9 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         if isinstance(event.part, ToolResultPart):
             self.pending.append(event)
             return
-        start = self.pending[0] if self.pending else None
+        start = None
+        if self.pending:
+            start = self.pending[0]
         self.pending = []
         part = self.open[key] = message.open_part(event)
         part.frame = split_frame(self.frame(part.dump_delta("")))

@@ -349,7 +349,7 @@ class WrittenMessage:
 def _dump_start_extras(event: MessageStarted, role: Role, owner: Json) -> tuple[Json, Json]:
     """Returns the application's metadata of a message's start, and what else of it a reader would
     miss."""
-    metadata = {key: value for key, value in event.metadata.items() if key not in RESERVED}
+    metadata = rest(event.metadata, *RESERVED)
     run_id = event.run_id if owner else None
     read = MessageStarted(event.message_id, role, metadata=metadata, run_id=run_id)
     return metadata, find_difference(event, read)

@@ -169,7 +169,9 @@ def _dump_outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: b
     interrupts: list[Json] = []
     client_calls: list[str] = []
     for interrupt in event.pending:
-        id_ = interrupt.call.id if interrupt.call else ""
+        id_ = ""
+        if interrupt.call:
+            id_ = interrupt.call.id
         if interrupt.reason != "tool":
             interrupts.append(dump_interrupt(interrupt, call_ids.get(id_)))
         elif interrupt.call:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import drop_none, if_list, if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.json_bytes import Json, JsonMap
@@ -53,7 +53,9 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
     """Returns an element of `interrupts`. `call_id` is the protocol's id of its call."""
     call, schema = interrupt.call, interrupt.schema
     if interrupt.reason == "approval":
-        schema = _EDITED if interrupt.editable else _APPROVAL
+        schema = _APPROVAL
+        if interrupt.editable:
+            schema = _EDITED
     expires_at = interrupt.expires_at and interrupt.expires_at.isoformat()
     optional = {
         "message": interrupt.message,
@@ -62,7 +64,7 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
         "expiresAt": expires_at,
     }
     fields: Json = {"id": interrupt.id, "reason": _REASONS[interrupt.reason]}
-    fields |= {name: value for name, value in optional.items() if value is not None}
+    fields |= drop_none(optional)
     metadata = app_metadata(dict(interrupt.metadata))
     difference = find_difference(interrupt, _read({**fields, "metadata": metadata}, call))
     extras = _interrupt_extras(interrupt, difference)

@@ -129,7 +129,9 @@ def _load_entry(entry: Any, problems: list[Problem] | None) -> Json:
     role = fields.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise HistoryError(f"AG-UI has no role {role!r:.100}; it has {', '.join(ROLES)}")
-    return fields if problems is None else bounded(fields)
+    if problems is None:
+        return fields
+    return bounded(fields)
 
 
 class _Groups:

@@ -85,7 +85,9 @@ class DumpedNames:
     def add_known(self, message: Message) -> None:
         """Adds a message that the peer has already: its ids are taken, and its calls wait for
         results."""
-        base = self.take_id(message.id) if message.id else ""
+        base = ""
+        if message.id:
+            base = self.take_id(message.id)
         for index, piece in enumerate(message.content):
             if isinstance(piece, ToolCallPart):
                 self.add_call(piece.id, f"{base}:{index}")
@@ -270,7 +272,7 @@ class _GroupWriter:
         if speaker is entry:
             merged(entry, OWN.fields(self.message.native))
             metadata = self.message.own_metadata
-            app_fields = {key: value for key, value in metadata.items() if key not in RESERVED}
+            app_fields = rest(metadata, *RESERVED)
             entry["metadata"] = {**if_object(entry.get("metadata")), **app_fields}
         if self._unwritten:
             extras["more"] = self._unwritten

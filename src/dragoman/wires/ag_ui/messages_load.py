@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, pick, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -125,7 +125,7 @@ def group_extras(entry: JsonMap) -> Json:
     if extras or not calls:
         return extras
     of_call = load_extras(calls[0].get("metadata"))
-    return {name: of_call[name] for name in ("of", "start", "m") if name in of_call}
+    return pick(of_call, ("of", "start", "m"))
 
 
 def group_key(entry: JsonMap) -> str:

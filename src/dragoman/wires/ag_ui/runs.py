@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.carried import apply_carried, find_difference
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import bounded, drop_none, if_list, if_object, if_text, pick, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -85,7 +85,7 @@ def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
         raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
     raw_fields = if_object(body)
     bounded(raw_fields if problems is None else rest(raw_fields, "messages"))
-    fields = {name: value for name, value in rename_fields(raw_fields).items() if value is not None}
+    fields = drop_none(rename_fields(raw_fields))
     for name, (field_type, noun) in _TYPES.items():
         if name in fields and not isinstance(fields[name], field_type):
             raise HistoryError(f"{name} of a RunAgentInput is a {noun}; send it as one")
@@ -116,7 +116,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json: 
     # messages carry what is theirs; reading them again would cost as much as writing them
     read = load_run({**body, "messages": []})
     difference = find_difference(request.replace(messages=()), read)
-    carried = {name: difference[name] for name in _CARRIED if name in difference}
+    carried = pick(difference, _CARRIED)
     # an application may forward another value than an object, which cannot carry anything
     if carried and isinstance(body["forwardedProps"], dict):
         body["forwardedProps"] = {**body["forwardedProps"], **dump_extras(carried)}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from dragoman.codec import run_decoder
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, pick, rest
 from dragoman.codec.run_decoder import RunDecoder, Step
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
@@ -251,7 +251,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
             waiting = UnansweredCall(ToolCallPart(id_, "", {}), unknown, "")
         state = chunk["type"].removeprefix(_OUTPUT_PREFIX)
         shown = {**waiting.part, "state": f"output-{state}"}
-        shown |= {name: chunk[name] for name in _OUTPUT_FIELDS if name in chunk}
+        shown |= pick(chunk, _OUTPUT_FIELDS)
         if (metadata := chunk.get("providerMetadata")) is not None:
             shown["resultProviderMetadata"] = metadata
         shown.setdefault("input", dict(waiting.call.arguments))
@@ -340,7 +340,9 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._turn = self._turn or id_
         self._message_id, self._role, self._index = id_, role, 0
         self._step_ids.append(id_)
-        origin = self._model if role is Role.MODEL else None
+        origin = None
+        if role is Role.MODEL:
+            origin = self._model
         self._events.append(MessageStarted(id_, role, origin=origin, turn=self._turn))
 
     def _close_message(self, reason: FinishReason | None) -> None:

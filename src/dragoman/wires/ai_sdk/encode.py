@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import dropwhile
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import drop_none, if_object, if_text
 from dragoman.codec.serving import SSE_PING
 from dragoman.codec.turns import turn_after
 from dragoman.event import (
@@ -299,7 +299,7 @@ class Encoder(PartEncoder):
         if interrupt.reason == "approval" and call_id in self.calls:
             ids = {"approvalId": interrupt.id, "toolCallId": call_id}
             more = {"reason": interrupt.message, "signature": interrupt.signature}
-            return {"type": "tool-approval-request", **ids, **_without_none(more)}
+            return {"type": "tool-approval-request", **ids, **drop_none(more)}
         expires = interrupt.expires_at
         fields: Json = {
             "id": interrupt.id,
@@ -311,7 +311,7 @@ class Encoder(PartEncoder):
             "signature": interrupt.signature,
             "metadata": dict(interrupt.metadata) or None,
         }
-        data = _without_none(fields)
+        data = drop_none(fields)
         return {
             "type": "data-interrupt",
             "id": interrupt.id,
@@ -362,7 +362,9 @@ def encoder(**envelope: Any) -> Encoder:
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
     """Returns the arguments of `encoder` for a request."""
-    return {} if request is None else {"request": request}
+    if request is None:
+        return {}
+    return {"request": request}
 
 
 def envelope_again(request: RunRequest, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
@@ -416,8 +418,3 @@ def _is_of_answer(message: Message) -> bool:
     return message.role is Role.MODEL or all(
         isinstance(piece, ToolResultPart | ToolCallPart) for piece in message.content
     )
-
-
-def _without_none(fields: JsonMap) -> Json:
-    """Returns the fields that are not None."""
-    return {name: value for name, value in fields.items() if value is not None}

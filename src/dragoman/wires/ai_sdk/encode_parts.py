@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from dragoman.codec import run_encoder
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import if_object, pick
 from dragoman.codec.run_encoder import RunEncoder, Step
 from dragoman.event import PartDelta, PartFinished, PartStarted
 from dragoman.json_bytes import Json
@@ -33,7 +33,6 @@ from dragoman.message import (
 from dragoman.wires.ai_sdk.quirks import part_id
 from dragoman.wires.ai_sdk_messages.files import dump_file
 from dragoman.wires.ai_sdk_messages.marks import dump_mark
-from dragoman.wires.ai_sdk_messages.own import pick
 from dragoman.wires.ai_sdk_messages.texts import dump_reasoning, dump_text
 from dragoman.wires.ai_sdk_messages.tools import add_result, dump_call
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT

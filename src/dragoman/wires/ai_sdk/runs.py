@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import bounded, if_list, if_object, if_text, pick, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -78,7 +78,7 @@ def load_run(
         state=body.get("state"),
         resume=resumes,
         metadata={"body": unread} if unread else {},
-        native=OWN.note({name: body[name] for name in _OF_TURN if name in body}),
+        native=OWN.note(pick(body, _OF_TURN)),
     )
 
 
@@ -122,7 +122,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
         "messages": dump_ui(request.messages, losses, None),
         "trigger": "submit-message",
         **if_object(request.metadata.get("body")),
-        **{name: fields[name] for name in _OF_TURN if name in fields},
+        **pick(fields, _OF_TURN),
     }
     body |= _dump_further_fields(request)
     why = "the AI SDK's chats have no such field"

@@ -184,10 +184,14 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
     written: Parts = []
     for number, (group, id_) in enumerate(zip(groups, ids, strict=True)):
         # Most messages are texts alone, and need no table.
-        entry = _dump_plain(group, id_, version) if usual == UI else None
+        entry = None
+        if usual == UI:
+            entry = _dump_plain(group, id_, version)
         if entry is None:
             dialect = _DIALECTS[version or _dialect_read(group, usual)]
-            written_id = _mint_id(number, taken) if id_ is None else id_
+            written_id = id_
+            if id_ is None:
+                written_id = _mint_id(number, taken)
             entry = dump_group(group, written_id, dialect, taken, losses, version)
         written.append(entry)
     return written
@@ -280,7 +284,9 @@ def _model_dialect(message: Message, version: str | None, usual: str) -> str:
     if version is not None:
         return CORE if version == V4 else MODEL
     dialect = dialect_of(message.native)
-    return dialect if dialect in (CORE, MODEL) else usual
+    if dialect in (CORE, MODEL):
+        return dialect
+    return usual
 
 
 def _ask(entries: Parts, message: Message) -> Parts:

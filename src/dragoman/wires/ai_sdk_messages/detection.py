@@ -37,7 +37,9 @@ def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
         return V4 if is_v4(fields) else UI
     is_old = not _V4_FIELDS.isdisjoint(fields)
     if fields.get("role") == "tool" or (isinstance(content, list) and not is_old):
-        return CORE if _is_core(if_list(content), fields) else MODEL
+        if _is_core(if_list(content), fields):
+            return CORE
+        return MODEL
     if is_old:
         return V4
     if not isinstance(content, str):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Collection
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -19,6 +19,7 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.media import Media, data_url, decoded, from_url, guessed, plain_data
 from dragoman.content import guess_mime_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
+from dragoman.wires.ai_sdk_messages.byte_forms import decode_bytes, encode_bytes
 from dragoman.wires.ai_sdk_messages.metadata import find_carried_fields
 from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, Fields, Part, present, restore, text_in
 from dragoman.wires.ai_sdk_messages.reading import (
@@ -56,7 +57,6 @@ _HOLDERS = {
 """Provider that holds a file → the wire that knows its ids."""
 _IDS = ("file-", "file_")
 """How the ids of files begin that stand where a URL would."""
-_MAX_BYTES = 2**26
 _FORMS = {"numbers": "array", "bytes": "python"}
 """Form of bytes → how model messages note it, where that is another word."""
 
@@ -167,7 +167,7 @@ def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
     """Returns the file in a row's data and the note of its form, or None and no note."""
     type_ = if_text(mime_type)
     if not isinstance(data, str) or not _is_url(data):
-        read = _bytes_of(data)
+        read = decode_bytes(data)
         if read is not None:
             return DataPart(read[0], type_ or guess_mime_type("", read[0])), {"data": read[1]}
     if isinstance(data, str) and data:
@@ -187,7 +187,7 @@ def dump_row_file(piece: Media, dialect: MessageDialect) -> Part:
     form = OWN.form(piece.native).get("data")
     data = _url_of(piece)
     if isinstance(piece, DataPart) and form is not None:
-        data = _as_bytes(piece.data, form)
+        data = encode_bytes(piece.data, form)
     return _data_part(piece, data, dialect, unread)
 
 
@@ -270,7 +270,7 @@ def _model_data(piece: Media, form: Fields) -> Any:
     """Returns the data field for a file that is no reference."""
     tag, data = form.get("tag"), _base64_or_url(piece)
     if isinstance(piece, DataPart) and "bytes" in form:
-        data = _as_bytes(piece.data, form["bytes"])
+        data = encode_bytes(piece.data, form["bytes"])
     elif isinstance(piece, DataPart) and tag in ("data-url", "url"):
         data = data_url(piece)
     if tag in ("data", "url"):
@@ -310,16 +310,20 @@ def _load_tagged_file(
     The other values are its native fields, and the note of its form.
     """
     fields = if_object(data)
-    tag = fields.get("type") if len(fields) == 2 else None
+    tag = None
+    if len(fields) == 2:
+        tag = fields.get("type")
     if (piece := _load_reference(fields, tag)) is not None:
-        form = "reference" if tag == "reference" else "plain"
+        form = "plain"
+        if tag == "reference":
+            form = "reference"
         return piece, piece.native, {"tag": form}
     text = text_in(fields, str(tag))
     if tag == "data" and text is not None:
         return _text_file(text, mime_type, is_image), None, {"tag": tag}
     if tag == "url" and text is not None:
         return from_url(text), None, {"tag": tag}
-    read = _bytes_of(data)
+    read = decode_bytes(data)
     if read is None:
         return None, None, {}
     content, form = read
@@ -457,42 +461,3 @@ def _with(piece: Media, name: Any, mime_type: Any) -> Media:
 def _is_url(data: str) -> bool:
     """True if a text is a URL, a data URL or a provider's id instead of base64."""
     return ":" in data[:12] or data.startswith(("//", "file-", "file_", "./", "../"))
-
-
-def _bytes_of(value: Any) -> tuple[bytes, str] | None:
-    """Returns bytes and their form in JSON, or None.
-
-    The forms are base64, Node's `Buffer`, and a `Uint8Array` as an object of numbers.
-    """
-    if isinstance(value, bytes):
-        return value, "bytes"
-    if isinstance(value, str):
-        data = decoded(value)
-        return None if data is None else (data, "base64")
-    numbers, form = _numbers_of(if_object(value))
-    is_bytes = all(type(number) is int and 0 <= number < 256 for number in numbers)
-    if form and is_bytes and len(numbers) <= _MAX_BYTES:
-        return (bytes(numbers), form)
-    return None
-
-
-def _numbers_of(fields: Part) -> tuple[list[Any], str]:
-    """Returns the numbers in JSON for bytes and the form of that JSON, or an empty list and
-    text."""
-    listed = fields.get("data")
-    if isinstance(listed, list) and len(fields) == 2 and fields.get("type") == "Buffer":
-        return cast("list[Any]", listed), "buffer"
-    if fields and all(key == str(index) for index, key in enumerate(fields)):
-        return list(fields.values()), "numbers"
-    return [], ""
-
-
-def _as_bytes(data: bytes, form: Any) -> Any:
-    """Returns bytes in a form of `_bytes_of`, or in one that model messages note."""
-    if form == "buffer":
-        return {"type": "Buffer", "data": list(data)}
-    if form in ("numbers", "array"):
-        return {str(index): number for index, number in enumerate(data)}
-    if form == "base64":
-        return b64encode(data).decode()
-    return data

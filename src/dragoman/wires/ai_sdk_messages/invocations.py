@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_object, rest
+from dragoman.codec.json_values import filled, if_object, pick, rest
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.metadata import metadata_of
 from dragoman.wires.ai_sdk_messages.own import (
@@ -24,7 +24,6 @@ from dragoman.wires.ai_sdk_messages.own import (
     Nesting,
     Part,
     flags,
-    pick,
     present,
     restore,
 )
@@ -123,7 +122,7 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
     if not answered:
         return
     result = ToolResultPart(id_, name, as_result(inner.get("result"), V4))
-    tail = {key: inner[key] for key in _OLD_OF_RESULT if key in inner}
+    tail = pick(inner, _OLD_OF_RESULT)
     answer = reading.read(msgspec.structs.replace(result, **(changes or {})), tail, _old_result)
     reading.answer(answer, answer.run_by)
 
@@ -197,7 +196,9 @@ def add_old_result(
         **unread_result(result, msgspec.structs.replace(call, run_by="agent")),
     }
     carried = {key: value for key, value in carried.items() if value not in (None, False)}
-    return _with_result(both, carried) if carried else both
+    if carried:
+        return _with_result(both, carried)
+    return both
 
 
 def _old_result(result: ToolResultPart, _: MessageDialect) -> Part:
@@ -373,7 +374,9 @@ def add_row_result(
     if result.denied and "approval" not in inner:
         inner["approval"] = refusal(call.id, denial_reason(result))
     both = {**part, **outer, _HOLDER: inner}
-    return _with_result(both, carried) if carried else both
+    if carried:
+        return _with_result(both, carried)
+    return both
 
 
 def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallPart) -> Part:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, pick, rest
 from dragoman.message import MarkPart, ProviderPart
-from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, Fields, Part, pick
+from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, Fields, Part
 from dragoman.wires.ai_sdk_messages.reading import IMPLIED, STEP, MessageDialect, Reading, load_mark
 
 __all__ = ["dump_mark", "dump_old_mark", "load_source"]
@@ -32,7 +32,9 @@ def dump_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
     """Returns the part of a mark, or an empty object if the dialect has none."""
     name = dialect.name
     fields, form = OWN.fields(mark.native), OWN.form(mark.native)
-    read_in = form.get("in", UI) if mark.native else name
+    read_in = name
+    if mark.native:
+        read_in = form.get("in", UI)
     whole = {"type": mark.kind, **fields}
     if name in OLD and form.get(IMPLIED):
         return {}

@@ -212,8 +212,14 @@ def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
     """
     if not native and not fields:
         return {}
-    metadata = _lower(piece_kind, native) if native else {}
-    carried = foreign(piece_kind, native) if native else {}
+    if native:
+        metadata = _lower(piece_kind, native)
+    else:
+        metadata = {}
+    if native:
+        carried = foreign(piece_kind, native)
+    else:
+        carried = {}
     if carried or fields:
         metadata[OURS] = filled({"native": carried, "fields": dict(fields)})
     return metadata

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.json_values import filled, if_object, if_objects, if_text
+from dragoman.codec.json_values import filled, if_object, if_objects, if_text, pick
 from dragoman.codec.media import Media
 from dragoman.message import MarkPart, Native, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.ai_sdk_messages.files import load_row_attachment
@@ -74,7 +74,7 @@ def _plain(call: Fields, state: str) -> Part:
     keys = ("args", "toolCallId", "toolName")
     if state == "result":
         keys = ("args", "result", "toolCallId", "toolName")
-    return {**{key: call[key] for key in keys if key in call}, "state": state}
+    return {**pick(call, keys), "state": state}
 
 
 def _usual_calls(contents: Contents) -> Parts:
@@ -160,7 +160,9 @@ def mirror_parts(parts: Parts, ways: Any) -> Part:
         return filled({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
     fields: Part = {}
     for key, way in cast("Part", ways).items():
-        make = _WAYS.get(key, {}).get(way) if isinstance(way, str) else None
+        make = None
+        if isinstance(way, str):
+            make = _WAYS.get(key, {}).get(way)
         if make is not None:
             fields[key] = make(contents)
     return fields
@@ -222,7 +224,9 @@ def load_behind(
 
 def alone_in(native: Native) -> str | None:
     """Returns the field beside the parts in which a piece stands, or None."""
-    field = OWN.form(native).get("as") if native else None
+    field = None
+    if native:
+        field = OWN.form(native).get("as")
     if field == ATTACHMENT:
         return _ATTACHED
     return field if isinstance(field, str) else None

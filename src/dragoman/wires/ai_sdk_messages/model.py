@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_object, if_text, rest
+from dragoman.codec.json_values import filled, if_object, if_text, pick, rest
 from dragoman.codec.media import label
 from dragoman.codec.replay import kind_of
 from dragoman.codec.turns import only_answers
@@ -31,7 +31,7 @@ from dragoman.message import (
 from dragoman.wires.ai_sdk_messages.envelope import JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.files import dump_model_file, load_model_file
 from dragoman.wires.ai_sdk_messages.metadata import first_provider, origin_of
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, Part, Parts, dialect_of, pick
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, Part, Parts, dialect_of
 from dragoman.wires.ai_sdk_messages.reading import (
     MessageDialect,
     Reading,
@@ -203,7 +203,9 @@ def _message_of(
     else:
         form = {}
     native = OWN.note(fields, form, **notes)
-    source = origin_of(provider, origin) if is_model else None
+    source = None
+    if is_model:
+        source = origin_of(provider, origin)
     return Message(reading.role, tuple(reading.pieces), origin=source, native=native)
 
 
@@ -352,7 +354,9 @@ class _Writing:
         if isinstance(piece, ToolCallPart) and self.is_model:
             return dump_model_call(piece, self.dialect)
         if isinstance(piece, ToolResultPart) and (self.is_model or self.is_tool):
-            usual = "provider" if self.is_model else "agent"
+            usual = "agent"
+            if self.is_model:
+                usual = "provider"
             return dump_model_result(piece, self.dialect, self.version, usual=usual)
         return None
 
@@ -402,7 +406,10 @@ def _with_options(
     usual = Expected(None, None, origin_of(provider, None))
     extras = extras_of([message], [usual], joined=joined, metadata=True)
     is_own = message.native and dialect_of(message.native) in (dialect, None)
-    fields = OWN.fields(message.native) if is_own else {}
+    if is_own:
+        fields = OWN.fields(message.native)
+    else:
+        fields = {}
     if extras:
         entry[OPTIONS] = {**if_object(fields.pop(OPTIONS, None)), OURS: extras}
     return {**entry, **fields}

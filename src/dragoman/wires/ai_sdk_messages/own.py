@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_list, if_object
+from dragoman.codec.json_values import filled, if_list, if_object, pick
 from dragoman.codec.layout import FormatFields
 from dragoman.codec.native import Own
 from dragoman.json_bytes import Json, JsonMap
@@ -44,7 +44,6 @@ __all__ = [
     "is_same",
     "join_native",
     "note",
-    "pick",
     "present",
     "restore",
     "text_in",
@@ -183,7 +182,9 @@ def join_native(native: Native, more: Native) -> Native:
 
 def dialect_of(native: Native) -> str | None:
     """Returns the dialect in which a message was read, or None if none is noted."""
-    name = OWN.form(native).get("in") if native else None
+    name = None
+    if native:
+        name = OWN.form(native).get("in")
     return name if isinstance(name, str) else None
 
 
@@ -195,11 +196,6 @@ def present(**fields: Any) -> Part:
 def flags(**are_set: bool) -> Part:
     """Returns the flags that are set. JSON leaves the others out."""
     return {name: True for name, is_set in are_set.items() if is_set}
-
-
-def pick(fields: Fields, names: Collection[str]) -> Part:
-    """Returns the fields with these names."""
-    return {name: fields[name] for name in names if name in fields}
 
 
 def text_in(fields: Fields, name: str) -> str | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from dragoman.codec.json_values import pick
 from dragoman.message import Content, MarkPart, Message, Role, TextPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.own import NAME, OWN, ROW, V4, Part, Parts, pick
+from dragoman.wires.ai_sdk_messages.own import NAME, OWN, ROW, V4, Part, Parts
 from dragoman.wires.ai_sdk_messages.reading import STEP
 from dragoman.wires.ai_sdk_messages.times import date_of, is_js_date, js_date
 
@@ -84,7 +85,9 @@ def _role_of(entry: Part, before: Message | None) -> Role | None:
     # Behind results a message of the model's may need a turn of its own.
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
         return None
-    return _ROLES.get(name) if type(name) is str else None
+    if type(name) is str:
+        return _ROLES.get(name)
+    return None
 
 
 def _date_in(entry: Part) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import if_list, if_object, pick, rest
 from dragoman.codec.turns import inner_ids, only_answers
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Origin, Role
@@ -180,7 +180,7 @@ def metadata_in(value: Any, head: Head) -> None:
     metadata = cast("Part", value)
     # `thinking` is a message's own word for what its thinking says, and never the application's.
     if "thinking" in metadata or not metadata:
-        head.fields["metadata"] = {key: metadata[key] for key in metadata if key == "thinking"}
+        head.fields["metadata"] = pick(metadata, ("thinking",))
     if OURS in metadata and metadata[OURS] is None:
         head.fields["metadata"] = {**if_object(head.fields.get("metadata")), OURS: None}
     head.metadata, head.extras = rest(metadata, OURS, "thinking"), metadata.get(OURS)

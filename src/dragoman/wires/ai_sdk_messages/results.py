@@ -108,13 +108,19 @@ def _load_item(fields: Fields) -> _Item | None:
     name, mime_type = text_in(fields, "filename"), if_text(fields.get("mediaType"))
     if item_type in _DATA:
         data = decoded(fields.get("data"))
-        return DataPart(data, mime_type, name) if mime_type and data is not None else None
+        if mime_type and data is not None:
+            return DataPart(data, mime_type, name)
+        return None
     if item_type in _URLS:
         url = text_in(fields, "url")
-        return None if url is None else LinkPart(url, mime_type or None, name)
+        if url is None:
+            return None
+        return LinkPart(url, mime_type or None, name)
     if item_type in _IDS:
         id_ = text_in(fields, "fileId")
-        return None if id_ is None else FilePart(id_, mime_type or None, name)
+        if id_ is None:
+            return None
+        return FilePart(id_, mime_type or None, name)
     return None
 
 
@@ -128,7 +134,9 @@ def _dump_item(part: _Item, version: str | None) -> Part:
         data = b64encode(part.data).decode()
         if version == "v5":
             return {"type": "media", "data": data, "mediaType": part.mime_type}
-        item_type = "image-data" if is_image else "file-data"
+        item_type = "file-data"
+        if is_image:
+            item_type = "image-data"
         return {
             "type": item_type,
             "data": data,

@@ -108,7 +108,7 @@ def _pop_ours(options: Any) -> tuple[Part, Any]:
 def _note_of(row: Part, core: Part) -> Part:
     """Returns how a row differs from the one that would be written."""
     note: Part = {"as": _ROW}
-    fields = {key: value for key, value in row.items() if key not in _READ}
+    fields = rest(row, *_READ)
     if fields.get("type") == _type_of(core):
         del fields["type"]
     elif "type" not in fields:
@@ -128,7 +128,9 @@ def _time_note(row: Part) -> Any:
     """Returns how the time of a row was written, or None if as usual."""
     time = row.get("createdAt")
     if isinstance(time, datetime):
-        return "naive" if time.tzinfo is None else "datetime"
+        if time.tzinfo is None:
+            return "naive"
+        return "datetime"
     written = _format_time(date_of(time))
     is_usual = written is not None and written == time
     if "createdAt" not in row or is_usual:

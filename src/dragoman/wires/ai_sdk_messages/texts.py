@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_list, if_object, rest
+from dragoman.codec.json_values import filled, if_list, if_object, pick, rest
 from dragoman.codec.native import Own
 from dragoman.message import Native, TextPart, ThinkingPart
 from dragoman.wires.ai_sdk_messages.metadata import (
@@ -35,7 +35,6 @@ from dragoman.wires.ai_sdk_messages.own import (
     Parts,
     flags,
     join_native,
-    pick,
     present,
     restore,
     text_in,
@@ -142,7 +141,9 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
     if dialect.name == CORE:
         extra = _load_signature(part, reading)
     piece = reading.read(ThinkingPart(text), part, _first_part, "reasoning", extra=extra)
-    before = reading.pieces[-1] if reading.pieces else None
+    before = None
+    if reading.pieces:
+        before = reading.pieces[-1]
     joined = None
     if isinstance(before, ThinkingPart):
         joined = _join_summaries(before, piece)
@@ -195,7 +196,9 @@ def _summary_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
     for number, text in enumerate(texts):
         part: Part = {"type": "reasoning", "text": text, **dialect.done}
         # Every part names its item; what is said once stands with the first.
-        part_metadata = pick(metadata, [item]) if number else metadata
+        part_metadata = metadata
+        if number:
+            part_metadata = pick(metadata, [item])
         if encrypted:
             content = {**metadata[item], "reasoningEncryptedContent": encrypted[number]}
             part_metadata = {**part_metadata, item: content}
@@ -217,7 +220,9 @@ def _only_signature(part: Part) -> str | None:
     metadata = if_object(part.get("providerMetadata"))
     fields = if_object(metadata.get(ANTHROPIC))
     is_alone = len(metadata) == len(fields) == 1
-    return text_in(fields, "signature") if is_alone else None
+    if is_alone:
+        return text_in(fields, "signature")
+    return None
 
 
 def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
@@ -311,7 +316,9 @@ def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] |
         return pieces
     if not text and dialect.metadata not in part:
         return None
-    return pieces if len(pieces) > 1 else [ThinkingPart(text)]
+    if len(pieces) > 1:
+        return pieces
+    return [ThinkingPart(text)]
 
 
 def _add_details(
@@ -402,7 +409,10 @@ def _dump_detail(piece: ThinkingPart, dialect: MessageDialect) -> Part:
     # A row signs in its details only what it was read with: what other formats signed is metadata
     # there.
     is_signed = dialect.name != ROW or OWN.form(piece.native).get("signed")
-    signed = _signature_fields(piece) if is_signed else {}
+    if is_signed:
+        signed = _signature_fields(piece)
+    else:
+        signed = {}
     if "data" in signed:
         return {"type": "redacted", **signed}
     return {"type": "text", "text": piece.text, **signed}

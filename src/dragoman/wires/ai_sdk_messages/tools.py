@@ -191,7 +191,7 @@ def without_refusal(fields: Part, id_: str, state: str) -> Part:
     approval = fields.get("approval")
     # It is written again from the result, which says that it was denied.
     if state == "output-denied" and approval == refusal(id_, if_object(approval).get("reason")):
-        return {key: value for key, value in fields.items() if key != "approval"}
+        return rest(fields, "approval")
     return fields
 
 

@@ -129,7 +129,9 @@ def _without_approval(part: Part) -> Part:
     plain, state = rest(part, "approval"), part["state"]
     if state == "output-denied":
         reason = if_text(if_object(part["approval"]).get("reason"))
-        text = f"denied: {reason}" if reason else _DENIED
+        text = _DENIED
+        if reason:
+            text = f"denied: {reason}"
         return {**plain, "state": "output-error", "errorText": text}
     if state.startswith("approval-"):
         return {**plain, "state": "input-available"}

@@ -298,7 +298,10 @@ def dump_group(
     first = group.messages[0]
     writing = Writing(group, dialect, losses)
     parts = writing.write()
-    form = OWN.form(first.native) if first.native else {}
+    if first.native:
+        form = OWN.form(first.native)
+    else:
+        form = {}
     written_id: str | None = id_
     if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native)):
         written_id = None
@@ -368,7 +371,9 @@ def _begins_behind(before: Message, message: Message) -> bool:
     """True if a step must be written before a model message."""
     if is_steering(before):
         return has_step_behind(before)
-    first = message.content[0] if message.content else None
+    first = None
+    if message.content:
+        first = message.content[0]
     return not (isinstance(first, MarkPart) and first.kind == STEP)
 
 
