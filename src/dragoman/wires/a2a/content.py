@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import filled, first_text, if_object, if_text, rest
-from dragoman.codec.media import as_text, decoded
+from dragoman.codec.json_values import drop_empty, first_text, if_object, if_text, read_extra_fields
+from dragoman.codec.media import describe_as_text, decode_base64
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
@@ -56,18 +56,18 @@ def _dump_bytes(piece: DataPart) -> list[Json]:
     if OWN.form(piece.native).get("data") and (value := _load_json(piece.data)) is not None:
         return [{**fields, "data": value[0]}]
     raw = {"raw": b64encode(piece.data).decode(), "mediaType": piece.mime_type}
-    return [{**fields, **raw, **filled({"filename": piece.name})}]
+    return [{**fields, **raw, **drop_empty({"filename": piece.name})}]
 
 
 def _dump_link(piece: LinkPart) -> list[Json]:
     """Returns a file part that names a URL."""
-    named = filled({"mediaType": piece.mime_type, "filename": piece.name})
+    named = drop_empty({"mediaType": piece.mime_type, "filename": piece.name})
     return [{**OWN.fields(piece.native), "url": piece.url, **named}]
 
 
 def _dump_file(piece: FilePart) -> list[Json]:
     """Returns a text part that names a provider's file, which no other agent can open."""
-    return [{"text": as_text(piece)}]
+    return [{"text": describe_as_text(piece)}]
 
 
 def _dump_call(call: ToolCallPart) -> list[Json]:
@@ -166,7 +166,7 @@ def _load_file(fields: JsonMap, part: JsonMap) -> Content:
 
 def _load_bytes(raw: Any) -> bytes:
     """Returns the bytes of base64, which may use the alphabet of URLs and lack its padding."""
-    if (data := decoded(raw)) is not None:
+    if (data := decode_base64(raw)) is not None:
         return data
     if not isinstance(raw, str):
         raise HistoryError("the bytes of a file are base64; send them as a text")
@@ -185,7 +185,7 @@ def _load_native(part: JsonMap, *more: str) -> Native:
         part: the part.
         more: names that count as unread, although other pieces read them.
     """
-    fields = rest(part, *(name for name in _READ if name not in more))
+    fields = read_extra_fields(part, *(name for name in _READ if name not in more))
     return OWN.note({name: value for name, value in fields.items() if value not in (None, "", {})})
 
 

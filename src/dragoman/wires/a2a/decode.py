@@ -137,7 +137,7 @@ class Decoder(PlainDecoder):
         if key is None:
             return
         part = self.open.pop(key, None)
-        built = None if part is None else part.whole()
+        built = None if part is None else part.build_part()
         last = finished[-1]
         if len(finished) == 4:
             fields = {"native": last}

@@ -20,8 +20,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NONE, Objects
-from dragoman.codec.framing import event_bytes
+from dragoman.codec.encoder import NO_OBJECTS, Objects
+from dragoman.codec.framing import frame_server_event
 from dragoman.codec.json_values import if_text
 from dragoman.codec.run_encoder import Key, RunEncoder, split_frame
 from dragoman.codec.serving import SSE_PING
@@ -117,7 +117,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         """See `RunEncoder.frame`."""
         if "rpc_id" in self._envelope:
             data = rpc_result(data, self._envelope["rpc_id"])
-        return event_bytes(_encode(data))
+        return frame_server_event(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
         """Returns the bytes of the delayed text if this delta continues it, or None for the slow
@@ -154,11 +154,11 @@ class Encoder(RunEncoder[ArtifactPart]):
             return False
         return True
 
-    def closing(self) -> Objects:
-        """See `RunEncoder.closing`. Without events there is no task."""
+    def close_objects(self) -> Objects:
+        """See `RunEncoder.close_objects`. Without events there is no task."""
         if self._is_begun:
-            return super().closing()
-        return NONE
+            return super().close_objects()
+        return NO_OBJECTS
 
     def end_stream(self) -> None:
         """See `RunEncoder.end_stream`. A run without an end was cut. Messages alone are a completed
@@ -488,7 +488,7 @@ def dump_response(
     """
     events, run = list(events), Encoder(envelope)
     objects = [data for event in events for data in run.objects(event)]
-    task = aggregate_task([*objects, *run.closing()])
+    task = aggregate_task([*objects, *run.close_objects()])
     if envelope.get("extras", True):
         fields = dump_events(compact([strip_error(event) for event in events]))
         # A task that is read whole has no objects that could carry the events, so it carries all of

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.carried import apply_carried
-from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, pick, rest
+from dragoman.codec.carried import restore_fields
+from dragoman.codec.framing import frame_server_event
+from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, pick, read_extra_fields
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -104,7 +104,7 @@ def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the proto
 
 def frame_object(value: JsonMap) -> bytes:
     """Returns an object of a stream as a server-sent event."""
-    return event_bytes(json_bytes.encode(value))
+    return frame_server_event(json_bytes.encode(value))
 
 
 T = TypeVar("T")
@@ -192,7 +192,7 @@ def load_run(
     if problems is not None and not request.messages and not request.resume:
         problems.append(Problem(0, "parts", "the message says nothing"))
     carried = carried_fields(entry.get("metadata")).get("run")
-    return apply_carried(request, if_object(json_of(carried)), _CARRIED)
+    return restore_fields(request, if_object(json_of(carried)), _CARRIED)
 
 
 def _split_rpc(body: Any) -> tuple[Json, Json | None]:
@@ -201,7 +201,7 @@ def _split_rpc(body: Any) -> tuple[Json, Json | None]:
     if not isinstance(body, dict):
         raise HistoryError("a request of A2A is a JSON object")
     fields = if_object(body)
-    bounded(fields)
+    check_depth(fields)
     if not is_rpc(fields):
         return fields, None
     return if_object(fields.get("params")), {"id": fields.get("id")}
@@ -223,13 +223,13 @@ def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
 
 def _without_ids(message: Message) -> Message:
     """Returns a message without its task and context, which the request has."""
-    fields = rest(OWN.fields(message.native), "contextId", *_FIELDS)
+    fields = read_extra_fields(OWN.fields(message.native), "contextId", *_FIELDS)
     return message.replace(native=_with_fields(message.native, fields))
 
 
 def _with_fields(native: Native, fields: Json) -> Native:
     """Returns `native` with these fields of the protocol, and without the wire's notes."""
-    changed = rest(native or {}, NAME)
+    changed = read_extra_fields(native or {}, NAME)
     if fields:
         changed[NAME] = fields
     return changed or None
@@ -245,7 +245,7 @@ def _load_native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
     fields = {
         **task_id,
         **pick(message, _FIELDS),
-        **rest(params, "message", "metadata"),
+        **read_extra_fields(params, "message", "metadata"),
     }
     native = OWN.note(
         {name: value for name, value in fields.items() if value not in (None, "", [])}
@@ -278,7 +278,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
     if request.thread_id:
         message["contextId"] = request.thread_id
     message |= pick(fields, ("taskId", "referenceTaskIds"))
-    params = {"message": message, **rest(fields, *_FIELDS)}
+    params = {"message": message, **read_extra_fields(fields, *_FIELDS)}
     if request.metadata:
         return {**params, "metadata": dict(request.metadata)}
     return params
@@ -313,7 +313,7 @@ def task_id_of(request: RunRequest) -> str:
 
 def assign_task(request: RunRequest, task_id: str) -> RunRequest:
     """Returns the request as one that continues this task, or begins one if `task_id` is empty."""
-    fields = rest(OWN.fields(request.native), "taskId")
+    fields = read_extra_fields(OWN.fields(request.native), "taskId")
     if task_id:
         fields["taskId"] = task_id
     return request.replace(native=_with_fields(request.native, fields))

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text, pick, rest
-from dragoman.codec.response import dump_entries, load_entries
+from dragoman.codec.json_values import if_list, if_object, if_text, pick, read_extra_fields
+from dragoman.codec.response import dump_usage_entries, load_usage_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
 from dragoman.json_bytes import Json, JsonMap
@@ -75,7 +75,7 @@ def load_finish(state: str) -> FinishReason | None:
 
 def dump_usage(usage: Usage | None) -> dict[str, str]:
     """Returns the extension's `usage` field, or an empty object if nothing is known."""
-    entries = dump_entries(usage)
+    entries = dump_usage_entries(usage)
     if entries:
         return {"usage": text_of(entries)}
     return {}
@@ -83,7 +83,7 @@ def dump_usage(usage: Usage | None) -> dict[str, str]:
 
 def load_usage(fields: Mapping[str, str]) -> Usage | None:
     """Returns the sum of the extension's `usage` field, or None if nothing is known."""
-    return load_entries(json_of(fields.get("usage")))
+    return load_usage_entries(json_of(fields.get("usage")))
 
 
 STAGES: Mapping[str, tuple[str, ...]] = {
@@ -200,7 +200,7 @@ def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
 
 def cancel_task(task: JsonMap) -> Json:
     """Returns a task as cancelled, without the question that it waited with."""
-    status = rest(if_object(task.get("status")), "message")
+    status = read_extra_fields(if_object(task.get("status")), "message")
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
-from dragoman.codec.media import decoded
+from dragoman.codec.json_values import if_object, if_objects, if_text, merge_wire_fields, read_extra_fields
+from dragoman.codec.media import decode_base64
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
@@ -124,7 +124,7 @@ def _read_media(block_type: str, block: JsonMap) -> Media:
     """Returns a media part: bytes, a URL or a file's id."""
     source = if_object(block.get("source"))
     name = if_text(app_metadata(block.get("metadata")).get(_NAME)) or None
-    unread: JsonMap | None = rest(source, "type", "value", "mimeType") or None
+    unread: JsonMap | None = read_extra_fields(source, "type", "value", "mimeType") or None
     part = _read_source(source, name)
     if part is None:
         # no base64 after all, or a source of another kind: keep the whole of it
@@ -146,7 +146,7 @@ def _read_source(source: JsonMap, name: str | None) -> Media | None:
         return FilePart(value, mime_type, name)
     if source_type == "url":
         return LinkPart(value, mime_type, name)
-    if source_type == "data" and (data := decoded(value)) is not None:
+    if source_type == "data" and (data := decode_base64(value)) is not None:
         return DataPart(data, mime_type or _UNTYPED, name)
     return None
 
@@ -159,7 +159,7 @@ def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> J
         name: the file's name, if the part has one.
         source: fields of its source that are not neutral, if it has some.
     """
-    native = rest(block, "type", "metadata", "source", *([_NAME] if name else []))
+    native = read_extra_fields(block, "type", "metadata", "source", *([_NAME] if name else []))
     metadata = app_metadata(block.get("metadata"))
     if name:
         metadata.pop(_NAME)
@@ -178,7 +178,7 @@ def _read_binary(block: JsonMap) -> Block:
     """
     mime_type, name = if_text(block.get("mimeType")) or None, if_text(block.get("filename")) or None
     text = block.get("data")
-    if isinstance(text, str) and (data := decoded(text)) is not None:
+    if isinstance(text, str) and (data := decode_base64(text)) is not None:
         return DataPart(data, mime_type or _UNTYPED, name)
     if isinstance(url := block.get("url"), str):
         return LinkPart(url, mime_type, name)
@@ -191,7 +191,7 @@ def _write(piece: Block) -> Json:
     """Returns a part as the protocol defines it."""
     native_fields = OWN.fields(piece.native)
     if isinstance(piece, TextPart):
-        return merged({"type": "text", "text": piece.text}, native_fields)
+        return merge_wire_fields({"type": "text", "text": piece.text}, native_fields)
     source = _write_source(piece)
     if piece.mime_type is not None:
         source["mimeType"] = piece.mime_type
@@ -199,7 +199,7 @@ def _write(piece: Block) -> Json:
     block = {"type": block_type, "source": source}
     if piece.name:
         block["metadata"] = {_NAME: piece.name}
-    return merged(block, native_fields)
+    return merge_wire_fields(block, native_fields)
 
 
 def _write_source(piece: Media) -> Json:

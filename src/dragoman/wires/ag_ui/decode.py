@@ -69,8 +69,8 @@ class Decoder(PartsDecoder):
         self._started_id = ""
         """Id of the run, as its start has it."""
 
-    def ordinary(self, payload: bytes) -> bool:
-        """See `ResponseDecoder.ordinary`. Reads the content of an open part, the most frequent
+    def read_fast(self, payload: bytes) -> bool:
+        """See `ResponseDecoder.read_fast`. Reads the content of an open part, the most frequent
         object."""
         # most other payloads are told apart without parsing them
         if b'"delta"' not in payload or self._has_ended or self._older.is_within_chunks:
@@ -93,13 +93,13 @@ class Decoder(PartsDecoder):
         self._events.append(PartDelta(part.message_id, part.index, content.delta))
         return True
 
-    def take(self, event: Json) -> None:
-        """See `ResponseDecoder.take`. An object of an old version may stand for several."""
+    def read_event(self, event: Json) -> None:
+        """See `ResponseDecoder.read_event`. An object of an old version may stand for several."""
         for fields in self._older.read(event):
-            self.read_object(*self.kind_of(fields))
+            self.read_object(*self.read_type(fields))
 
-    def kind_of(self, event: Json) -> tuple[str, Json]:
-        """See `RunDecoder.kind_of`."""
+    def read_type(self, event: Json) -> tuple[str, Json]:
+        """See `RunDecoder.read_type`."""
         kind = event.get("type")
         if isinstance(kind, str):
             return kind, event
@@ -119,23 +119,23 @@ class Decoder(PartsDecoder):
             self._over = True
             return
         for fields in self._older.close():
-            self.read_object(*self.kind_of(fields))
+            self.read_object(*self.read_type(fields))
         super().end()
 
-    def body(self, body: bytes) -> None:
-        """See `ResponseDecoder.body`. Reads a list of events, or an error body."""
+    def read_body(self, body: bytes) -> None:
+        """See `ResponseDecoder.read_body`. Reads a list of events, or an error body."""
         try:
             value = json_bytes.decode(body)
         except ValueError:
-            super().body(body)
+            super().read_body(body)
             return
         if isinstance(value, list):
             for event in value:  # pyright: ignore[reportUnknownVariableType]
-                self.read(body_bytes(if_object(event)))
+                self.read_payload(body_bytes(if_object(event)))
             if not self._over:
                 self.end()
         else:
-            super().body(body)
+            super().read_body(body)
 
     # the run
 

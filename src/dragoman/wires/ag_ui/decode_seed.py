@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_object, if_objects, if_text, rest, text_or_json
+from dragoman.codec.json_values import if_object, if_objects, if_text, read_extra_fields, text_or_json
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.compact import continues_text, new_text
 
@@ -135,7 +135,7 @@ class SeedEvents:
         else:
             out = self._end_calls()
         out += self._finish_text(text) if text else self._end_text()
-        common = rest(fields, "toolCall", "toolCalls", "content")
+        common = read_extra_fields(fields, "toolCall", "toolCalls", "content")
         for call in calls:
             self._add_call(call, common)
         return out
@@ -189,7 +189,7 @@ class SeedEvents:
 
 def _read_results(fields: Json) -> list[Json]:
     """Returns the results in one object, and the text beside them as a user's."""
-    common = rest(fields, "results", "result", "content", "toolCallId")
+    common = read_extra_fields(fields, "results", "result", "content", "toolCallId")
     if isinstance(fields.get("results"), list):
         listed = if_objects(fields["results"])
     else:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import if_object, optional_field, rest
+from dragoman.codec.json_values import if_object, optional_field, read_extra_fields
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import StreamCutError
 from dragoman.event import (
@@ -120,7 +120,7 @@ class Encoder(MessagesEncoder):
         metadata = self.meta(
             {**extras, **find_unread(event, fields)}, if_object(fields.get("metadata"))
         )
-        self.write({**rest(fields, "metadata"), **metadata})
+        self.write({**read_extra_fields(fields, "metadata"), **metadata})
 
     def _run_started(self, event: RunStarted) -> None:
         """Opens a run, or a run within it."""

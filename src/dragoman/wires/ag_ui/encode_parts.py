@@ -15,7 +15,7 @@ from functools import cached_property
 import msgspec
 
 from dragoman.codec.carried import find_difference, is_equal
-from dragoman.codec.json_values import optional_field, rest
+from dragoman.codec.json_values import optional_field, read_extra_fields
 from dragoman.codec.run_encoder import EncodedPart
 from dragoman.event import MessageStarted, OpenText, PartStarted
 from dragoman.fold import close_part
@@ -133,7 +133,7 @@ class WrittenPart(EncodedPart):
         else:
             more = find_difference(unsigned, read)
         # clients overwrite the metadata of the start by that of the end: repeat where the part is
-        extras = {**rest(self.extras, "part"), "part": more}
+        extras = {**read_extra_fields(self.extras, "part"), "part": more}
         if signed:
             extras["signed"] = signed
         return extras, signature
@@ -349,7 +349,7 @@ class WrittenMessage:
 def _dump_start_extras(event: MessageStarted, role: Role, owner: Json) -> tuple[Json, Json]:
     """Returns the application's metadata of a message's start, and what else of it a reader would
     miss."""
-    metadata = rest(event.metadata, *RESERVED)
+    metadata = read_extra_fields(event.metadata, *RESERVED)
     run_id = event.run_id if owner else None
     read = MessageStarted(event.message_id, role, metadata=metadata, run_id=run_id)
     return metadata, find_difference(event, read)

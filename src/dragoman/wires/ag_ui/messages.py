@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
+from dragoman.codec.json_values import check_depth, if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss
@@ -105,7 +105,7 @@ def load_conversation(
         try:
             fields = _load_entry(entry, problems)
         except HistoryError as error:
-            noted(error, problems, index, "role" if isinstance(entry, dict) else None)
+            note_problem(error, problems, index, "role" if isinstance(entry, dict) else None)
             continue
         is_retracted = group_extras(fields).get("void") is True
         # what a run within a tool said is told by the tool's result
@@ -131,7 +131,7 @@ def _load_entry(entry: Any, problems: list[Problem] | None) -> Json:
         raise HistoryError(f"AG-UI has no role {role!r:.100}; it has {', '.join(ROLES)}")
     if problems is None:
         return fields
-    return bounded(fields)
+    return check_depth(fields)
 
 
 class _Groups:
@@ -185,7 +185,7 @@ def load_messages(
     Raises:
         HistoryError: it is no list of AG-UI messages.
     """
-    return load_conversation(bounded(payload) if problems is None else payload, origin, problems)
+    return load_conversation(check_depth(payload) if problems is None else payload, origin, problems)
 
 
 def dump_conversation(

@@ -16,8 +16,8 @@ import msgspec
 
 from dragoman.codec.carried import find_difference, is_equal
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import if_object, merged, optional_field, rest
-from dragoman.codec.native import signatures
+from dragoman.codec.json_values import if_object, merge_wire_fields, optional_field, read_extra_fields
+from dragoman.codec.native import read_signatures
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
@@ -270,9 +270,9 @@ class _GroupWriter:
         entry, extras = self.entries[0]
         speaker = next((entry for entry, _ in self.entries if entry["role"] in _SPEAKING), None)
         if speaker is entry:
-            merged(entry, OWN.fields(self.message.native))
+            merge_wire_fields(entry, OWN.fields(self.message.native))
             metadata = self.message.own_metadata
-            app_fields = rest(metadata, *RESERVED)
+            app_fields = read_extra_fields(metadata, *RESERVED)
             entry["metadata"] = {**if_object(entry.get("metadata")), **app_fields}
         if self._unwritten:
             extras["more"] = self._unwritten
@@ -315,10 +315,10 @@ def dump_group(message: Message, position: int, group: DumpedNames) -> list[Json
 
 def dump_thinking(piece: ThinkingPart, id_: str, position_extras: JsonMap) -> tuple[Json, Json]:
     """Returns a reasoning message for thinking, and its extras."""
-    native_fields = rest(OWN.fields(piece.native), "id")
+    native_fields = read_extra_fields(OWN.fields(piece.native), "id")
     entry: Json = {"id": id_, "role": "reasoning", "content": piece.text}
     unsigned, signed, signature = (piece, None, None) if native_fields else split_signature(piece)
-    entry = merged(entry, native_fields)
+    entry = merge_wire_fields(entry, native_fields)
     if signature is not None:
         entry["encryptedValue"] = signature
     extras: Json = optional_field("signed", signed)
@@ -351,7 +351,7 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
     if isinstance(native_fields, str):
         signed = {NAME: native_fields}
     else:
-        signed = signatures(piece.native)
+        signed = read_signatures(piece.native)
     if len(signed) != 1:
         return piece, None, None
     ((wire, signature),) = signed.items()
@@ -366,7 +366,7 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
 
 def _find_unread(message: Message, read: Message) -> Json:
     """Returns the fields of a message that its reader would read otherwise."""
-    more = rest(find_difference(message, read), "metadata")
+    more = read_extra_fields(find_difference(message, read), "metadata")
     if not is_equal(message.own_metadata, read.own_metadata):
         more["metadata"] = message.own_metadata
     return more

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.carried import apply_carried, find_difference
-from dragoman.codec.json_values import bounded, drop_none, if_list, if_object, if_text, pick, rest
+from dragoman.codec.carried import restore_fields, find_difference
+from dragoman.codec.json_values import check_depth, drop_none, if_list, if_object, if_text, pick, read_extra_fields
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -60,7 +60,7 @@ def load_run(
     forwarded = fields.get("forwardedProps")
     carried = load_extras(forwarded)
     if isinstance(forwarded, dict):
-        forwarded = rest(if_object(forwarded), OURS) or None
+        forwarded = read_extra_fields(if_object(forwarded), OURS) or None
     request = RunRequest(
         tuple(load_conversation(fields.get("messages", []), origin, problems)),
         thread_id=if_text(fields.get("threadId")) or None,
@@ -70,9 +70,9 @@ def load_run(
         state=fields.get("state"),
         resume=load_resume(fields.get("resume")),
         metadata={} if forwarded is None else {"forwarded_props": forwarded},
-        native=OWN.note(rest(fields, *_READ)),
+        native=OWN.note(read_extra_fields(fields, *_READ)),
     )
-    return apply_carried(request, carried, _CARRIED)
+    return restore_fields(request, carried, _CARRIED)
 
 
 def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
@@ -84,7 +84,7 @@ def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
     if not isinstance(body, dict):
         raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
     raw_fields = if_object(body)
-    bounded(raw_fields if problems is None else rest(raw_fields, "messages"))
+    check_depth(raw_fields if problems is None else read_extra_fields(raw_fields, "messages"))
     fields = drop_none(rename_fields(raw_fields))
     for name, (field_type, noun) in _TYPES.items():
         if name in fields and not isinstance(fields[name], field_type):

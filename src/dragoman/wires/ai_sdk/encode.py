@@ -18,7 +18,7 @@ from typing import Any
 
 from dragoman.codec.json_values import drop_none, if_object, if_text
 from dragoman.codec.serving import SSE_PING
-from dragoman.codec.turns import turn_after
+from dragoman.codec.turns import next_turn_id
 from dragoman.event import (
     Custom,
     Event,
@@ -141,7 +141,7 @@ class Encoder(PartEncoder):
         # have that turn's name.
         names = _names_of_answer(self._before)
         is_named = turn is not None and turn in names
-        self._goes_on = is_named or turn_after(self._before) is not None
+        self._goes_on = is_named or next_turn_id(self._before) is not None
         if turn is None and self._goes_on and names:
             turn = names[0] or names[-1]
         start: Json = {"type": "start"}
@@ -386,7 +386,7 @@ def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
     chunks = [dict(chunk) for event in unfold(messages) for chunk in run.objects(event)]
     described = [
         {"type": "message-metadata", "messageMetadata": chunk["messageMetadata"]}
-        for chunk in run.closing()
+        for chunk in run.close_objects()
         if "messageMetadata" in chunk
     ]
     return [*(chunk for chunk in chunks if chunk["type"] not in _STREAM_CHUNKS), *described]

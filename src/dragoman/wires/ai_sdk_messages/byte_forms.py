@@ -6,7 +6,7 @@ from base64 import b64encode
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_object
-from dragoman.codec.media import decoded
+from dragoman.codec.media import decode_base64
 from dragoman.wires.ai_sdk_messages.own import Part
 
 __all__ = ["decode_bytes", "encode_bytes"]
@@ -23,7 +23,7 @@ def decode_bytes(value: Any) -> tuple[bytes, str] | None:
     if isinstance(value, bytes):
         return value, "bytes"
     if isinstance(value, str):
-        data = decoded(value)
+        data = decode_base64(value)
         if data is None:
             return None
         return (data, "base64")

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, pick, rest
-from dragoman.codec.turns import inner_ids, only_answers
+from dragoman.codec.json_values import if_list, if_object, pick, read_extra_fields
+from dragoman.codec.turns import make_inner_ids, holds_only_answers
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Origin, Role
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, JOINED, Expected, extras_of, with_extras
@@ -121,7 +121,7 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
     if message.keys() <= _READ:
         fields = {}
     else:
-        fields = rest(message, *_READ)
+        fields = read_extra_fields(message, *_READ)
     head = Head(UI_DIALECT, fields, {})
     id_in(message, head)
     if "metadata" in message:
@@ -183,7 +183,7 @@ def metadata_in(value: Any, head: Head) -> None:
         head.fields["metadata"] = pick(metadata, ("thinking",))
     if OURS in metadata and metadata[OURS] is None:
         head.fields["metadata"] = {**if_object(head.fields.get("metadata")), OURS: None}
-    head.metadata, head.extras = rest(metadata, OURS, "thinking"), metadata.get(OURS)
+    head.metadata, head.extras = read_extra_fields(metadata, OURS, "thinking"), metadata.get(OURS)
 
 
 def id_of_turn(first: Message) -> str | None:
@@ -266,7 +266,7 @@ def _messages_of(
     id_, origin = head.id, loading.origin
     ids: Iterator[str | None] = iter(lambda: None, 0)
     if id_ is not None:
-        ids = inner_ids(id_, loading.taken)
+        ids = make_inner_ids(id_, loading.taken)
     messages: list[Message] = []
     expected: list[Expected] = []
     for step in steps:
@@ -323,7 +323,7 @@ def _origin_note(origin: Origin | None, provider: str | None) -> Part:
 def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
     """Adds the messages of a turn to the conversation."""
     out = loading.messages
-    if not out or out[-1].role is not Role.USER or not only_answers(out[-1]):
+    if not out or out[-1].role is not Role.USER or not holds_only_answers(out[-1]):
         out += messages
         return
     first, before = messages[0], out[-1]

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, cast
 
 import msgspec
 
-from dragoman.codec.json_values import rest
+from dragoman.codec.json_values import read_extra_fields
 from dragoman.codec.media import Media
 from dragoman.errors import HistoryError
 from dragoman.message import (
@@ -342,7 +342,7 @@ def is_said(piece: Content) -> bool:
 
 def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001 a mark is what it is
     """Reads a part for people, or an unknown one, as a mark."""
-    fields = rest(part, "type")
+    fields = read_extra_fields(part, "type")
     if fields and reading.dialect.name != UI:
         form = {"in": reading.dialect.name}
     else:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
-from dragoman.codec.media import decoded
+from dragoman.codec.media import decode_base64
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -107,7 +107,7 @@ def _load_item(fields: Fields) -> _Item | None:
         return TextPart(text) if text else None
     name, mime_type = text_in(fields, "filename"), if_text(fields.get("mediaType"))
     if item_type in _DATA:
-        data = decoded(fields.get("data"))
+        data = decode_base64(fields.get("data"))
         if mime_type and data is not None:
             return DataPart(data, mime_type, name)
         return None

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.media import Media
 from dragoman.message import Message, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP
@@ -159,7 +159,7 @@ def _read_unknown(
     unread = content.keys() - _READ_WITHIN - ways.keys()
     if not unread and row.keys() <= _READ:
         return
-    outer = rest(row, *_READ)
+    outer = read_extra_fields(row, *_READ)
     if not (_CONTENT.is_clear(outer) and _CONTENT.is_clear(content)):
         fault(f"{where} has fields whose names begin with inner/ or outer/")
     within = {key: value for key, value in content.items() if key in unread}
@@ -256,7 +256,7 @@ def _envelope(envelope: Envelope) -> Part:
     if form.get("parts") == "absent" and not parts:
         del content["parts"]
     content |= with_metadata(envelope, within)
-    content |= rest(within, "metadata")
+    content |= read_extra_fields(within, "metadata")
     return {**row, "content": content, **outer}
 
 

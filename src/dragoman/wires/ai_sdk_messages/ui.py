@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.loss import Lost
 from dragoman.message import Message, Role
 from dragoman.wires.ai_sdk_messages.detection import is_v4
@@ -50,7 +50,7 @@ def _envelope(envelope: Envelope) -> Part:
     fields = _own_fields(first) if first.native else {}
     message |= with_metadata(envelope, fields)
     if fields:
-        return {**message, **rest(fields, "metadata")}
+        return {**message, **read_extra_fields(fields, "metadata")}
     return message
 
 
@@ -126,7 +126,7 @@ def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> P
 def _without_approval(part: Part) -> Part:
     """Returns a call for ai 5, which knows no approvals: a waiting one is a call, a denied one has
     failed."""
-    plain, state = rest(part, "approval"), part["state"]
+    plain, state = read_extra_fields(part, "approval"), part["state"]
     if state == "output-denied":
         reason = if_text(if_object(part["approval"]).get("reason"))
         text = _DENIED
