@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import drop_empty, first_text, if_object, if_text, read_extra_fields
-from dragoman.codec.media import describe_as_text, decode_base64
+from dragoman.codec.media import decode_base64, describe_as_text
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (

@@ -10,7 +10,7 @@ from dragoman import errors
 from dragoman.codec.error_body import parse_body
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.codec.serving import ErrorResponse, error_response, look_up_class, error_status
+from dragoman.codec.serving import ErrorResponse, error_response, error_status, look_up_class
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json, JsonMap
 

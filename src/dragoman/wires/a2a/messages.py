@@ -14,7 +14,14 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, pick, read_extra_fields
+from dragoman.codec.json_values import (
+    check_depth,
+    if_list,
+    if_object,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -220,7 +227,9 @@ def _split_roles(
 
 def _load_native(fields: JsonMap) -> Native:
     """Returns the fields of an A2A message that a message has no field for."""
-    unread = {_SNAKE.get(name, name): value for name, value in read_extra_fields(fields, *_READ).items()}
+    unread = {
+        _SNAKE.get(name, name): value for name, value in read_extra_fields(fields, *_READ).items()
+    }
     if unread.get("extensions") == [EXTENSION]:
         del unread["extensions"]
     return OWN.note({name: value for name, value in unread.items() if value not in (None, "", [])})

@@ -149,7 +149,10 @@ class OldRestBinding(OldBinding):
 
     def dump_message(self, message: JsonMap) -> Json:
         """See `OldBinding.dump_message`."""
-        return {**read_extra_fields(message, "parts", "referenceTaskIds"), "content": self._dump_parts(message)}
+        return {
+            **read_extra_fields(message, "parts", "referenceTaskIds"),
+            "content": self._dump_parts(message),
+        }
 
     def dump_push(self, config: JsonMap) -> Json:
         """See `OldBinding.dump_push`. A resource name identifies the configuration."""

@@ -9,9 +9,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.carried import restore_fields
+from dragoman.codec.difference import restore_fields
 from dragoman.codec.framing import frame_server_event
-from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, pick, read_extra_fields
+from dragoman.codec.json_values import (
+    check_depth,
+    if_list,
+    if_object,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.agent_card import Abilities, AgentCard, Skill
-from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, list_schema, object_schema, any_of
+from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, any_of, list_schema, object_schema
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.quirks import EXTENSION, VERSION
 
@@ -222,7 +222,8 @@ def _rpc(method: str, params: JsonSchema) -> JsonSchema:
 
 
 _OLD_PART = any_of(
-    object_schema({"text": TEXT}), object_schema({"file": object_schema(fileWithUri=TEXT, mimeType=TEXT)})
+    object_schema({"text": TEXT}),
+    object_schema({"file": object_schema(fileWithUri=TEXT, mimeType=TEXT)}),
 )
 _OLD_MESSAGE = object_schema(
     {

@@ -9,8 +9,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_object, if_objects, if_text, merge_wire_fields, read_extra_fields
+from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_values import (
+    if_object,
+    if_objects,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
 from dragoman.codec.media import decode_base64
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap

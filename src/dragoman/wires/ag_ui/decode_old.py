@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text, optional_field, read_extra_fields, text_or_json
+from dragoman.codec.json_values import (
+    if_object,
+    if_text,
+    optional_field,
+    read_extra_fields,
+    text_or_json,
+)
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.ag_ui.decode_seed import SeedEvents
 from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family

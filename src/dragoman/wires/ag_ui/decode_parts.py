@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from dragoman.codec.carried import apply_difference
+from dragoman.codec.difference import apply_difference
 from dragoman.codec.json_values import if_text, optional_field, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted
@@ -232,7 +232,9 @@ class PartsDecoder(MessagesDecoder):
         """Adds a tool result."""
         extras, id_ = self.extras(fields), if_text(fields.get("messageId"))
         # in our own stream the metadata is that of the message
-        neutral = read_extra_fields(fields, *_COMMON, "messageId", *(["metadata"] if self.is_own else []))
+        neutral = read_extra_fields(
+            fields, *_COMMON, "messageId", *(["metadata"] if self.is_own else [])
+        )
         result = load_result(neutral, extras, self._names)
         if self.is_own:
             message_id = self._message_of(id_, extras, fields, Role.USER)

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_object, if_objects, if_text, read_extra_fields, text_or_json
+from dragoman.codec.json_values import (
+    if_object,
+    if_objects,
+    if_text,
+    read_extra_fields,
+    text_or_json,
+)
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.compact import continues_text, new_text
 

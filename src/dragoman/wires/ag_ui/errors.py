@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dragoman import errors
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
 from dragoman.codec.json_values import if_object, if_text
-from dragoman.codec.serving import ErrorResponse, error_response, look_up_class, error_status
+from dragoman.codec.serving import ErrorResponse, error_response, error_status, look_up_class
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import JsonMap
 

@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, optional_field, read_extra_fields
+from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    optional_field,
+    read_extra_fields,
+)
 from dragoman.codec.response import dump_usage_entries, load_usage_entries
 from dragoman.errors import DragomanError
 from dragoman.event import (

@@ -185,7 +185,9 @@ def load_messages(
     Raises:
         HistoryError: it is no list of AG-UI messages.
     """
-    return load_conversation(check_depth(payload) if problems is None else payload, origin, problems)
+    return load_conversation(
+        check_depth(payload) if problems is None else payload, origin, problems
+    )
 
 
 def dump_conversation(

@@ -16,7 +16,12 @@ import msgspec
 
 from dragoman.codec.difference import find_difference, is_equal
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import if_object, merge_wire_fields, optional_field, read_extra_fields
+from dragoman.codec.json_values import (
+    if_object,
+    merge_wire_fields,
+    optional_field,
+    read_extra_fields,
+)
 from dragoman.codec.native import read_signatures
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (

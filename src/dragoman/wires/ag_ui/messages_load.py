@@ -13,8 +13,15 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, pick, read_extra_fields
+from dragoman.codec.difference import apply_difference
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -90,7 +97,9 @@ def load_group(
         try:
             read = _load_pieces(entry, extras, names, form, is_first=head is None)
         except HistoryError as error:
-            note_problem(error, problems, index, "toolCalls" if entry.get("toolCalls") else "content")
+            note_problem(
+                error, problems, index, "toolCalls" if entry.get("toolCalls") else "content"
+            )
             continue
         head = _choose_head(head, entry)
         pieces += read

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.carried import restore_fields, find_difference
-from dragoman.codec.json_values import check_depth, drop_none, if_list, if_object, if_text, pick, read_extra_fields
+from dragoman.codec.difference import find_difference, restore_fields
+from dragoman.codec.json_values import (
+    check_depth,
+    drop_none,
+    if_list,
+    if_object,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap

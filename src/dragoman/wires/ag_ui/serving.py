@@ -4,7 +4,7 @@ send."""
 from __future__ import annotations
 
 from dragoman.codec.agent_card import Abilities, AgentCard
-from dragoman.codec.body_schema import TEXT, JsonSchema, list_schema, object_schema, any_of
+from dragoman.codec.body_schema import TEXT, JsonSchema, any_of, list_schema, object_schema
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import ToolSpec
 
@@ -41,7 +41,9 @@ _MESSAGE = any_of(
             "content": TEXT,
         }
     ),
-    object_schema({"id": TEXT, "role": {"const": "assistant"}}, content=TEXT, toolCalls=list_schema(_CALL)),
+    object_schema(
+        {"id": TEXT, "role": {"const": "assistant"}}, content=TEXT, toolCalls=list_schema(_CALL)
+    ),
     object_schema(
         {
             "id": TEXT,
@@ -53,7 +55,9 @@ _MESSAGE = any_of(
 )
 _INPUT = object_schema(
     {"threadId": TEXT, "runId": TEXT, "messages": list_schema(_MESSAGE)},
-    tools=list_schema(object_schema({"name": TEXT, "description": TEXT}, parameters={"type": "object"})),
+    tools=list_schema(
+        object_schema({"name": TEXT, "description": TEXT}, parameters={"type": "object"})
+    ),
     context=list_schema(object_schema({"description": TEXT, "value": TEXT})),
     state=_ANY,
     forwardedProps=_ANY,

@@ -182,7 +182,9 @@ def dump_output(
         return json_bytes.encode(piece.result).decode(), {_JSON: True}
     if parts:
         return [dump_block(part, extras=extras) for part in piece.result], {}
-    texts = [part.text if isinstance(part, TextPart) else describe_as_text(part) for part in piece.result]
+    texts = [
+        part.text if isinstance(part, TextPart) else describe_as_text(part) for part in piece.result
+    ]
     return "\n".join(texts), {}
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, pick, read_extra_fields
+from dragoman.codec.json_values import (
+    check_depth,
+    if_list,
+    if_object,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.codec.agent_card import Abilities, AgentCard
-from dragoman.codec.body_schema import TEXT, JsonSchema, list_schema, object_schema, any_of
+from dragoman.codec.body_schema import TEXT, JsonSchema, any_of, list_schema, object_schema
 from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["bodies", "dump_capabilities", "nothing_runs"]
@@ -33,7 +33,9 @@ _MESSAGE = object_schema(
     }
 )
 _TRIGGER: JsonSchema = {"enum": ["submit-message", "regenerate-message"]}
-_INPUT = object_schema({"id": TEXT, "messages": list_schema(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT)
+_INPUT = object_schema(
+    {"id": TEXT, "messages": list_schema(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT
+)
 bodies: JsonMap = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
 """Path → JSON Schema of what clients send there."""
 

@@ -16,7 +16,14 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_object, if_text
-from dragoman.codec.media import Media, dump_data_url, decode_base64, load_url, guess_media_type, decode_plain_url
+from dragoman.codec.media import (
+    Media,
+    decode_base64,
+    decode_plain_url,
+    dump_data_url,
+    guess_media_type,
+    load_url,
+)
 from dragoman.content import guess_mime_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.ai_sdk_messages.byte_forms import decode_bytes, encode_bytes

@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, pick, read_extra_fields
-from dragoman.codec.turns import make_inner_ids, holds_only_answers
+from dragoman.codec.turns import holds_only_answers, make_inner_ids
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Origin, Role
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, JOINED, Expected, extras_of, with_extras

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.codec.turns import holds_only_answers
-from dragoman.codec.turns import turns as turns_of
+from dragoman.codec.turns import split_turns as turns_of
 from dragoman.message import (
     Content,
     DataPart,

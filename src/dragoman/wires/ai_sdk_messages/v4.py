@@ -219,7 +219,9 @@ def _envelope(envelope: Envelope) -> Part:
 def _split_attachments(written: Parts) -> tuple[Parts, Parts]:
     """Returns the parts of a message, and its attachments."""
     parts = [part for part in written if part["type"] != ATTACHMENT]
-    return parts, [read_extra_fields(part, "type") for part in written if part["type"] == ATTACHMENT]
+    return parts, [
+        read_extra_fields(part, "type") for part in written if part["type"] == ATTACHMENT
+    ]
 
 
 def _time_field(first: Message, form: Part) -> Part:
