@@ -189,10 +189,9 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
             entry = _dump_plain(group, id_, version)
         if entry is None:
             dialect = _DIALECTS[version or _dialect_read(group, usual)]
-            written_id = id_
             if id_ is None:
-                written_id = _mint_id(number, taken)
-            entry = dump_group(group, written_id, dialect, taken, losses, version)
+                id_ = _mint_id(number, taken)
+            entry = dump_group(group, id_, dialect, taken, losses, version)
         written.append(entry)
     return written
 
