@@ -74,7 +74,7 @@ _SEED = frozenset(
         "get_agui_event_type_from_task_status_update",
     ]
 )
-"""The conversions of the documents of the year 2025, by the names that those give them."""
+"""Names of the conversions that documents of the year 2025 define."""
 
 
 # They stand in a format, and formats stand above wires: an import at the top would turn that round,

@@ -45,7 +45,7 @@ __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", 
 
 name = NAME
 _OUTPUT = ("text/plain", "application/json", "image/*", "audio/*", "application/pdf")
-"""What is read of an answer."""
+"""Media types that the client reads in an answer."""
 _SPEAKERS: Mapping[Role, str] = {
     Role.SYSTEM: "Instructions",
     Role.USER: "User",
@@ -61,7 +61,7 @@ _LOST: Mapping[type, Lost] = {
     ThinkingPart: Lost.thinking,
     ProviderPart: Lost.provider,
 }
-"""What is not told, or in words alone, of what others said."""
+"""Type of a piece → the loss, if it is only described in words or left out."""
 
 
 def dump_request(

@@ -49,10 +49,10 @@ __all__ = [
 ]
 
 Calls = Sequence[tuple[str, Any]]
-"""Id of each call, and its arguments."""
+"""The id and the arguments of each call."""
 _TRIES = 20
-"""How many answers that were cut may stand before one whose chunks hold only what is new: a bound
-of the work."""
+"""Bound of the work: at most this many cut answers may precede one whose chunks hold only new
+text."""
 CONTENT = "TextMessageContentEvent"
 CHUNK = "TextMessageChunkEvent"
 END = "TextMessageEndEvent"
@@ -61,14 +61,14 @@ ARGS = "ToolCallArgsEvent"
 RESULT = "ToolCallResultEvent"
 
 KINDS = (CONTENT, CHUNK, END, START, ARGS, RESULT)
-"""All types of messages."""
+"""All canonical types of messages."""
 
 
 class Entry(msgspec.Struct, frozen=True):
     """One event of a stream, reduced to what compaction needs."""
 
     event_type: str
-    """Canonical type; any other is passed on."""
+    """Canonical type. An unknown one is passed through."""
     text: str = ""
     calls: Calls = ()
 
@@ -81,10 +81,10 @@ class Remaining:
     def __init__(self, index: int, *, is_text: bool = False) -> None:
         self.index = index
         self.is_text = is_text
-        """It stays as the end of an answer: a chunk behind which no end came, or the text of a call
-        that came again without it."""
+        """True if only its text stays: a chunk without an end, or the text of a call that was
+        repeated without it."""
         self.arguments: dict[str, Json] = {}
-        """Id of a call → its arguments, where they came in pieces."""
+        """Call id → its merged arguments, if they arrived in pieces."""
 
 
 def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:
@@ -102,13 +102,13 @@ class _Compaction:
         self._entries = entries
         self._remaining: dict[int, Remaining] = {}
         self._chunks: list[int] = []
-        """Indexes of chunks whose text no later entry holds yet."""
+        """Indexes of chunks whose text no later entry repeats yet."""
         self._repeatable: dict[str, Remaining] = {}
-        """Id of a call → where it stays, while the same answer may still say it again."""
+        """Call id → the entry that stays, while the same answer may repeat the call."""
         self._calls: dict[str, Remaining] = {}
-        """Id of a call → where it stays, while its arguments may go on."""
+        """Call id → the entry that stays, while more of its arguments may arrive."""
         self._early: dict[str, Json] = {}
-        """Id of a call that did not come yet → its arguments."""
+        """Id of a call that has not arrived → its arguments."""
 
     def add(self, index: int, entry: Entry) -> None:
         """Adds the next entry of the stream."""

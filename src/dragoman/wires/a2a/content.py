@@ -31,7 +31,7 @@ __all__ = ["JSON_TYPE", "dump_content", "dump_data", "load_content", "load_data"
 JSON_TYPE = "application/json"
 _FILE = "application/octet-stream"
 _THOUGHTS = ("thought", "adk_thought")
-"""Keys of a part's metadata that tell of thinking."""
+"""Keys in a part's metadata that mark thinking."""
 _READ = ("kind", "text", "raw", "url", "data", "file", "mediaType", "filename")
 
 

@@ -47,7 +47,7 @@ class Decoder(PlainDecoder):
         """See `PlainDecoder`."""
         super().__init__(origin, new_id)
         self._is_ours = False
-        """Whether something was carried."""
+        """True once an object carried something."""
         self._texts: dict[str, Key] = {}
         """Id of an artifact → the part that it shows."""
 

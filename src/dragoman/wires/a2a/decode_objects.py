@@ -27,7 +27,7 @@ __all__ = [
 
 
 _MEMBERS = {kind: name for name, kind in OLD_KINDS.items()}
-"""Kind of an object in 0.3 → the member that 1.0 has it in."""
+"""`kind` of an object in 0.3 → the member that holds it in 1.0."""
 
 
 def split_member(event: JsonMap) -> tuple[str, Json]:

@@ -82,17 +82,17 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         """`origin`: of the model's messages."""
         super().__init__(origin, new_id)
         self.task_id = ""
-        """Of the task that is told; empty: of none yet."""
+        """Id of the task, empty before the first object."""
         self._model = origin
         self._run_id = ""
         self._emitters: dict[str, Emitter] = {}
-        """Id of an artifact, or of a growing text, that is open → what becomes of it."""
-        self._told: set[str] = set()
-        """Ids of messages that were told."""
+        """Id of an open artifact or growing text → the emitter of its message."""
+        self._message_ids: set[str] = set()
+        """Ids of the messages so far."""
         self._parts: dict[str, list[Json]] = {}
         """Id of an artifact → its parts so far."""
         self._growing: tuple[Emitter, str] | None = None
-        """The text so far of an agent that sends all of it each time."""
+        """The emitter and the text so far, for agents that send the whole text each time."""
         self._growing_ids: set[str] = set()
 
     def read_type(self, event: Json) -> tuple[str, Json]:
@@ -198,7 +198,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             message if message.id is None else message.replace(id=self._distinct_id(message.id))
             for message in messages
         ]
-        self._told |= {message.id for message in renamed if message.id is not None}
+        self._message_ids |= {message.id for message in renamed if message.id is not None}
         self._events += unfold(renamed)
 
     def _add_result(self, result: ToolResultPart, call_message_id: str) -> None:
@@ -229,7 +229,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         emitter = self._emitters.get(id_)
         if emitter is None:
             emitter = self._emitters[id_] = self._new_emitter(id_)
-            self._told.add(id_)
+            self._message_ids.add(id_)
         self._parts.setdefault(id_, []).extend(parts)
         for part in parts:
             self._emit(emitter, part)
@@ -240,7 +240,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     def _replace_artifact(self, id_: str) -> None:
         """Drops the message of an artifact that a new version replaces."""
         self._parts[id_] = []
-        if self._emitters.pop(id_, None) is not None or id_ in self._told:
+        if self._emitters.pop(id_, None) is not None or id_ in self._message_ids:
             self._events.append(MessageDropped(id_, "the artifact was replaced"))
 
     def _read_whole_artifact(self, message: Json, *, is_last: bool) -> None:
@@ -268,7 +268,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             }
         # An artifact that comes whole keeps the form that its message has, such as results of their
         # own.
-        elif is_last and id_ not in self._told:
+        elif is_last and id_ not in self._message_ids:
             self._parts[id_] = parts
             self._add_message(message)
             return
@@ -337,7 +337,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         run_id = self._run_id
         # The end of a growing text goes before the ends of other messages; what an error says is no
         # part of it.
-        is_told = state not in _ERRORS and self._add_end(message)
+        is_message_ids = state not in _ERRORS and self._add_end(message)
         self._finish_emitters(load_finish(state) or FinishReason.stop)
         usage = load_usage(carried_fields(fields.get("metadata")))
         if state in _ERRORS:
@@ -347,20 +347,20 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         elif state == "TASK_STATE_CANCELED":
             self._events.append(RunFinished(run_id, "cancelled", usage))
         elif state == "TASK_STATE_COMPLETED":
-            if not is_told:
+            if not is_message_ids:
                 self._add_answer(message, fields)
             self._events.append(RunFinished(run_id, usage=usage))
         else:
-            pending = self._load_pending(message, state, is_told=is_told)
+            pending = self._load_pending(message, state, is_message_ids=is_message_ids)
             self._events.append(RunFinished(run_id, "pending", usage, pending))
 
     def _add_answer(self, message: Json, fields: Json) -> None:
         """Adds the message of a completed task if it is new. Some agents put their answer into the
         history alone."""
         if message:
-            if if_text(message.get("messageId")) not in self._told:
+            if if_text(message.get("messageId")) not in self._message_ids:
                 self._add_message(message)
-        elif not self._told and not self._growing_ids:
+        elif not self._message_ids and not self._growing_ids:
             for answer in find_answers(if_list(fields.get("history"))):
                 self._add_message(answer)
 
@@ -369,7 +369,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         message: Json,
         state: str,
         *,
-        is_told: bool,
+        is_message_ids: bool,
     ) -> tuple[Interrupt, ...]:
         """Returns the interrupts of a task that waits.
 
@@ -383,7 +383,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         calls = [call for part in loaded for call in part.tool_calls]
         if not calls:
             return load_pending(message, state)
-        if not is_told:
+        if not is_message_ids:
             # Calls of a task that waits for input are those that the client is to run.
             for_client = [
                 part.replace(content=tuple(map(assign_to_client, part.content))) for part in loaded

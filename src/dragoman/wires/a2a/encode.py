@@ -77,9 +77,9 @@ __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_ty
 
 _encode = json_bytes.encode
 stream_type = "text/event-stream"
-"""Of a stream's bytes."""
+"""Media type of a stream."""
 ping = SSE_PING
-"""Keeps a stream open."""
+"""Bytes that keep an idle stream open."""
 _IN_ARTIFACTS = (TextPart, DataPart, LinkPart, FilePart, ToolCallPart, ToolResultPart)
 
 
@@ -107,10 +107,10 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._inner = InnerRuns()
         self._messages: dict[str, MessageStarted] = {}
         self._artifacts: dict[str, list[str]] = {}
-        """Id of a message → ids of the artifacts that show it."""
+        """Message id → ids of the artifacts that show it."""
         self._artifact_ids = ArtifactIds()
         self._held: tuple[Key, ArtifactPart, str] | None = None
-        """The delta of text that is not written yet, and the part that it is of."""
+        """The last delta of text, which is not written yet, with its part and key."""
         self._is_begun = self._is_run = self._has_state = False
 
     def frame(self, data: JsonMap) -> bytes:

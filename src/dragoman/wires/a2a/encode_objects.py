@@ -165,7 +165,7 @@ _ARTIFACT_NAMES: Mapping[type, str] = {
     ToolCallPart: "tool-call",
     ToolResultPart: "tool-result",
 }
-"""Type of a part → the name of its artifact; others are files."""
+"""Type of a part → the name of its artifact. Other parts are files."""
 
 
 class ArtifactPart(run_encoder.EncodedPart):
@@ -185,7 +185,7 @@ class ArtifactPart(run_encoder.EncodedPart):
         """Empty for thinking, which is no artifact."""
         self.name = _ARTIFACT_NAMES.get(type(begun), "file")
         self.is_begun = False
-        """Whether a piece of its artifact was written."""
+        """True if a piece of its artifact was written."""
 
 
 def dump_part_end(event: PartFinished, part: ArtifactPart) -> str:

@@ -35,11 +35,11 @@ class Fault(NamedTuple):
     """An error of the protocol, as each binding writes it."""
 
     code: int
-    """Of JSON-RPC."""
+    """Code of JSON-RPC."""
     status: int
-    """Of HTTP."""
+    """HTTP status."""
     grpc: str
-    """Name of gRPC's status."""
+    """Name of the gRPC status."""
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -58,14 +58,14 @@ FAULTS: Mapping[str, Fault] = {
     "PARSE_ERROR": Fault(-32700, 400, "INVALID_ARGUMENT"),
     "INTERNAL_ERROR": Fault(-32603, 500, "INTERNAL"),
 }
-"""Reason (of `ErrorInfo`) → the fault."""
+"""Reason (of `ErrorInfo`) → how each binding writes the error."""
 _REASONS: Mapping[type[DragomanError], str] = {
     errors.InvalidRequestError: "INVALID_PARAMS",
     errors.HistoryError: "INVALID_PARAMS",
     errors.DecodeError: "INVALID_AGENT_RESPONSE",
     errors.ModelNotFoundError: "TASK_NOT_FOUND",
 }
-"""Our exception → the reason by which it is told; all others are `INTERNAL_ERROR`."""
+"""Exception → its reason. Others are `INTERNAL_ERROR`."""
 _STATUS_NAMES: Mapping[int, str] = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -80,7 +80,7 @@ _ERROR_CLASSES: Mapping[str, type[DragomanError]] = {
     "INVALID_AGENT_RESPONSE": errors.DecodeError,
     "INTERNAL_ERROR": errors.ProviderError,
 }
-"""Reason → our exception; all others are faults of the request."""
+"""Reason → exception. Others are errors of the request."""
 _CODES = {fault.code: reason for reason, fault in FAULTS.items()}
 _CLASSES: Mapping[str, type[DragomanError]] = {
     name: kind

@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 QUESTION = "interrupt"
-"""Type of a data part that asks."""
+"""Type of a data part that asks a question."""
 ANSWER = "resume"
-"""Type of one that answers."""
+"""Type of a data part that answers one."""
 _YES = frozenset(["yes", "y", "ok", "approve", "approved", "allow"])
 _NO = frozenset(["no", "n", "deny", "denied", "reject", "rejected"])
 _DEFAULT: Mapping[str, str] = {

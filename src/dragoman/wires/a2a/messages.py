@@ -82,9 +82,9 @@ _SNAKE = {
     "reference_task_ids": "referenceTaskIds",
 }
 SHARED = ("state", "result")
-"""Artifacts that are no message: what agent and client share, and what came of a run."""
+"""Names of artifacts that are no message: the shared state, and the result of a run."""
 _OWNERS: Mapping[type, Role] = {ToolResultPart: Role.USER, ToolCallPart: Role.MODEL}
-"""Type of a piece → whose it is, whoever sends it."""
+"""Type of a piece → the role that it always has, whoever sends it."""
 _FIELD_NAMES = ("messageId", "contextId", "taskId", "referenceTaskIds")
 
 

@@ -20,7 +20,7 @@ __all__ = ["OLD_REST", "OLD_RPC", "OldBinding", "new_params", "old_card"]
 _LAST_STATES = frozenset(
     ["completed", "failed", "canceled", "rejected", "input-required", "auth-required"]
 )
-"""States with which a stream ends."""
+"""States that end a stream."""
 _SCHEMES: Mapping[str, str] = {
     "httpAuthSecurityScheme": "http",
     "apiKeySecurityScheme": "apiKey",
@@ -28,7 +28,7 @@ _SCHEMES: Mapping[str, str] = {
     "openIdConnectSecurityScheme": "openIdConnect",
     "mtlsSecurityScheme": "mutualTLS",
 }
-"""Field of 1.0 that holds a scheme → its type in 0.3."""
+"""Field that holds a security scheme in 1.0 → its type in 0.3."""
 
 
 class OldBinding:

@@ -43,15 +43,15 @@ __all__ = [
 
 NAME = "a2a"
 OWN = WireNative(NAME)
-"""Its part of `native`."""
+"""The wire's part of `native`."""
 VERSION = "1.0"
-"""Of the protocol that is written; 0.2 and 0.3 are read too."""
+"""Protocol version that is written. Versions 0.2 and 0.3 are read too."""
 EXTENSION = "https://dragoman.dev/a2a/ext/conversation/v1"
-"""URI of our extension. Under it stands, in metadata, what the protocol has no field for; each of
-its values is a text, since peers that keep JSON as protobuf change numbers and the order of
-keys."""
+"""URI of dragoman's extension, and the key of its fields in metadata. It holds what the protocol
+has no field for. Its values are texts, since peers that store JSON as protobuf change numbers
+and the order of keys."""
 CANONICAL = "canonical_type"
-"""Key in metadata under which agents before 1.0 wrote which event of AG-UI a message is."""
+"""Metadata key under which agents before 1.0 name the AG-UI event that a message is."""
 PATCH_TYPE = "application/json-patch+json"
 """Media type of a change of the shared state."""
 # A carried value nests an event, which nests a message, which nests what an application put there.
@@ -62,17 +62,17 @@ OLD_KINDS: Mapping[str, str] = {
     "statusUpdate": "status-update",
     "artifactUpdate": "artifact-update",
 }
-"""Member of a stream's object → the kind that 0.3 has in its place."""
+"""Member of a stream's object in 1.0 → its `kind` in 0.3."""
 REPLY = "a2a_reply"
-"""Name of a custom event by which a run says that it is answered by a message, and no task: for
-short answers that are not streamed."""
+"""Name of the custom event that makes a run answer with a message in place of a task, for short
+answers."""
 ROLE_NAMES: Mapping[Role, str] = {
     Role.USER: "ROLE_USER",
     Role.MODEL: "ROLE_AGENT",
     Role.SYSTEM: "ROLE_USER",
 }
-"""Whose a message is → as it is written. The protocol has no system messages: they are the user's,
-and the extension knows better."""
+"""Role → its name. The protocol has no system messages, so they are the user's, and the
+extension has the true role."""
 ROLES: Mapping[str, Role] = {
     "ROLE_USER": Role.USER,
     "ROLE_AGENT": Role.MODEL,
@@ -80,20 +80,20 @@ ROLES: Mapping[str, Role] = {
     "agent": Role.MODEL,
     "assistant": Role.MODEL,
 }
-"""As it is read, 0.3 and the time before it included."""
+"""Name in any version → role."""
 
 
 class Quirks(msgspec.Struct, frozen=True):
     """What a peer takes."""
 
     extras: bool = True
-    """Whether it is sent what the protocol has no field for, under `EXTENSION`."""
+    """True if the peer gets dragoman's extension."""
     version: Literal["1.0", "0.3"] = VERSION
-    """Of the protocol that it speaks."""
+    """Protocol version that the peer speaks."""
     binding: Literal["jsonrpc", "rest"] = "jsonrpc"
-    """By which it is asked."""
+    """Binding by which it is asked."""
     streams: bool = True
-    """Whether it tells a task while it works on it."""
+    """True if it streams tasks."""
 
 
 def role_of(value: object) -> Role | None:

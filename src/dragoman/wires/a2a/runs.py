@@ -66,9 +66,9 @@ OLD_METHODS: Mapping[str, str] = {
     "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
     "agent/getAuthenticatedExtendedCard": "GetExtendedAgentCard",
 }
-"""Name in 0.3 → in 1.0."""
+"""Method name in 0.3 → its name in 1.0."""
 OLD_NAMES = {name: old_name for old_name, name in OLD_METHODS.items()}
-"""Name in 1.0 → in 0.3."""
+"""Method name in 1.0 → its name in 0.3."""
 
 
 def last_index(messages: Sequence[T], is_match: Callable[[T], bool]) -> int:
@@ -152,10 +152,10 @@ routes = (
         )
     ],
 )
-"""Where a server has what. Those under `v1` are of 0.3."""
+"""Paths of a server. Those under `v1` are for clients of 0.3."""
 _CARRIED = ("run_id", "tools", "context", "state", "settings", "metadata")
-"""What is carried of a request under our extension. Whose conversation it is, and what goes to a
-provider unread, is not for a client to say."""
+"""Fields of a request that the extension carries. A client must not choose the conversation's
+owner or a provider's options."""
 _FIELDS = ("taskId", "referenceTaskIds", "extensions", "messageId")
 
 

@@ -14,9 +14,9 @@ from dragoman.wires.a2a.quirks import EXTENSION, VERSION
 __all__ = ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
 
 CARD_PATH = "/.well-known/agent-card.json"
-"""Where clients look for it, at the root of a host."""
+"""Path of the agent card, at the root of a host."""
 MEDIA_TYPES = ("application/json", "application/a2a+json")
-"""Of what clients send."""
+"""Media types that clients may send."""
 _BINDINGS: Mapping[str, str] = {
     "jsonrpc": "JSONRPC",
     "rest": "HTTP+JSON",
@@ -205,7 +205,7 @@ _PARAMS: Mapping[str, JsonSchema] = {
     "DeleteTaskPushNotificationConfig": object_schema(_OF_TASK),
     "GetExtendedAgentCard": _ANY,
 }
-"""Method of JSON-RPC → its parameters."""
+"""JSON-RPC method → schema of its parameters."""
 
 
 def _rpc(method: str, params: JsonSchema) -> JsonSchema:
@@ -246,4 +246,4 @@ _AT: Mapping[str, JsonSchema] = {
 bodies: Mapping[str, JsonSchema] = {
     root + path: schema for root in ("/a2a", "/a2a/agents/{model}") for path, schema in _AT.items()
 }
-"""Path → JSON Schema of what clients send there; where none is named, nothing need be sent."""
+"""Path → JSON Schema of the body. Other paths need none."""

@@ -38,10 +38,10 @@ TERMINAL = (
     "TASK_STATE_CANCELED",
     "TASK_STATE_REJECTED",
 )
-"""States in which nothing more comes of a task."""
+"""States of a finished task."""
 _WAITING = ("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED")
 STATES = ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", *TERMINAL, *_WAITING)
-"""States of a task."""
+"""All states of a task."""
 _FINISH: Mapping[str, FinishReason] = {
     "TASK_STATE_COMPLETED": FinishReason.stop,
     "TASK_STATE_FAILED": FinishReason.error,
@@ -96,9 +96,9 @@ STAGES: Mapping[str, tuple[str, ...]] = {
     "TASK_STATE_REJECTED": ("refused",),
     "TASK_STATE_CANCELED": ("cancelled",),
 }
-"""State of a task → how a server that keeps it calls that."""
+"""State of a task → the stages of a stored run that it covers."""
 NO_STATE = ("TASK_STATE_UNSPECIFIED",)
-"""What stands for any state in a request."""
+"""State in a request that matches every task."""
 
 
 def aggregate_task(objects: Iterable[JsonMap]) -> Json:

@@ -34,9 +34,9 @@ __all__ = [
 CALL = "tool-call"
 RESULT = "tool-result"
 TOOL_CALLS_KEY = "tool_calls"
-"""Under which a data part of an older agent has its calls."""
+"""Key of the calls in a data part of an older agent."""
 TOOL_RESULTS_KEY = "tool_results"
-"""Under which it has its results."""
+"""Key of the results in a data part of an older agent."""
 _IDS = ("toolCallId", "call_id", "id")
 _TOOL_NAMES = ("toolCallName", "name")
 

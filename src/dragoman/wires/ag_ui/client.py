@@ -22,7 +22,7 @@ __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", 
 
 name = NAME
 _NO_RUN = RunInfo("run")
-"""Stands for the run of a request outside one."""
+"""The run of a request that is made outside of one."""
 
 
 def dump_request(

@@ -27,7 +27,7 @@ __all__ = ["compact"]
 _STATES = ("STATE_SNAPSHOT", "STATE_DELTA")
 _MESSAGES = "MESSAGES_SNAPSHOT"
 _BORDERS = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", _MESSAGES)
-"""Nothing is moved past these."""
+"""Types that nothing is moved past."""
 
 
 class _Stream:
@@ -37,7 +37,7 @@ class _Stream:
         self._start: Json | None = None
         self._deltas: list[str] = []
         self._metadata: Json = {}
-        """Of what came after the start."""
+        """Metadata of what followed the start."""
         self._end: Json | None = None
         self._head = {"type": family.content, family.key: id_}
         self._family = family
@@ -97,9 +97,9 @@ class _Compactor:
     def __init__(self) -> None:
         self._out: list[Json | _Stream] = []
         self._streams: dict[tuple[Family, str], _Stream] = {}
-        """Texts and calls that are open, by family and id."""
+        """The open texts and calls, by family and id."""
         self._states: list[Json] = []
-        """What changed the state since the last border."""
+        """State events since the last border."""
 
     def add(self, fields: Json) -> None:
         """Adds the next object."""

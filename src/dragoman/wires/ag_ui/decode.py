@@ -37,9 +37,9 @@ from dragoman.wires.ag_ui.quirks import CARRIED, load_extras
 __all__ = ["Decoder", "decoder", "load_response"]
 
 _CONTENT = {family.content: family.name for family in (TEXT, CALL, REASONING)}
-"""Type of content → the first half of the key of what it belongs to."""
+"""Type of a content object → the name of its family."""
 _BEGINNINGS = ("RUN_STARTED", "RUN_ERROR")
-"""What may come first, and after an end."""
+"""Types that may come first, and after an end."""
 
 
 class _Content(msgspec.Struct, gc=False, rename="camel"):
@@ -67,7 +67,7 @@ class Decoder(PartsDecoder):
         self._has_begun = False
         self._has_ended = False
         self._started_id = ""
-        """Id of the run, as its start has it."""
+        """The run's id, from its start."""
 
     def read_fast(self, payload: bytes) -> bool:
         """See `ResponseDecoder.read_fast`. Reads the content of an open part, the most frequent

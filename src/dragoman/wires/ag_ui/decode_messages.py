@@ -42,7 +42,7 @@ from dragoman.wires.ag_ui.quirks import OWN
 __all__ = ["MessagesDecoder", "ReadMessage", "ReadPart"]
 
 _OF_RUN = ("assistant", "tool", "reasoning")
-"""Roles of what a run says."""
+"""Roles of the messages that a run adds."""
 
 
 class ReadMessage:
@@ -68,15 +68,15 @@ class ReadMessage:
         self.next_index = 0
         """Index of its next part."""
         self.has_spoken = False
-        """Whether it has more than thinking."""
+        """True if it has more than thinking."""
         self.parts: list[tuple[str, str]] = []
         """Keys of its parts."""
         self.entries: list[str] = []
-        """Ids of their messages that it is."""
+        """Ids of its AG-UI messages."""
         self.spoken_entries: set[str] = set()
-        """Those that are more than thinking."""
+        """Ids of those that are more than thinking."""
         self.calls: set[str] = set()
-        """Ids of its calls, or of those that it answers."""
+        """Ids of its calls, or of the calls that it answers."""
         self.texts: set[str] = set()
 
 
@@ -106,7 +106,7 @@ class ReadPart(DecodedPart):
         self.base = begun if base is None else base
         self.message = message
         self.extras: JsonMap = {}
-        """Of its end."""
+        """What its end carries."""
         self.signature: str | None = None
         """Its signature, which may follow its end."""
         self.is_ended = False
@@ -141,17 +141,17 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         super().__init__(origin, new_id)
         self._of_model = origin if origin is not None and origin.provider else None
         self.current: dict[str, ReadMessage] = {}
-        """Owner → the message that is open, and that what comes next may belong to."""
+        """Owner → the open message that the next parts may belong to."""
         self.aside: list[ReadMessage] = []
-        """Those beside them: another began before their parts were at their end."""
+        """Messages that are still open although another began, because their parts are."""
         self.standing: dict[str, ReadMessage] = {}
-        """Messages that were told and stand, by id."""
+        """Messages so far that were not retracted, by id."""
         self.calls: dict[str, ToolCallPart] = {}
-        """Calls that are whole, by id."""
+        """Complete calls, by id."""
         self._entries: dict[str, ReadMessage] = {}
-        """Ids of their messages → the message of ours, while it is open."""
+        """Id of an AG-UI message → its message, while that is open."""
         self._snapshot: _Snapshot | None = None
-        """All messages as they were listed, while none was told since."""
+        """The last list of all messages, until another message begins."""
         self._ids = DistinctIds()
         self._nameless = 0
 
@@ -341,7 +341,7 @@ class _Snapshot:
             index for index, entry in enumerate(self._entries) if entry.get("role") == "user"
         ]
         self._answer = self._entries[questions[-1] + 1 if questions else 0 :]
-        """What follows the last question."""
+        """Entries behind the last question."""
 
     def has(self, message: ReadMessage) -> bool:
         """True if the list has a streamed message: by its id, its calls or its text."""

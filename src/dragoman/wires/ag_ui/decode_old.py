@@ -35,7 +35,7 @@ _FIELDS: Mapping[str, str] = {
     "step_name": "stepName",
     "activity_type": "activityType",
 }
-"""Old names of fields → today's."""
+"""Old name of a field → today's."""
 _TYPES: Mapping[str, str] = {
     "THINKING_START": "REASONING_START",
     "THINKING_END": "REASONING_END",
@@ -43,13 +43,13 @@ _TYPES: Mapping[str, str] = {
     "THINKING_TEXT_MESSAGE_CONTENT": REASONING.content,
     "THINKING_TEXT_MESSAGE_END": REASONING.end,
 }
-"""Old types → today's."""
+"""Old type → today's."""
 _CHUNKS: Mapping[str, Family] = {
     "TEXT_MESSAGE_CHUNK": TEXT,
     "TOOL_CALL_CHUNK": CALL,
     "REASONING_MESSAGE_CHUNK": REASONING,
 }
-"""Type of a chunk → the family that it is of."""
+"""Type of a chunk → its family."""
 _KEEPS_OPEN = (
     "RAW",
     "ACTIVITY_SNAPSHOT",
@@ -57,7 +57,7 @@ _KEEPS_OPEN = (
     "REASONING_ENCRYPTED_VALUE",
     "SUBAGENT_STARTED",
 )
-"""What may come between chunks."""
+"""Types that may come between chunks."""
 _CLOSES_ALL = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", "MESSAGES_SNAPSHOT")
 _MOST_LANES = 1024
 
@@ -67,7 +67,7 @@ class OldEvents:
 
     def __init__(self) -> None:
         self._lanes: dict[str, tuple[Family, str]] = {}
-        """Owner → family and id of what its chunks have opened."""
+        """Owner → family and id of what chunks opened."""
         self._seed = SeedEvents()
         self._thoughts = 0
         self._thinking = ""

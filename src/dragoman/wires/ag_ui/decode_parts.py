@@ -39,13 +39,13 @@ class PartsDecoder(MessagesDecoder):
         """See `MessagesDecoder`."""
         super().__init__(origin, new_id)
         self.is_own = False
-        """Whether our own encoder wrote the run."""
+        """True if dragoman's own encoder wrote the run."""
         self.runs: dict[str, str] = {}
-        """Ids under which the protocol knows runs within tools → ours."""
+        """The protocol's id of a run within a tool → dragoman's."""
         self._names: dict[str, str] = {}
-        """Names of the tools that were called, by the id of the call."""
+        """Call id → name of its tool."""
         self._message_ids: dict[str, str] = {}
-        """Ids of their messages → those of ours, in our own stream."""
+        """Id of an AG-UI message → id of its message, in dragoman's own stream."""
 
     def begin_run(self) -> None:
         """See `MessagesDecoder.begin_run`."""

@@ -23,7 +23,7 @@ __all__ = ["SeedEvents"]
 
 _TEXTS = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CHUNK", "TEXT_MESSAGE_END")
 _ROLES = ("user", "system", "developer")
-"""Roles that are not the model's."""
+"""Roles other than the model's."""
 
 
 class SeedEvents:
@@ -32,11 +32,11 @@ class SeedEvents:
     def __init__(self) -> None:
         self._texts = 0
         self._text: tuple[str, str] | None = None
-        """Id and text of the answer that chunks have opened."""
+        """Id and text of the answer that chunks opened."""
         self._calls: dict[str, Json] = {}
-        """Id of each call that came, until its arguments are whole → its fields."""
+        """Call id → its start and arguments, until these are complete."""
         self._arguments: dict[str, Json] = {}
-        """Id of a call that did not come yet → its arguments."""
+        """Id of a call that has not arrived → its arguments."""
 
     @property
     def is_open(self) -> bool:

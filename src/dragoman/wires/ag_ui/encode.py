@@ -41,12 +41,12 @@ from dragoman.wires.ag_ui.quirks import CARRIED, OWN, Quirks, is_current
 __all__ = ["Encoder", "encoder", "envelope", "ping", "stream_type"]
 
 stream_type = "text/event-stream"
-"""Of a stream's bytes."""
+"""Media type of a stream."""
 ping = SSE_PING
-"""Keeps a stream open."""
+"""Bytes that keep an idle stream open."""
 _SUBAGENT = "agent"
 _MADE = {"made": True}
-"""Extras of an object that no event stands behind."""
+"""Extras of an object that no event caused."""
 
 
 class Encoder(MessagesEncoder):
@@ -71,9 +71,9 @@ class Encoder(MessagesEncoder):
         self._thread_id: str | None = envelope.get("thread_id")
         self._run_id: str | None = envelope.get("run_id")
         self._opened: tuple[str, str] | None = None
-        """Thread and run that are open, as the peer knows them."""
+        """The ids of the open thread and run, as the peer knows them."""
         self._started: RunStarted | None = None
-        """The start of the run, where an event told of it."""
+        """The event that started the run, or None if there was none."""
         self._steps: set[tuple[str | None, str]] = set()
         self._subagent_ids = DistinctIds()
 

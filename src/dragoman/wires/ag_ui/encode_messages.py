@@ -40,10 +40,10 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.quirks = quirks
         self.group = DumpedNames(extras=quirks.extras, parts=quirks.current)
         self.subagents: dict[str, str] = {}
-        """Ids of the runs within tools that go on → under which the protocol knows them."""
+        """Id of an open run within a tool → the protocol's id of it."""
         self._request_messages = request.messages if request else ()
         self._client_ids: set[str] = set()
-        """Ids of messages that the client said itself."""
+        """Ids of the messages that the client wrote itself."""
         for message in self._request_messages:
             # ids that the client has must not come twice, in whatever the run says
             self.group.add_known(message)
@@ -51,7 +51,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
                 self._client_ids.add(message.id)
         self._skipped: set[str] = set()
         self.messages: dict[str, WrittenMessage] = {}
-        """Messages of the run that stand, by id."""
+        """Messages of the run that were not retracted, by id."""
 
     def meta(self, extras: JsonMap, metadata: JsonMap = {}) -> Json:
         """Returns the field `metadata`, or nothing if it would be empty."""

@@ -29,7 +29,7 @@ from dragoman.wires.ag_ui.tools import dump_output, load_result, text_of
 __all__ = ["WrittenMessage", "WrittenPart"]
 
 Meta = Callable[..., Json]
-"""Extras, and the application's metadata → the field `metadata`."""
+"""(extras, the application's metadata) → the field `metadata`."""
 _ROLES: Mapping[Role, str] = {
     Role.SYSTEM: "system",
     Role.USER: "user",
@@ -40,7 +40,7 @@ _TAKES: Mapping[Role, tuple[type, ...]] = {
     Role.USER: (OpenText, ToolResultPart),
     Role.MODEL: (OpenText, ThinkingPart, ToolCallPart, ToolResultPart),
 }
-"""Role → parts that the protocol has a form for."""
+"""Role → types of parts that the protocol has a form for."""
 
 
 class WrittenPart(EncodedPart):
@@ -66,11 +66,11 @@ class WrittenPart(EncodedPart):
         self.id = id_
         self.role = "reasoning" if family is REASONING else "assistant"
         self.parent: str | None = None
-        """Of a call: id of the message of theirs that it is in."""
+        """Id of the AG-UI message that a call is in."""
         self.metadata: Json = {}
         self.extras = extras
         self.piece: Content | None = None
-        """What it was at its end."""
+        """The whole part, once it has ended."""
         self._base = base
         self._owner = owner
         if more := find_difference(begun, base):
@@ -219,7 +219,7 @@ class WrittenMessage:
         self._owner: Json = optional_field("subagentRunId", owner)
         self._group = group
         self._speaker: str | None = None
-        """Id of the message of theirs that calls are in."""
+        """Id of the AG-UI message that calls go into."""
         self._written: list[WrittenPart | Json] = []
         """Parts and results, in order."""
 

@@ -15,7 +15,7 @@ from dragoman.json_bytes import JsonMap
 __all__ = ["CANCELLED", "code_of", "dump_error", "error_of", "load_error"]
 
 CANCELLED = "cancelled"
-"""Code by which a peer that knows no such outcome is told that a run was cancelled."""
+"""Error code of a cancelled run, for peers that know no such outcome."""
 _CODES: Mapping[type[DragomanError], str] = {
     errors.DragomanError: "error",
     errors.SettingsError: "settings",
@@ -46,7 +46,7 @@ _CODES: Mapping[type[DragomanError], str] = {
     errors.ProviderConnectionError: "connection",
     errors.StreamCutError: "stream_cut",
 }
-"""Class → code."""
+"""Exception → error code."""
 _CLASSES = {code: error_class for error_class, code in _CODES.items()}
 _READER = ErrorReader(rules=ErrorRules())
 load_error = _READER.load_error

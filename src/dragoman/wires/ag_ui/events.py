@@ -76,17 +76,17 @@ FAMILIES: Mapping[str, Family] = {
     for family in (TEXT, CALL, REASONING)
     for event_type in (family.start, family.content, family.end)
 }
-"""Type of an object → the family that it is of."""
+"""Type of an object → its family."""
 Calls = Mapping[str, ToolCallPart]
-"""Calls by the ids under which the protocol knows them."""
+"""Calls by the protocol's ids of them."""
 _EVENT = "event"
-"""Key in the extras of an object: what of its event would be read otherwise."""
+"""Key in an object's extras: the fields of its event that would be read otherwise."""
 _AS_CUSTOM: Mapping[str, str] = {
     "RAW": "raw",
     "ACTIVITY_SNAPSHOT": "activity",
     "ACTIVITY_DELTA": "activity_delta",
 }
-"""Types of theirs that are custom events here → by which name."""
+"""Types without an event of their own → the name of the custom event that they become."""
 _Reader = Callable[[JsonMap, Calls], Event | None]
 _COMMON = ("type", "timestamp", "rawEvent")
 
@@ -221,7 +221,7 @@ _WRITE: Mapping[type, Callable[[Any], Json]] = {
     StateDelta: _dump_patch,
     Custom: _dump_custom,
 }
-"""Type of an event → the fields of its object that are neutral."""
+"""Type of an event → a function that writes the neutral fields of its object."""
 
 # read
 
@@ -308,7 +308,7 @@ def _read_as_custom(fields: JsonMap, _: Calls) -> Event:
 
 
 _OWNER = ("subagentRunId", _optional_text)
-"""Of what may be of a run within a tool."""
+"""Field of objects that may belong to a run within a tool."""
 _read_operations = _event_reader(StateDelta, operations=("delta", _operations), run_id=_OWNER)
 READ: Mapping[str, _Reader] = {
     "RUN_STARTED": _event_reader(
@@ -340,4 +340,4 @@ READ: Mapping[str, _Reader] = {
     ),
     **dict.fromkeys(_AS_CUSTOM, _read_as_custom),
 }
-"""Type of an object → what reads its event, without what is carried."""
+"""Type of an object → a function that reads its event, without what is carried."""

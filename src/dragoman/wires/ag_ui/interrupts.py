@@ -37,7 +37,7 @@ _APPROVAL: JsonMap = {
     "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
     "required": ["approved"],
 }
-"""What is answered to an approval."""
+"""Schema of the answer to an approval."""
 _EDITED = {**_APPROVAL, "properties": {**_APPROVAL["properties"], "arguments": {"type": "object"}}}
 _VALUE = "value"
 

@@ -31,10 +31,10 @@ layout = Layout(
     fields=("messages",),
     own=frozenset(["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]),
 )
-"""Where the messages stand in the body of a request."""
+"""Where the messages are in the body of a request."""
 
 _Group = list[tuple[int, Json]]
-"""Messages of theirs that are one of ours, with their places."""
+"""AG-UI messages that are one message, with their indexes."""
 _ANY = frozenset(["id", "role", "content", "metadata", "subagentRunId", "encryptedValue"])
 _FIELDS: Mapping[str, frozenset[str]] = {
     "system": frozenset(["name"]),
@@ -45,18 +45,18 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     "reasoning": frozenset(),
     "activity": frozenset(["activityType"]),
 }
-"""Role → its fields, beside those of `_ANY`."""
+"""Role → its fields beside those of `_ANY`."""
 _ALONE: Mapping[str, tuple[str, ...]] = {
     "tool": ("toolCallId",),
     "reasoning": ("content",),
     "activity": ("activityType",),
 }
-"""Role that nobody else writes so → texts that it has."""
+"""Role that no other format has in this form → its text fields."""
 _JOINS: Mapping[str, frozenset[str]] = {
     "tool": frozenset(["tool"]),
     "reasoning": frozenset(["reasoning", "assistant"]),
 }
-"""Role that a foreign group ends in → roles that go on with it."""
+"""Last role of a foreign group → roles that continue it."""
 
 
 def votes(message: Any) -> int:

@@ -50,7 +50,7 @@ _SPEAKERS: Mapping[Role, str] = {
     Role.MODEL: "assistant",
 }
 _SPEAKING = frozenset([*_SPEAKERS.values(), "developer"])
-"""Roles of messages that have the fields of ours as a whole."""
+"""Roles of AG-UI messages that hold the fields of the whole message."""
 
 
 class DumpedNames:
@@ -136,13 +136,13 @@ class _GroupWriter:
         self.group = group
         self.ids = GroupIds(message.id or f"message-{position}", group)
         self.entries: list[tuple[Json, Json]] = []
-        """Messages of theirs without their extras, and those."""
+        """AG-UI messages, each with its extras beside it."""
         self._names: dict[str, str] = {}
-        """Names of the calls of this message."""
+        """Names of this message's calls, by id."""
         self._speaker: Json | None = None
-        """The message of theirs that calls are in."""
+        """The AG-UI message that calls go into."""
         self._blocks: list[tuple[int, Any]] = []
-        """What a user said since the last result."""
+        """Index and piece of what a user said since the last result."""
         self._unwritten: list[list[Any]] = []
         self._next = 0
 
@@ -310,7 +310,7 @@ class _GroupWriter:
             ToolResultPart: _write_result,
         },
     }
-    """Role → type of a piece → what writes it; the protocol has no form for others."""
+    """Role → type of a piece → a method that writes it. The protocol has no form for others."""
 
 
 def dump_group(message: Message, position: int, group: DumpedNames) -> list[Json]:

@@ -53,9 +53,9 @@ __all__ = [
 ]
 
 Placed = tuple[int | None, Content]
-"""A piece, and its index where that is carried."""
+"""A piece, and its index if that is carried."""
 ACTIVITY = "activity"
-"""Kind of the mark of what a client shows beside the messages."""
+"""Kind of the mark for what a client shows beside the messages."""
 ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
     "developer": Role.SYSTEM,
@@ -65,9 +65,9 @@ ROLES: Mapping[str, Role] = {
     "reasoning": Role.MODEL,
     ACTIVITY: Role.USER,
 }
-"""Their roles → ours."""
+"""Role of an AG-UI message → role of a message."""
 _BESIDE = ("reasoning", ACTIVITY)
-"""Roles of messages that what is ours as a whole is seldom read from."""
+"""Roles of AG-UI messages that seldom have the fields of the whole message."""
 _MESSAGE_FIELDS = frozenset(Message.__struct_fields__)
 
 

@@ -39,16 +39,15 @@ __all__ = [
 
 NAME = "ag_ui"
 OWN = WireNative(NAME)
-"""Its part of `native`."""
+"""The wire's part of `native`."""
 VERSION = "1.0"
-"""Of the protocol that is written."""
+"""Protocol version that is written."""
 OURS = "dragoman"
-"""Key in metadata under which stands what the protocol has no field for."""
+"""Metadata key that holds what the protocol has no field for."""
 CARRIED = "dragoman.event"
-"""Name of the custom event whose value is one of our events as JSON's text: one that the protocol
-has no form for."""
+"""Name of the custom event that carries an event without a form in the protocol, as JSON text."""
 RESERVED = frozenset([OURS, "ag-ui"])
-"""Keys in metadata that are no application's."""
+"""Metadata keys that do not belong to the application."""
 
 _OF_REQUEST: Mapping[str, str] = {
     "thread_id": "threadId",
@@ -72,10 +71,9 @@ class Quirks(msgspec.Struct, frozen=True):
     """What a peer takes."""
 
     current: bool = False
-    """Whether it reads what came with version 1.0: `pendingToolCallIds`, and the outcome
-    `cancelled`."""
+    """True if the peer reads what 1.0 added: `pendingToolCallIds`, and the outcome `cancelled`."""
     extras: bool = True
-    """Whether it is sent what the protocol has no field for."""
+    """True if the peer gets what the protocol has no field for."""
 
 
 def is_current(version: Any) -> bool:

@@ -36,15 +36,15 @@ routes = (
     Route("GET", "/ag-ui", "capabilities"),
     Route("GET", "/ag-ui/{model}", "capabilities"),
 )
-"""Where a server has what."""
+"""Paths of a server."""
 _CARRIED = ("thread_id", "run_id", "context", "state", "settings", "metadata")
-"""What is carried of a request. Whose conversation it is, and what goes to a provider unread, is
-not for a client to say."""
+"""Fields of a request that are carried. A client must not choose the conversation's owner or a
+provider's options."""
 _TYPES: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys(["threadId", "runId", "parentRunId", "protocolVersion"], (str, "text")),
     **dict.fromkeys(["messages", "tools", "context", "resume"], (list, "list")),
 }
-"""Field → the type that it has, and the word for that."""
+"""Field → its type, and the word for that in an error."""
 _READ = ("threadId", "runId", "messages", "state", "tools", "context", "forwardedProps", "resume")
 
 

@@ -69,7 +69,7 @@ _INPUT = object_schema(
     ),
 )
 bodies: JsonMap = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
-"""Path → JSON Schema of what clients send there."""
+"""Path → JSON Schema of the body."""
 
 
 def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _JSON = "json"
-"""Of a result's extras: the text is JSON."""
+"""Key in a result's extras: its text is JSON."""
 
 
 def load_tools(tools: Any) -> tuple[ToolSpec, ...]:

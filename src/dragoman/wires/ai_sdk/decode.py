@@ -49,7 +49,7 @@ class Decoder(TurnDecoder):
         self._run_id = new_id() if new_id is not None else "run"
         self._is_begun = False
         self._pending: dict[str, Interrupt] = {}
-        """Id of a call, or of what waits without one → what waits."""
+        """Id of a call, or of an interrupt without one → the interrupt."""
 
     def read_type(self, event: Json) -> tuple[str, Json]:
         """See `RunDecoder.read_type`."""

@@ -92,12 +92,12 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._message_id: str | None = None
         """Id of the open message."""
         self._step_ids: list[str] = []
-        """Ids of the step's messages."""
+        """Ids of the messages in the current step."""
         self._role = Role.MODEL
         self._index = 0
         self._calls: dict[str, UnansweredCall] = {}
         self._metadata: Json = {}
-        """Of the UI message; the message that is closed next has it."""
+        """Metadata of the UI message, which goes to the next message that ends."""
 
     @property
     def waiting_calls(self) -> list[ToolCallPart]:
@@ -285,8 +285,8 @@ class TurnDecoder(RunDecoder[PendingPart]):
         "tool-input-": _end_input,
         _OUTPUT_PREFIX: _read_output,
     }
-    """Beginning of a type → what reads a chunk of that family that the table does not name, such as
-    one of a later version."""
+    """Beginning of a type → a method for chunks of that family that the table does not name,
+    such as those of later versions."""
 
     # messages
 

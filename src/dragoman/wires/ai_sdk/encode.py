@@ -55,11 +55,11 @@ __all__ = [
 ]
 
 stream_type = "text/event-stream"
-"""Of a stream's bytes."""
+"""Media type of a stream."""
 stream_headers: Mapping[str, str] = {"x-vercel-ai-ui-message-stream": "v1"}
-"""By which clients know what the stream is."""
+"""Headers by which clients recognize the stream."""
 ping = SSE_PING
-"""Keeps a stream open."""
+"""Bytes that keep an idle stream open."""
 _REASONS: Mapping[FinishReason | None, str] = {
     FinishReason.stop: "stop",
     FinishReason.length: "length",
@@ -70,9 +70,9 @@ _REASONS: Mapping[FinishReason | None, str] = {
     FinishReason.error: "error",
 }
 _PRELIMINARY = "tool_preliminary"
-"""Name of the event that holds what a tool gave before its result."""
+"""Name of the event with the output of a tool that is still running."""
 _STREAM_CHUNKS = ("start", "finish")
-"""Types of the chunks of a whole stream, not of its message's parts."""
+"""Types of chunks that belong to the stream instead of its message."""
 
 
 class Encoder(PartEncoder):
@@ -94,13 +94,13 @@ class Encoder(PartEncoder):
         self._again = _chunks_before(self._before, self._quirks) if envelope.get("again") else ()
         self._inner = InnerRuns()
         self._events: list[Event] = []
-        """All of the response but deltas."""
+        """All events of the answer except deltas."""
         self._message_ids: set[str] = set()
-        """Ids of the messages that are told."""
+        """Ids of the messages in the answer."""
         self._results: set[str] = set()
         """Ids of those that hold results."""
         self._step = ""
-        """Id of the message that the step is of."""
+        """Id of the current step's message."""
         self._is_begun = self._is_reset = self._goes_on = self._has_answer = False
         self._reason: FinishReason | None = None
 

@@ -43,7 +43,7 @@ _DYNAMIC = "dynamic-tool"
 _OF_TEXT = ("providerMetadata", "citations")
 _OF_CALL = ("providerExecuted", "title", "toolMetadata")
 _MARKS = ("source-url", "source-document", "custom", "reasoning-file", "file")
-"""Types of marks that are chunks as they are."""
+"""Types of marks that become chunks unchanged."""
 
 
 class StreamPart(run_encoder.EncodedPart):
@@ -74,11 +74,11 @@ class PartEncoder(RunEncoder[StreamPart]):
         """Creates an encoder. `before` is the conversation that the run continues."""
         super().__init__()
         self.calls: dict[str, tuple[ToolCallPart, Json]] = {}
-        """Id of a call → the latest call of that id, and its part."""
+        """Call id → the latest call with this id, and its part."""
         self.seen: set[str] = set()
-        """Ids of messages of which something is dumped."""
+        """Ids of the messages that the client has seen anything of."""
         self.waits = False
-        """Whether calls of the conversation before have no result."""
+        """True if calls of the earlier conversation have no result."""
         answered = {result.id for message in before for result in message.tool_results}
         for message in before:
             for call in message.tool_calls if message.role is Role.MODEL else ():

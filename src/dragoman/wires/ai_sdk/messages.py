@@ -24,9 +24,9 @@ layout = Layout(
     own=frozenset(["trigger", "messageId"]),
     regeneration=Regeneration("trigger", "regenerate-message", "messageId"),
 )
-"""Where its messages stand in what `useChat` sends."""
+"""Where the messages are in what `useChat` sends."""
 same_as = "ai_sdk_ui"
-"""Name of the format whose messages these are, by which they are detected."""
+"""Name of the format of its messages, which detects them."""
 
 
 def load_messages(

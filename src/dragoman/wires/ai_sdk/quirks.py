@@ -20,6 +20,6 @@ class Quirks(msgspec.Struct, frozen=True):
     """What a peer takes."""
 
     resets: bool = True
-    """Whether it takes a step back (`reset-step`), as version 7 does."""
+    """True if it can withdraw a step (`reset-step`), as version 7 does."""
     extras: bool = True
-    """Whether its messages are sent what the protocol has no field for."""
+    """True if messages carry what the protocol has no field for."""

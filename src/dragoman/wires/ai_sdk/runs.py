@@ -33,9 +33,9 @@ routes = (
     Route("GET", "/ai-sdk/{id}/stream", "attach"),
     Route("POST", "/ai-sdk/{id}/cancel", "cancel_run"),
 )
-"""Where a server has what."""
+"""Paths of a server."""
 _OF_TURN = ("trigger", "messageId")
-"""Fields that say which answer is asked for."""
+"""Fields that say which answer is requested."""
 _READ = ("id", "messages", "message", "system", "tools", "resume", "state", "context")
 
 

@@ -9,7 +9,7 @@ from dragoman.json_bytes import Json, JsonMap
 __all__ = ["bodies", "dump_capabilities", "nothing_runs"]
 
 nothing_runs = 204
-"""Status with which a client that wants to go on reading is answered where nothing runs."""
+"""HTTP status for a client that resumes a stream when nothing is running."""
 _STATE: JsonSchema = {"enum": ["input-available", "output-available", "output-error"]}
 _PART = any_of(
     object_schema({"type": {"const": "text"}, "text": TEXT}),
@@ -37,7 +37,7 @@ _INPUT = object_schema(
     {"id": TEXT, "messages": list_schema(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT
 )
 bodies: JsonMap = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
-"""Path → JSON Schema of what clients send there."""
+"""Path → JSON Schema of the body."""
 
 
 def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:

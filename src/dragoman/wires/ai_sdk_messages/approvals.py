@@ -22,7 +22,7 @@ _REQUEST, _RESPONSE = "tool-approval-request", "tool-approval-response"
 _KINDS = (_REQUEST, _RESPONSE)
 _OF_REQUEST, _OF_RESPONSE = ("isAutomatic", "signature"), ("approved", "reason")
 _Approvals = dict[str, Part]
-"""Id of a call → its approval, as UI messages have it."""
+"""Call id → its approval, as UI messages write it."""
 
 
 def approvals(messages: Sequence[Message]) -> list[Resume]:

@@ -43,19 +43,19 @@ _DIALECTS = {
     ROW: ROW_DIALECT,
     **dict.fromkeys((UI, "v5", "v6", "v7"), UI_DIALECT),
 }
-"""Version, or dialect that is noted → what it is written by."""
+"""Version, or name of a dialect → its table."""
 _LOADERS: Mapping[str, Callable[[Any, str, Loading], None]] = {
     ROW: load_row,
     V4: load_v4,
     UI: load_ui,
 }
-"""Dialect of UI messages and rows → what reads a message of it."""
+"""Dialect of UI messages or rows → the function that reads one."""
 _SPLIT_ROW = "mastra_v1"
-"""Stands as the dialect of rows of Mastra's first versions."""
+"""Name for the dialect of rows of Mastra's first versions."""
 _PLAIN = {ROW: dump_plain_row, **dict.fromkeys((None, "v5", "v6", "v7"), dump_plain)}
-"""Version → what writes a message of texts alone."""
+"""Version → the function that writes a message of texts alone."""
 _OLDER = {UI: V4, MODEL: CORE}
-"""Dialect that is not noted where all are of it → the older one beside which it is."""
+"""Newest dialect → the older one. The newest is noted only in lists that have both."""
 
 
 def load_conversation(

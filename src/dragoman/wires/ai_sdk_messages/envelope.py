@@ -22,12 +22,11 @@ from dragoman.wires.ai_sdk_messages.own import OWN, Part, Parts, flags
 __all__ = ["EMPTY", "JOINED", "ONE_STEP", "Expected", "extras_of", "with_extras"]
 
 JOINED = "joined"
-"""Key of what a message of the user's has with results before it, which are of the same message."""
+"""Key of a user message that also has the results before it."""
 ONE_STEP = "one_step"
-"""Key of what a dialect would read as several steps, although the model said it in one message:
-words behind an answered call."""
+"""Key of a message with words behind an answered call, which a dialect would read as two steps."""
 EMPTY = "empty"
-"""Key of what says nothing, and has a part since each message must have one."""
+"""Key of a message without content, which has a part only because each message must have one."""
 
 
 class _Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

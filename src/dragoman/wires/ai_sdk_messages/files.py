@@ -63,9 +63,9 @@ _HOLDERS = {
 }
 """Provider that holds a file → the wire that knows its ids."""
 _IDS = ("file-", "file_")
-"""How the ids of files begin that stand where a URL would."""
+"""Beginnings of file ids that are written in place of a URL."""
 _FORMS = {"numbers": "array", "bytes": "python"}
-"""Form of bytes → how model messages note it, where that is another word."""
+"""Form of bytes → its name in the notes of model messages, if that differs."""
 
 
 # UI messages

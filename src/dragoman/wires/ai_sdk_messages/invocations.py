@@ -72,7 +72,7 @@ _STATES = {
     "output-error": "output-error",
     "output-denied": "output-denied",
 }
-"""State → that of UI messages of ai 5 and later."""
+"""State → the state that UI messages of ai 5 and later have for it."""
 
 
 # UI messages of ai 4
@@ -84,8 +84,7 @@ _OLD = Nesting(
     outer="",
 )
 _OLD_STATES = ("partial-call", "call", "result", "approval-requested", "approval-responded")
-"""Of ai 4. The last two are Mastra's, which writes its lists for ai 4 so: calls that wait for
-somebody."""
+"""States of ai 4. Only Mastra writes the last two, for calls that wait for a person."""
 _OLD_USUAL = frozenset(["state", "step", "toolCallId", "toolName", "args", "result"])
 _OLD_OF_RESULT = ("state", "result")
 

@@ -97,6 +97,6 @@ def _copy_document(fields: Fields) -> Part:
 
 _Change = Callable[[Fields], Part]
 _TO_OLD: Mapping[str, _Change] = {"source-url": _to_source, "source-document": _copy_document}
-"""Kind of a mark of UI messages of ai 5 and later → its part in ai 4 and Mastra's."""
+"""Kind of a mark of ai 5 and later → a function that writes its part for ai 4 and Mastra."""
 _FROM_OLD: Mapping[str, _Change] = {"source": _from_source, "source-document": _copy_document}
-"""Kind of a mark of ai 4 and Mastra's → its part in UI messages of ai 5 and later."""
+"""Kind of a mark of ai 4 and Mastra → a function that writes its part for ai 5 and later."""

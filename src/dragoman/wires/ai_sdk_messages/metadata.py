@@ -64,20 +64,20 @@ _PROVIDERS = {
     "togetherai": "together",
     "bedrock": "bedrock",
 }
-"""Key of the metadata → our name of the provider."""
+"""Key of the metadata → dragoman's name of the provider."""
 _ITEMS = {"openai": "openai-responses", "azure": "azure-responses"}
-"""Key of the metadata → the provider's name where it speaks of items, which only the Responses API
+"""Key of the metadata → the provider's name if it names an item, which only the Responses API
 has."""
 _UNMARKED = ("message", "reference")
-"""Kinds of which it does not matter that they came through a wire that noted nothing else."""
+"""Kinds for which an empty native mapping means nothing."""
 _SIGNED = frozenset(["text", "reasoning", "tool"])
 """Kinds of pieces that Gemini signs."""
 _OF_ITEMS = _SIGNED
-"""Kinds of pieces that are items of OpenAI's."""
+"""Kinds of pieces that are OpenAI items."""
 _ITEM_FIELDS = {"reasoning": ("id", "encrypted_content"), "tool": ("id",)}
-"""Kind of a piece → native fields of an item of OpenAI's that its metadata says."""
+"""Kind of a piece → native fields of an OpenAI item that the metadata says."""
 _OTHER_KEYS = ("vertex", "azure")
-"""Keys of the metadata that mean the same as another."""
+"""Keys of the metadata that mean the same as another key."""
 _METADATA = (
     "providerMetadata",
     "callProviderMetadata",
@@ -91,22 +91,22 @@ _CARRIED: Mapping[type[Content], frozenset[str]] = {
     ToolCallPart: frozenset(["run_by", "raw", "state", "arguments"]),
     ToolResultPart: frozenset(["name", "result", "is_error", "is_content", "run_by", "denied"]),
 }
-"""Type of a piece → its fields that may be carried."""
+"""Type of a piece → the fields that may be carried for it."""
 
 
 class Lifted(NamedTuple):
     """What the metadata of a part says."""
 
     native: Part
-    """Fields of the wires of providers."""
+    """Native fields, by wire."""
     unknown: Part
-    """The metadata that no wire has."""
+    """Metadata that no wire has."""
     form: Part
-    """Which key it was under, where that is not the usual one."""
+    """Usual key → the key that was used."""
     provider: str | None
-    """Who answered, by our name."""
+    """Dragoman's name of the provider that answered."""
     ours: Any
-    """What is under our own key; `None`: nothing."""
+    """What dragoman carries, or None."""
 
 
 def lift(piece_kind: str, metadata: Fields) -> Lifted:
@@ -198,8 +198,7 @@ _LIFTS = {
     "openai": ("openai_responses", "openai", _lift_item),
     "azure": ("openai_responses", "openai", _lift_item),
 }
-"""Key of the metadata → the wire that has what it says, the usual key for that, and what reads
-it."""
+"""Key of the metadata → its wire, the usual key for it, and the function that reads it."""
 
 
 def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:

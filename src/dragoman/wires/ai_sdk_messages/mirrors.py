@@ -34,23 +34,23 @@ __all__ = [
 ]
 
 _ALONE = "alone"
-"""Type of a part that is to stand in a field beside the parts, and the way of such a field."""
+"""Type of a part that goes into a field beside the parts, and the way of such a field."""
 _ATTACHED = "experimental_attachments"
 _KNOWN = ("result", "call", "partial-call")
-"""States of calls that are repeated as is usual."""
+"""States of calls that Mastra repeats."""
 
 
 class Contents(NamedTuple):
     """What the parts of a row say, grouped by the field that repeats it."""
 
     texts: list[str]
-    """Of its texts."""
+    """The texts."""
     thoughts: list[str]
-    """Of its thinking."""
+    """The texts of its thinking."""
     calls: Parts
-    """Its invocations."""
+    """The invocations."""
     files: list[Fields]
-    """Its files."""
+    """The files."""
 
 
 def contents_of(parts: Sequence[Fields]) -> Contents:
@@ -121,7 +121,7 @@ _USUAL: Mapping[str, str] = {
     "toolInvocations": "usual",
     "reasoning": "lines",
 }
-"""Those that are written for what came from elsewhere, where they say something."""
+"""Field → its way in rows that Mastra writes today."""
 
 
 def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, str]:

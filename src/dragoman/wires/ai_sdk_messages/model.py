@@ -57,7 +57,7 @@ from dragoman.wires.ai_sdk_messages.tools import (
 __all__ = ["MODEL_DIALECTS", "OPTIONS", "dump_message", "load_message"]
 
 OPTIONS = "providerOptions"
-"""Field of the metadata of a model message and of its parts."""
+"""Field with the metadata of a model message or part."""
 _ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
     "user": Role.USER,
@@ -268,10 +268,10 @@ class _Writing:
     ) -> None:
         self.message, self.dialect, self.version = message, dialect, version
         self.is_tool = is_tool
-        """Whether it was read from a `tool` message that is more than results."""
+        """True if it was read from a `tool` message that is more than results."""
         self.is_model = message.role is Role.MODEL
         self.is_said = False
-        """Whether anything but results is written."""
+        """True if anything but results is written."""
         self.losses: list[Loss] = []
         self._parts: Parts = []
         self._answers: Parts = []

@@ -51,15 +51,15 @@ __all__ = [
 ]
 
 Fields = JsonMap
-"""A JSON object that is read."""
+"""A JSON object that is only read."""
 Part = Json
-"""A JSON object that is made: a part, the message around it, or what is in one."""
+"""A JSON object that is written: a part, the message around it, or something inside one."""
 Parts = list[Part]
 NAME = "ai_sdk"
 OWN = WireNative(NAME)
-"""Its part of `native`."""
+"""The family's part of `native`."""
 OURS = "dragoman"
-"""Key in metadata under which stands what the family has no field for."""
+"""Metadata key that holds what the family has no field for."""
 UI, V4, ROW, MODEL, CORE = "ui", "v4", "mastra_v2", "model", "core"
 """Names of the dialects: UI messages of ai 5 and later and of ai 4, Mastra's rows, model messages
 of ai 5 and later and of ai 4. A note that names no dialect is of UI."""
@@ -68,8 +68,8 @@ OLD = frozenset([V4, ROW])
 _VALUES = frozenset(
     ["text", "input", "args", "rawInput", "output", "result", "errorText", "url", "data", "image", "toolCallId", "toolName", "reasoning"]
 )  # fmt: skip
-"""Fields that say what the neutral piece says: as they were they are written only while that is
-what it was."""
+"""Fields that repeat what the piece says. Their original form is restored only while the piece
+still says that."""
 _THREAD = ("threadId", "resourceId")
 _LISTS = (list, tuple)
 
@@ -210,11 +210,11 @@ class Nesting(msgspec.Struct, frozen=True):
     holder: str
     """Field of the outer object that holds the inner one."""
     own: frozenset[str]
-    """Fields that are the inner object's where no prefix says otherwise."""
+    """Fields of the inner object, which have no prefix."""
     inner: str = "inner/"
     """Prefix of the inner object's other fields."""
     outer: str = "outer/"
-    """Prefix of those of the outer object's fields that are named like the inner one's own."""
+    """Prefix of fields of the outer object whose names the inner one uses."""
 
     def flatten(self, outer: Fields, inner: Fields) -> Part:
         """Returns the fields of both objects as one, without the holder."""
@@ -274,7 +274,7 @@ MESSAGE_FIELDS = FormatFields(
     step_time="createdAt",
     step_model="model",
 )
-"""What of messages of the AI SDK a history acts on."""
+"""The fields of AI SDK messages that a history uses."""
 ROW_FIELDS = msgspec.structs.replace(
     MESSAGE_FIELDS,
     thread="threadId",
@@ -283,4 +283,4 @@ ROW_FIELDS = msgspec.structs.replace(
     seal=("mastra", "sealed"),
     done=("completionResult", "isTaskCompleteResult"),
 )
-"""What of rows of Mastra's storage a history acts on."""
+"""The fields of Mastra's rows that a history uses."""

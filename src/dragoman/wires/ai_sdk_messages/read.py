@@ -58,11 +58,11 @@ class Loading:
     """A conversation as it is read."""
 
     origin: Origin | None
-    """Of the model's messages where they name none."""
+    """Origin of model messages that name none."""
     taken: Collection[str] = ()
-    """Ids of all its messages."""
+    """Ids of all messages."""
     messages: list[Message] = field(default_factory=list[Message])
-    """Those that were read."""
+    """The messages so far."""
     arguments: dict[tuple[str, str], Part] = field(default_factory=dict[tuple[str, str], Part])
     """Id and tool of each call so far → its arguments, for rows that leave them out with the
     result."""
@@ -89,17 +89,17 @@ class Head:
     """What a message says beside its parts."""
 
     dialect: UIDialect
-    """In which it is read."""
+    """The table of its dialect."""
     fields: Part
-    """Those that no message of ours has."""
+    """Fields that a message has no place for."""
     form: Part
-    """What is noted of the form of the others."""
+    """Notes about the form of the other fields."""
     id: str | None = None
     """Its id."""
     metadata: Fields = field(default_factory=Json)
-    """The application's."""
+    """The application's metadata."""
     extras: Any = None
-    """What is under our key; `None`: nothing."""
+    """What dragoman carries, or None."""
     created_at: datetime | None = None
     """Its time."""
 

@@ -69,42 +69,42 @@ __all__ = [
 ]
 
 ATTACHMENT = "attachment"
-"""Type of a part that is to be one of the message's attachments."""
+"""Type of a part that becomes an attachment of the message."""
 STEP = "step-start"
 """Type of the part that begins a step, and kind of its mark."""
 IMPLIED = "implied"
-"""Noted with the mark of a step that its format begins without one."""
+"""Key in the note of a step that has no part of its own."""
 _BARE_STEP = MarkPart(STEP)
 _SAID = (TextPart, ThinkingPart, DataPart, LinkPart, FilePart)
 _NO_PART: Part = {}
 Step = tuple[list[Content], list[ToolResultPart], str | None]
-"""Pieces of one message of the model's, the results behind it, who answered."""
+"""A model message's pieces, the results behind it, and its provider."""
 
 
 class Envelope(msgspec.Struct, frozen=True):
     """What a message is written with, beside its parts."""
 
     id: str | None
-    """Its id; `None`: it has none."""
+    """Its id, or None."""
     role: str
     """`system`, `user` or `assistant`."""
     parts: Parts
-    """All of them."""
+    """All its parts."""
     first: Message
-    """The first of the messages that it is."""
+    """The first message that it holds."""
     extras: Part
-    """What is under our own key."""
+    """What is carried under dragoman's key."""
 
 
 class MessageDialect(msgspec.Struct, frozen=True):
     """One kind of message of the family, as a table."""
 
     name: str
-    """By which it is noted."""
+    """Name of the dialect, as notes have it."""
     loaders: Mapping[str, Loader]
-    """Type of a part → what reads it. Any other is a mark."""
+    """Type of a part → the function that reads it. Any other part is a mark."""
     prefixed: Mapping[str, Loader] = {}
-    """Beginning of a part's type → what reads it."""
+    """Beginning of a part's type → the function that reads it."""
     metadata: str = "providerMetadata"
     """Field of a part's metadata."""
     mime: str = "mediaType"
@@ -114,9 +114,9 @@ class MessageDialect(msgspec.Struct, frozen=True):
     output: str = "output"
     """Field of what a call returned."""
     done: Fields = {}
-    """Fields of the model's texts and thinking that are complete."""
+    """Fields of complete texts and thinking of the model."""
     shared_text: tuple[str, ...] = ()
-    """Fields of a text that are kept from other dialects."""
+    """Fields of a text that other dialects have too."""
     signs_empty_texts: bool = True
     """An empty text with a signature of Gemini's is thinking; otherwise it is a mark."""
 
@@ -125,28 +125,27 @@ class UIDialect(MessageDialect, frozen=True, kw_only=True):
     """One kind of UI message, or a row, as a table."""
 
     dump_text: Callable[[TextPart, MessageDialect, bool], Part]
-    """(text, dialect, whether it is the model's) → its part."""
+    """(text, dialect, is it the model's) → its part."""
     dump_thinking: Callable[[Sequence[ThinkingPart], MessageDialect], Parts]
-    """(thinking that follows each other, dialect) → its parts."""
+    """(adjacent thinking, dialect) → its parts."""
     dump_file: Callable[[Media, MessageDialect, bool], Part]
-    """(file, dialect, whether it is the model's) → its part."""
+    """(file, dialect, is it the model's) → its part."""
     dump_call: Callable[[ToolCallPart, MessageDialect, bool, int], Part]
-    """(call, dialect, whether it has a result, number of the step) → its part."""
+    """(call, dialect, has it a result, number of its step) → its part."""
     add_result: Callable[[Part, ToolResultPart, ToolCallPart, MessageDialect], Part]
     """(part of a call, its result, the call, dialect) → the part with both."""
     dump_mark: Callable[[MarkPart | ProviderPart, MessageDialect], Part]
-    """(mark, or block of a provider's, dialect) → its part; empty: it has none."""
+    """(mark or block, dialect) → its part, empty if it has none."""
     envelope: Callable[[Envelope], Part]
-    """The message around its parts."""
+    """Writes the message around its parts."""
     keep: Callable[[Part, Any], Part]
-    """(a message's own fields, what is under our key and was written by somebody else) → the fields
-    with it."""
+    """(a message's fields, foreign extras under dragoman's key) → the fields with these."""
     metadata_first: bool = False
-    """The application's metadata has no field, and is under our key."""
+    """True if the application's metadata has no field, so that it is carried."""
     silent: bool = True
-    """Thinking without a text is thinking; otherwise nobody could tell it from a mark."""
+    """True if thinking may have no text. Otherwise a reader would take it for a mark."""
     times: bool = False
-    """The time of the first message has a field."""
+    """True if the time of the first message has a field."""
 
 
 class Reading:
@@ -154,25 +153,24 @@ class Reading:
 
     def __init__(self, dialect: MessageDialect, role: Role) -> None:
         self.number = 0
-        """Of the step, from 0."""
+        """Number of the current step, from 0."""
         self.dialect, self.role = dialect, role
         self.is_model = role is Role.MODEL
         self.pieces: list[Content] = []
-        """Pieces of the message that is open."""
+        """Pieces of the open message."""
         self.answers: list[ToolResultPart] = []
-        """Results that stand behind it."""
+        """Results behind it."""
         self.provider: str | None = None
-        """Who answered in this step, where it is named."""
+        """The provider of this step, if a part names it."""
         self.steps: list[Step | Message] = []
-        """Those that are closed, and what the user said between them."""
+        """The closed steps, with what the user said between them."""
         self.item: str | None = None
-        """Id of OpenAI's item that the text before is of."""
+        """Id of the OpenAI item that the last text belongs to."""
         self.arguments: dict[tuple[str, str], Part] = {}
-        """Id and tool of each call so far → its arguments, for formats that repeat them with the
-        result and may leave them out."""
+        """Id and tool of each call so far → its arguments. Some formats omit them beside the
+        result."""
         self.implies_steps = self.is_model and dialect.name in OLD
-        """Whether what the model says behind an answered call is another step, also without a mark
-        of one."""
+        """True if words behind an answered call begin another step without a mark."""
         self._mark: MarkPart | None = None
 
     def add(self, piece: Content) -> None:

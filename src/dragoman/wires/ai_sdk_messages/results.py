@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 CONTENT = "content"
-"""Type of an output that is texts and files."""
+"""Type of an output with texts and files."""
 DENIED = "denied: somebody decided that this call is not to be run"
 _Item = TextPart | DataPart | LinkPart | FilePart
 _DATA = ("media", "image-data", "file-data")

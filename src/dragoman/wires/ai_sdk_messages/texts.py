@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 _UNMARKED_THOUGHT = WireNative("google").note(form={"thought": "absent"}) or {}
-"""Native of thinking that Gemini sent as an empty text with a signature."""
+"""Native field of thinking that Gemini sent as an empty text with a signature."""
 _TEXT_KEYS = frozenset(["type", "text", "signature"])
 
 

@@ -68,7 +68,7 @@ STATES = (
     "input-streaming", "input-available", "approval-requested", "approval-responded", "output-available", "output-error", "output-denied",
 )  # fmt: skip
 CALL_FIELDS = ("approval", "title", "toolMetadata")
-"""Fields beside the neutral ones that several dialects have."""
+"""Further fields of a call that several dialects have."""
 _ANSWERED = ("output-available", "output-error", "output-denied")
 _OF_RESULT = frozenset(["state", "output", "errorText", "preliminary", "resultProviderMetadata"])
 _DYNAMIC = "dynamic-tool"

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _STEERING = "steering-message"
-"""Type of the part, and how its message is noted."""
+"""Type of the part, and the note of its message."""
 _STEP = {"type": STEP}
 _SAID = (TextPart, DataPart, LinkPart, FilePart, MarkPart, ProviderPart)
 
@@ -51,17 +51,16 @@ class MessageGroup(NamedTuple):
     """Messages that are written as one."""
 
     messages: Sequence[Message]
-    """All of them: one, or the model's with the results between them."""
+    """The messages: one, or the model's with the results between them."""
     positions: Sequence[int]
-    """Of each in the conversation."""
+    """Their indexes in the conversation."""
     behind: Sequence[Message] = ()
-    """The next message, where it is a user's that brings results of these calls before it says
-    something."""
+    """The next message, if it is a user's with results of these calls and then words."""
     joined: bool = False
-    """Its results stand with the group before it."""
+    """True if its results were moved to the group before it."""
     moved: Mapping[tuple[int, int], tuple[int, int]] = {}
-    """Message of the group and place of a piece in it → where in the conversation the piece stands,
-    where that is another place."""
+    """Index of a message and of a piece in the group → the indexes in the conversation, if they
+    differ."""
 
     @property
     def is_orphaned(self) -> bool:
@@ -190,11 +189,11 @@ class Segment(NamedTuple):
     start: int
     """Number of the first part."""
     parts: Parts
-    """Those of the model's."""
+    """The model's parts."""
     steering: Part
-    """The part that the user said behind them; empty: none."""
+    """The user's part behind them, or empty."""
     form: Part
-    """What is noted of that: which steps stand before and behind it."""
+    """Note of the steps before and behind that part."""
 
 
 def segments(parts: list[Any]) -> Iterator[Segment]:

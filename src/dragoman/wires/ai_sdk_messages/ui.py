@@ -29,7 +29,7 @@ _NEWER: Mapping[str, frozenset[str]] = {
     "v6": frozenset(["custom", "reasoning-file", "steering-message"]),
     "v7": frozenset(),
 }
-"""Release → types of parts that only later ones have."""
+"""Release → types of parts that only later releases have."""
 _DENIED = "Tool call execution denied."
 
 

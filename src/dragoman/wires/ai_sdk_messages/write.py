@@ -55,7 +55,7 @@ _ALONE = "no call stands before it, and a result is a part of its call"
 _WAITS = "what a call waits for is sealed, and stands in a run's own history alone"
 """Why an interrupt is not written."""
 _Result = tuple[int, int, ToolResultPart]
-"""A result, behind the number of its message in the turn and its place there."""
+"""Index of a message in the turn, index in that message, and the result there."""
 
 
 class Writing:
@@ -70,10 +70,10 @@ class Writing:
         self.group, self.dialect, self.losses = group, dialect, losses
         self.parts: Parts = []
         self.providers: list[str | None] = []
-        """Of each of the model's messages: who answered, as the reader will see it."""
+        """The provider of each model message, as a reader will see it."""
         messages = (*group.messages, *group.behind)
         self.is_one_step = dialect.name in OLD and says_behind_answers(messages)
-        """Whether a reader of the dialect would find more steps than there are."""
+        """True if a reader of the dialect would find more steps than there are."""
         self._step = 0
         self._last_result = (-1, -1)
         self._is_reordered = False
