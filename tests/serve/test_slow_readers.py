@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, serve
-from dragoman.http_server.listening import listening
+from dragoman.http_server.listening import open_listener
 from dragoman.request import ModelRequest
 from dragoman.runs import Runs, open_log
 from dragoman.runs.memory_log import MemoryLog
@@ -204,5 +204,5 @@ async def test_a_port_is_free_again() -> None:
     """The helper above leaves nothing behind."""
     async with serving(Source(1)) as (_, port):
         pass
-    with listening("127.0.0.1", port):
+    with open_listener("127.0.0.1", port):
         pass

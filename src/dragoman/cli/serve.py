@@ -213,11 +213,11 @@ def _policy(on_disconnect: str) -> AgentPolicy:
 def _keys(arguments: list[str], file: Path | None) -> list[Key] | None:
     """The keys of the command line, else of the variable; and of the file. `None`: there are
     none."""
-    from dragoman.serve.http.callers import Key, keys_in, read_keys
+    from dragoman.serve.http.callers import Key, parse_keys, read_keys
 
     keys = [Key(argument) for argument in arguments]
     if not keys and (variable := os.environ.get(_KEY)):
-        keys = keys_in(variable, where=_KEY)
+        keys = parse_keys(variable, where=_KEY)
     if file is not None:
         keys += read_keys(file)
     return keys or None
