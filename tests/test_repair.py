@@ -22,7 +22,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.repair import INTERRUPTED, missing, repair, repair_with_losses
+from dragoman.repair import INTERRUPTED, find_missing_results, repair, repair_with_losses
 from support import strategies as some
 
 
@@ -294,7 +294,7 @@ def test_repair_is_linear():
 def test_what_is_missing_of_the_last_round_is_what_repair_makes_up_there(
     history: list[Message],
 ) -> None:
-    made_up, losses = missing(history)
+    made_up, losses = find_missing_results(history)
     made = Counter(part.id for message in repair(history) for part in message.tool_results)
     assert len(made_up) == len(losses)
     for part in made_up:
@@ -314,9 +314,11 @@ def test_what_is_missing_of_the_last_round_is_what_repair_makes_up_there(
 def test_a_last_round_that_was_answered_long_ago_is_not_gone_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys.modules[missing.__module__], "_rounds", None)
+    monkeypatch.setattr(sys.modules[find_missing_results.__module__], "_rounds", None)
     talk = [Message.user("And?"), Message.model("Yes.")] * 100
-    assert missing([Message.user("Hi."), Message.model(call()), Message.user(result()), *talk]) == (
+    assert find_missing_results(
+        [Message.user("Hi."), Message.model(call()), Message.user(result()), *talk]
+    ) == (
         [],
         [],
     )

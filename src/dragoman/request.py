@@ -50,7 +50,7 @@ class RunInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state that client and agent share, as it is when the model is asked, for such agents too;
     `None`: there is none."""
     hooks: tuple[Any, ...] = ()
-    """The `Hooks` that watch the run, for `dragoman.hooks.fire`."""
+    """The `Hooks` that watch the run, for `dragoman.hooks.call_hooks`."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool"):

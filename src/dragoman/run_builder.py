@@ -19,8 +19,8 @@ from dragoman.errors import InvalidRequestError, ResumeError
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
-from dragoman.loss import Loss, refusal
-from dragoman.memory.conversation import ConversationRecorder, conversation_of
+from dragoman.loss import Loss, refusal_error
+from dragoman.memory.conversation import ConversationRecorder, open_conversation
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role
 from dragoman.model.models import Models
@@ -30,8 +30,8 @@ from dragoman.orchestration import (
     StreamingState,
     choose_orchestrator,
 )
-from dragoman.orchestration.interrupts import WaitingCall, speaks, waiting_calls
-from dragoman.orchestration.resume import Decision, ResumePlan, decisions
+from dragoman.orchestration.interrupts import WaitingCall, find_waiting_calls, has_new_prompt
+from dragoman.orchestration.resume import Decision, ResumePlan, decide_calls
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
@@ -39,17 +39,17 @@ from dragoman.prompt import (
     RunOptions,
     check_options,
     check_tool_choice,
-    history_hint,
-    opening,
-    tools_of,
+    make_tools,
+    open_prompt,
+    suggest_place,
 )
 from dragoman.providers import Provider
-from dragoman.repair import OpenCall, missing
+from dragoman.repair import OpenCall, find_missing_results
 from dragoman.request import ModelRequest
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 
-__all__ = ["RunDefaults", "build_run", "pending_of"]
+__all__ = ["RunDefaults", "build_run", "find_pending"]
 
 
 class RunDefaults(msgspec.Struct, frozen=True, eq=False):
@@ -91,16 +91,16 @@ def build_run(
     """A run of the agent that has these defaults. It raises what `Agent.run` does."""
     check_options(run_options)
     _check_tool_choice(agent, run_options)
-    new, run_options = opening(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
+    new, run_options = open_prompt(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
     output = output_of(output_type, run_options.get("output_schema"))
     schema, validate, convert = None, None, str
     if output is not None:
         schema, validate, convert = output.schema, output.read, output.convert
     chat_model = agent.models.chat(model := run_options.get("model"))
-    request = with_options(agent.request, run_options)
-    tools = (*agent.tools, *tools_of(run_options.get("tools", ())))
+    request = apply_options(agent.request, run_options)
+    tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
     run_id = run_options.get("run_id") or agent.new_id()
-    conversation = conversation_of(agent.memory, run_options)
+    conversation = open_conversation(agent.memory, run_options)
     state = StreamingState(
         (),
         tools,
@@ -124,7 +124,10 @@ def build_run(
     if output is not None:
         state.output_options = output.options
     start = _Start(agent, run_options, state, conversation)
-    model_orchestrator = model.orchestrator if isinstance(model, Provider) else None
+    if isinstance(model, Provider):
+        model_orchestrator = model.orchestrator
+    else:
+        model_orchestrator = None
     make = model_orchestrator or agent.orchestrator or chat_model.provider.orchestrator
     if make is not None:
         orchestrator = _make_orchestrator(make)
@@ -153,15 +156,15 @@ def build_run(
     )
 
 
-def pending_of(
+def find_pending(
     history: Iterable[Message], *, tools: Iterable[Tool | Toolset], seal: Seal
 ) -> tuple[Interrupt, ...]:
     """Returns what a conversation waits for; nothing, once somebody has said something."""
-    messages = expect_each("history", history, Message, hint=history_hint)
-    if speaks(messages):
+    messages = expect_each("history", history, Message, hint=suggest_place)
+    if has_new_prompt(messages):
         return ()
     fixed_tools, toolset = split_tools(tools)
-    waiting = waiting_calls(messages, fixed_tools, seal, has_toolsets=toolset is not None)
+    waiting = find_waiting_calls(messages, fixed_tools, seal, has_toolsets=toolset is not None)
     return tuple([interrupt for call in waiting for interrupt in call.interrupts])
 
 
@@ -196,7 +199,10 @@ class _Start:
         """
         if self._conversation is not None and self._conversation.reads:
             return None
-        tools = None if self._has_toolsets else self._state.tool_map
+        if self._has_toolsets:
+            tools = None
+        else:
+            tools = self._state.tool_map
         return self._begin(self._options.get("history", ()), tools)
 
     async def begin(self) -> tuple[Message, ...]:
@@ -223,17 +229,19 @@ class _Start:
             return messages
         first = messages[0]
         has_system = first.role is Role.SYSTEM and first.text == system.text
-        return messages if has_system else [system, *messages]
+        if has_system:
+            return messages
+        return [system, *messages]
 
     def _begin(
         self, history: Iterable[Message], tools: Mapping[str, Tool] | None
     ) -> tuple[Message, ...] | None:
         """Begins the state. Returns the run's own messages; `None` if tools decide how it begins,
         and are not known. `tools`: `None` if those of sets are not listed yet."""
-        history = expect_each("history", history, Message, hint=history_hint)
+        history = expect_each("history", history, Message, hint=suggest_place)
         resume = expect_each("resume", self._options.get("resume", ()), Resume)
         messages = self._with_system([*history, *self._state.asked])
-        made_up, losses = missing(messages)
+        made_up, losses = find_missing_results(messages)
         if resume or made_up:
             if tools is None:
                 self._state.begin(messages, ())
@@ -265,7 +273,7 @@ class _Start:
         was answered, and nothing is waited for any longer."""
         seal = self._state.seal
         waiting, forged = self._waiting(messages, tools)
-        decided = decisions(
+        decided = decide_calls(
             resume,
             waiting,
             messages,
@@ -278,11 +286,11 @@ class _Start:
         _check_trust(decided, self._options, seal, forged)
         answered = [decision.waiting.call for decision in decided]
         unanswered = tuple([call for call in waiting if call.call not in answered])
-        is_speaking = speaks(messages)
+        is_speaking = has_new_prompt(messages)
         goes_on_waiting = bool(unanswered) and not is_speaking
         if not resume and not goes_on_waiting:
             return None
-        answers = list(takewhile(lambda message: not speaks([message]), self._state.asked))
+        answers = list(takewhile(lambda message: not has_new_prompt([message]), self._state.asked))
         plan = ResumePlan(
             tuple(decided), unanswered, tuple(self._state.asked[len(answers) :]), is_speaking
         )
@@ -299,13 +307,16 @@ class _Start:
     ) -> tuple[list[WaitingCall], list[OpenCall]]:
         """The calls that wait, and which of them a client may have made up."""
         seal, has_toolsets = self._state.seal, self._has_toolsets
-        waiting = waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
+        waiting = find_waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
         if self._options.get("trusted_history", True):
             return waiting, []
-        stored = () if self._conversation is None else self._conversation.loaded or ()
+        if self._conversation is None:
+            stored = ()
+        else:
+            stored = self._conversation.loaded or ()
         # A call that a client may have made up is not signed: its signature would be the agent's
         # word for it.
-        unsigned = waiting_calls(messages, tools, Seal(), has_toolsets=has_toolsets)
+        unsigned = find_waiting_calls(messages, tools, Seal(), has_toolsets=has_toolsets)
         checked: list[WaitingCall] = []
         forged: list[OpenCall] = []
         for signed_call, unsigned_call in zip(waiting, unsigned, strict=True):
@@ -317,7 +328,7 @@ class _Start:
         return checked, forged
 
     def _refuse(self, losses: Sequence[Loss]) -> None:
-        if self._state.request.on_loss == "error" and (error := refusal(losses)) is not None:
+        if self._state.request.on_loss == "error" and (error := refusal_error(losses)) is not None:
             raise error
 
 
@@ -336,7 +347,7 @@ def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
     settings = run_options.get("settings")
     if settings is None or settings.tool_choice is None:
         return
-    fixed_tools, sets = split_tools((*agent.tools, *tools_of(run_options.get("tools", ()))))
+    fixed_tools, sets = split_tools((*agent.tools, *make_tools(run_options.get("tools", ()))))
     if sets is None:
         check_tool_choice(
             settings.tool_choice, [*fixed_tools, *[tool.name for tool in agent.request.tools]]
@@ -378,7 +389,7 @@ def _check_trust(
         )
 
 
-def with_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest:
+def apply_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest:
     """An agent's request with what a run changes of it."""
     settings, on_loss, options = (
         run_options.get("settings"),
@@ -387,6 +398,12 @@ def with_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest
     )
     if settings is None and on_loss is None and not options:
         return request
-    settings = request.settings if settings is None else settings.over(request.settings)
-    options = {**request.options, **options} if options else request.options
+    if settings is None:
+        settings = request.settings
+    else:
+        settings = settings.over(request.settings)
+    if options:
+        options = {**request.options, **options}
+    else:
+        options = request.options
     return request.replace(settings=settings, on_loss=on_loss or request.on_loss, options=options)

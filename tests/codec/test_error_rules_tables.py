@@ -32,7 +32,12 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.retry_after import duration, limit_reset, retry_after, waiting_words
+from dragoman.retry_after import (
+    parse_duration,
+    parse_limit_reset,
+    parse_retry_after,
+    parse_waiting_text,
+)
 from dragoman.wires.openai_chat.dialect import WIRE
 
 DATE = "Fri, 15 Jan 2027 08:00:00 GMT"
@@ -340,7 +345,7 @@ def test_the_first_wait_that_is_told_counts() -> None:
 def test_what_retry_after_asks_for(
     headers: dict[str, str], now: float | None, wait: float | None
 ) -> None:
-    assert retry_after(headers, now) == wait
+    assert parse_retry_after(headers, now) == wait
 
 
 @pytest.mark.parametrize(
@@ -376,7 +381,7 @@ def test_what_retry_after_asks_for(
     ],
 )  # fmt: skip
 def test_what_headers_tell_of_limits(headers: dict[str, str], wait: float | None) -> None:
-    assert limit_reset(headers) == wait
+    assert parse_limit_reset(headers) == wait
 
 
 @pytest.mark.parametrize(
@@ -394,7 +399,7 @@ def test_what_headers_tell_of_limits(headers: dict[str, str], wait: float | None
     ],
 )
 def test_every_word_for_a_time_is_read(text: str, seconds: float | None) -> None:
-    assert duration(text) == (None if seconds is None else pytest.approx(seconds))
+    assert parse_duration(text) == (None if seconds is None else pytest.approx(seconds))
 
 
 @pytest.mark.parametrize(
@@ -409,7 +414,7 @@ def test_every_word_for_a_time_is_read(text: str, seconds: float | None) -> None
     ],
 )
 def test_words_that_ask_to_wait(words: str, seconds: float | None) -> None:
-    assert waiting_words(words) == seconds
+    assert parse_waiting_text(words) == seconds
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from dragoman import Message, TextPart, ToolCallPart, ToolResultPart, formats, wires
 from dragoman.codec.digest import neutral_chain
 from dragoman.errors import HistoryError
-from dragoman.formats.detection import detected
+from dragoman.formats.detection import detect_list
 from dragoman.formats.registry import detectable, layout
 from support import traffic
 
@@ -62,7 +62,7 @@ def test_what_a_format_writes_is_read_as_it_was(name: str) -> None:
         if name in wires.names("model")
         else payload
     )
-    found = detected(payload if isinstance(payload, list | dict) else body)[0]
+    found = detect_list(payload if isinstance(payload, list | dict) else body)[0]
     said = neutral_chain(format_.load_messages(payload))
     assert neutral_chain(formats.get(found.format).load_messages(found.payload)) == said
 
@@ -103,7 +103,7 @@ def test_fields_beside_the_messages_tell_it_too(fields: dict[str, Any], name: st
 
 def test_a_mixed_list_is_told_apart() -> None:
     mixed = [*MESSAGES["openai_chat"], *MESSAGES["google"], "And?", *MESSAGES["anthropic"][1:]]
-    found = detected(mixed)
+    found = detect_list(mixed)
     assert [(each.format, each.start) for each in found] == [
         ("openai_chat", 0),
         ("google", 3),
@@ -134,7 +134,7 @@ def test_recorded_bodies_are_told(folder: str) -> None:
         if field is None or traffic.WIRES[folder] not in LISTS[field]:
             continue
         try:
-            found = detected(body)
+            found = detect_list(body)
         except HistoryError:
             continue
         seen += 1

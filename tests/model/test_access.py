@@ -352,7 +352,7 @@ async def test_a_user_of_gcloud_is_known_by_the_file_of_its_login(
         "client_secret": "s",
         "refresh_token": "r",
     }
-    assert (await way._credentials()).headers["x-goog-user-project"] == "pays"
+    assert (await way._load_credentials()).headers["x-goog-user-project"] == "pays"
     assert await way.base_url("m") == vertex_url("pays", "global")
 
 
@@ -551,7 +551,7 @@ async def test_azure_takes_an_application_of_entra(google: Google) -> None:
     )
     assert google.seen == ["Bearer token-1", "Bearer token-2"]
     way = access(environment | {"AZURE_OPENAI_API_KEY": "k"}, "azure")
-    assert (await way._credentials()).headers == {"api-key": "k"}
+    assert (await way._load_credentials()).headers == {"api-key": "k"}
 
 
 # keys that change

@@ -20,7 +20,7 @@ from dragoman.errors import (
     RateLimitError,
     SettingsError,
 )
-from dragoman.model.access import Access, read_all, unsendable
+from dragoman.model.access import Access, encoding_error, read_all
 from dragoman.providers.auth import Auth, AuthResponse, Flow, Grant, form, load_grant
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
@@ -264,7 +264,7 @@ def test_half_a_character_is_shown_where_it_stands() -> None:
         ("a\ud800b", "a\\ud800b"),
         ("x" * 30 + "\ud800" + "y" * 30, "x" * 20 + "\\ud800" + "y" * 20),
     ):
-        error = unsendable(
+        error = encoding_error(
             UnicodeEncodeError("utf-8", text, text.index("\ud800"), text.index("\ud800") + 1, "")
         )
         assert error.message == (

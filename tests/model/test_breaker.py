@@ -249,7 +249,7 @@ class Circuits(RuleBasedStateMachine):
     @rule()
     def begins(self) -> None:
         expected = self.lets()
-        began = self.breaker._begin(self.key)
+        began = self.breaker._admit(self.key)
         assert (not isinstance(began, float)) is expected
         if isinstance(began, float):
             assert 0 < began <= 5.0

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Agent, Message, ModelRequest, tool
 from dragoman.errors import InvalidRequestError, ModelNotFoundError, RateLimitError
-from dragoman.model.call import without_link
+from dragoman.model.call import unlink_request
 from dragoman.providers.azure import PROVIDER as AZURE
 from dragoman.providers.azure_responses import PROVIDER as AZURE_RESPONSES
 
@@ -175,9 +175,9 @@ REQUEST = ModelRequest("m", options={"a": 1})
 
 @pytest.mark.parametrize("kind", [InvalidRequestError, ModelNotFoundError])
 def test_a_refused_link_is_taken_out(kind):
-    again = without_link(REQUEST, kind("Previous response with id 'resp_1' not found."))
+    again = unlink_request(REQUEST, kind("Previous response with id 'resp_1' not found."))
     assert again is not None and again.options == {"a": 1, "previous_response_id": None}
-    assert without_link(again, kind("previous_response_not_found")) is None
+    assert unlink_request(again, kind("previous_response_not_found")) is None
 
 
 @pytest.mark.parametrize(
@@ -185,13 +185,13 @@ def test_a_refused_link_is_taken_out(kind):
     [InvalidRequestError("no such parameter"), RateLimitError("previous response was too fast")],
 )
 def test_other_errors_are_none_of_the_links(error):
-    assert without_link(REQUEST, error) is None
+    assert unlink_request(REQUEST, error) is None
 
 
 def test_a_link_of_the_callers_own_is_his_to_mend():
     mine = REQUEST.replace(options={"previous_response_id": "resp_9"})
     assert (
-        without_link(mine, InvalidRequestError("Previous response with id 'resp_9' not found."))
+        unlink_request(mine, InvalidRequestError("Previous response with id 'resp_9' not found."))
         is None
     )
 

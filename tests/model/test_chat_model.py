@@ -44,7 +44,7 @@ from dragoman.message import FinishReason, MarkPart, Origin, Role, Usage
 from dragoman.model import ChatModel
 from dragoman.model.access import Access
 from dragoman.model.chat_model import answer_chunks
-from dragoman.model.strings import ModelString, default_model, find_stand_ins, resolve
+from dragoman.model.strings import ModelString, default_model, provider_middleware, resolve_model
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
@@ -507,17 +507,22 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
 def test_what_stands_in_where_nothing_is_given() -> None:
     assert default_model() == default_model(None, {}, {"DRAGOMAN_MODEL": ""}) == "local"
     assert default_model(None, {"DRAGOMAN_MODEL": "a"}, {"DRAGOMAN_MODEL": "b"}) == "a"
-    assert resolve(PROVIDER) == (ModelString("scripted"), PROVIDER)
-    string, provider = resolve("OpenAI:x")
+    assert resolve_model(PROVIDER) == (ModelString("scripted"), PROVIDER)
+    string, provider = resolve_model("OpenAI:x")
     assert (string, provider.name) == (ModelString("openai", "x"), "openai")
     without = msgspec.structs.replace(
         PROVIDER, capabilities=frozenset({Capability.chat}), repeats_itself=True
     )
     typed = msgspec.structs.replace(PROVIDER, capabilities=frozenset({Capability.typed_output}))
-    names = [[one.__name__ for one in find_stand_ins(each)] for each in (PROVIDER, without, typed)]
+    names = [
+        [one.__name__ for one in provider_middleware(each)] for each in (PROVIDER, without, typed)
+    ]
     assert names == [[], ["end_repetition"], ["constrained_tools"]]
     both = msgspec.structs.replace(typed, repeats_itself=True)
-    assert [one.__name__ for one in find_stand_ins(both)] == ["constrained_tools", "end_repetition"]
+    assert [one.__name__ for one in provider_middleware(both)] == [
+        "constrained_tools",
+        "end_repetition",
+    ]
 
 
 async def test_each_candidate_is_told_with_its_time_however_the_answer_is_cut() -> None:

@@ -38,7 +38,13 @@ from dragoman.event import (
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, Role, Usage
 from dragoman.model.constrained import JsonItems, constrained_tools
-from dragoman.model.tool_prompt import arguments_schema, ask_answer, ask_arguments, ask_tool, split
+from dragoman.model.tool_prompt import (
+    arguments_schema,
+    ask_answer,
+    ask_arguments,
+    ask_tool,
+    split_conversation,
+)
 from dragoman.request import ModelRequest, ServerTool, Settings
 from support.model import PROVIDER, Script, says
 
@@ -368,7 +374,7 @@ async def test_what_each_step_asks_is_the_request_with_settings_of_its_own() -> 
             ),
         )
     ]
-    exchange = split(asked.messages)
+    exchange = split_conversation(asked.messages)
     assert first.messages == ask_tool(exchange, ["get_weather", "get_time"])
     assert second.messages == ask_arguments(exchange, TOOLS[1], schema, 4)
     assert third.messages == ask_answer(exchange)

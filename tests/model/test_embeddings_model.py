@@ -22,7 +22,7 @@ from dragoman.errors import (
     SettingsError,
 )
 from dragoman.model import EmbeddingsModel
-from dragoman.model.embeddings_model import _join
+from dragoman.model.embeddings_model import _join_results
 from dragoman.request import EmbeddingsRequest
 from dragoman.transport import Retry
 from dragoman.transport.exchange import Exchange
@@ -170,7 +170,7 @@ def test_what_many_requests_tell_is_joined_by_halves() -> None:
         BatchEmbeddingsResult([[1.0]], metadata={"cost": Deep(1), "notes": [number]})
         for number in range(250)
     ]
-    metadata = _join(told).metadata
+    metadata = _join_results(told).metadata
     assert metadata == {"cost": 250.0, "notes": list(range(250))}
     assert metadata["cost"].depth == 8
 

@@ -29,7 +29,7 @@ from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, S
 from dragoman.event import RunError
 from dragoman.fold import fold
 from dragoman.model import cache, fallback, fetch_files, link_files
-from dragoman.model.link_files import LinkedFiles, link_places
+from dragoman.model.link_files import LinkedFiles, find_link_positions
 from dragoman.request import ModelRequest
 from dragoman.testing import ScriptedModel, call
 from dragoman.transport import AddressPolicy
@@ -438,7 +438,7 @@ def test_where_links_stand() -> None:
         Message.user(ToolResultPart("1", "t", (TextPart("x"), DOG)), ToolResultPart("2", "t", {"url": CAT.url})),
         Message.model(ToolResultPart("3", "web", (CAT,), run_by="provider")),
     ]  # fmt: skip
-    assert dict(link_places(messages)) == {0: [1, 3], 2: [0]}
+    assert dict(find_link_positions(messages)) == {0: [1, 3], 2: [0]}
 
 
 def key(name: str) -> Any:

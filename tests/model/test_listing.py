@@ -8,7 +8,7 @@ import pytest
 from dragoman import providers, wires
 from dragoman.errors import AuthenticationError, DecodeError, SettingsError
 from dragoman.model.access import Access
-from dragoman.model.listing import kinds_of, list_models, load_models, next_page
+from dragoman.model.listing import find_kinds, list_models, load_models, next_page
 from dragoman.providers.provider import Provider
 from support.traffic import exchanges
 
@@ -336,7 +336,7 @@ def test_ollamas_two_lists_are_read_alike():
     ],
 )  # fmt: skip
 def test_d80_kinds_of_other_vendors_names(name, kinds):
-    assert kinds_of(name, {}) == kinds
+    assert find_kinds(name, {}) == kinds
 
 
 MODALITIES = {
@@ -383,14 +383,14 @@ def test_d80_every_word_of_every_provider_means_a_kind(path, word, kind):
         told = {last: value}
         for key in above:
             told = {key: told}
-        assert kinds_of("x", told) == (kind,)
+        assert find_kinds("x", told) == (kind,)
         # what is told goes before what the name says
-        assert kinds_of("tts-1", told) == (("tts",) if kind == "chat" else (kind,))
-    assert kinds_of("x", {last: {word: False}}) == kinds_of("x", {last: {word: 1}}) == ("chat",)
+        assert find_kinds("tts-1", told) == (("tts",) if kind == "chat" else (kind,))
+    assert find_kinds("x", {last: {word: False}}) == find_kinds("x", {last: {word: 1}}) == ("chat",)
 
 
 def test_d80_kinds_have_an_order_and_what_is_other_says_nothing_beside_them():
-    assert kinds_of(
+    assert find_kinds(
         "x", {"capabilities": ["ocr", "audio", "audio_speech", "image", "embedding", "completion"]}
     ) == (
         "chat",
@@ -399,25 +399,25 @@ def test_d80_kinds_have_an_order_and_what_is_other_says_nothing_beside_them():
         "tts",
         "audio",
     )
-    assert kinds_of("x", {"supported_output_modalities": ["video", "audio", "speech"]}) == (
+    assert find_kinds("x", {"supported_output_modalities": ["video", "audio", "speech"]}) == (
         "media",
         "tts",
         "audio",
     )
     methods = {"supportedGenerationMethods": ["countTokens"]}
-    assert kinds_of("x", methods) == ("chat", "count_tokens")
-    assert kinds_of("embed", methods) == ("embeddings", "count_tokens")
+    assert find_kinds("x", methods) == ("chat", "count_tokens")
+    assert find_kinds("embed", methods) == ("embeddings", "count_tokens")
     both = {"supportedGenerationMethods": ["countTokens", "predict"]}
-    assert kinds_of("embed", both) == ("image", "count_tokens")
+    assert find_kinds("embed", both) == ("image", "count_tokens")
     # of two places the first that says anything counts
-    assert kinds_of("x", {"type": "image", "capabilities": ["embedding"]}) == ("image",)
-    assert kinds_of("x", {"type": "unheard-of", "capabilities": ["embedding"]}) == ("embeddings",)
-    assert kinds_of("x", {"capabilities": ["completion", "audio"]}) == ("chat", "audio")
+    assert find_kinds("x", {"type": "image", "capabilities": ["embedding"]}) == ("image",)
+    assert find_kinds("x", {"type": "unheard-of", "capabilities": ["embedding"]}) == ("embeddings",)
+    assert find_kinds("x", {"capabilities": ["completion", "audio"]}) == ("chat", "audio")
     # the name tells what a chat answers with, unless that is told too
-    assert kinds_of("whisper", {"capabilities": ["completion", "audio"]}) == ("chat", "audio")
-    assert kinds_of("voxtral", {"capabilities": ["completion"]}) == ("chat",)
-    assert kinds_of("x", {"capabilities": 3, "type": [3, None]}) == ("chat",)
-    assert kinds_of("x", {"architecture": "odd"}) == ("chat",)
+    assert find_kinds("whisper", {"capabilities": ["completion", "audio"]}) == ("chat", "audio")
+    assert find_kinds("voxtral", {"capabilities": ["completion"]}) == ("chat",)
+    assert find_kinds("x", {"capabilities": 3, "type": [3, None]}) == ("chat",)
+    assert find_kinds("x", {"architecture": "odd"}) == ("chat",)
 
 
 def test_headers_and_base_url_of_the_caller_are_used():

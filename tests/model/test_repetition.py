@@ -18,7 +18,7 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.message import Role
-from dragoman.model.repetition import circles, end_repetition
+from dragoman.model.repetition import end_repetition, is_repeating
 from dragoman.request import ModelRequest
 from support.model import pieces, says
 
@@ -35,8 +35,8 @@ LOOP = ".utils"
     "piece", ["x", "ab", LOOP, "    return list(range(length)) * 20\n", "y" + PROSE[:199]]
 )
 def test_one_piece_over_and_over_is_a_circle(piece: str) -> None:
-    assert circles(PROSE + piece * (240 // len(piece) + 5))
-    assert not circles(PROSE + piece * 3)
+    assert is_repeating(PROSE + piece * (240 // len(piece) + 5))
+    assert not is_repeating(PROSE + piece * 3)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_one_piece_over_and_over_is_a_circle(piece: str) -> None:
     ],
 )
 def test_what_people_write_is_none(text: str) -> None:
-    assert not any(circles(text[:end]) for end in range(len(text) + 1))
+    assert not any(is_repeating(text[:end]) for end in range(len(text) + 1))
 
 
 def test_where_a_circle_begins_to_be_one() -> None:
@@ -60,11 +60,11 @@ def test_where_a_circle_begins_to_be_one() -> None:
     for period in (1, 2, 59, 60, 61, 100, 200):
         least = max(240, 4 * period)
         text = begin + piece[:period] * 300
-        assert circles(text[: 900 + least])
-        assert not circles(text[: 900 + least - 1])
-        assert circles(text[900 : 900 + least])
-        assert not circles(text[900 : 900 + least - 1])
-    assert not circles(begin + piece * 9)
+        assert is_repeating(text[: 900 + least])
+        assert not is_repeating(text[: 900 + least - 1])
+        assert is_repeating(text[900 : 900 + least])
+        assert not is_repeating(text[900 : 900 + least - 1])
+    assert not is_repeating(begin + piece * 9)
 
 
 async def test_a_text_is_looked_at_every_40_characters_and_each_text_by_itself() -> None:

@@ -24,10 +24,10 @@ from dragoman.message import (
 )
 from dragoman.model import tokens
 from dragoman.model.tokens import (
-    USUAL,
+    DEFAULT_PIXELS,
     FileSize,
     estimate_tokens,
-    file_size,
+    measure_file,
     request_tokens,
     text_tokens,
 )
@@ -89,7 +89,7 @@ def test_every_kind_of_content_counts_but_thinking_and_marks() -> None:
         png(800, 600)
     ) + of(said)
     assert of(DataPart(said.encode(), "text/plain")) >= of(said)
-    assert of(LinkPart("https://host.test/a.png", "image/png")) == of(png(*USUAL))
+    assert of(LinkPart("https://host.test/a.png", "image/png")) == of(png(*DEFAULT_PIXELS))
 
 
 def test_a_provider_counts_its_way() -> None:
@@ -122,9 +122,9 @@ def test_a_message_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     talk.append(Message.user("word " * 50))
     assert estimate_tokens(talk) > first
     assert len(counted) == 21
-    known = len(tokens._known)
+    known = len(tokens._counts_by_id)
     del talk
-    assert len(tokens._known) == known - 21
+    assert len(tokens._counts_by_id) == known - 21
 
 
 # files
@@ -155,27 +155,27 @@ def test_images_by_the_rules_of_providers() -> None:
         ),
         (b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + struct.pack("<I", 639 | 479 << 14), (640, 480)),
         (b"RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\x7f\x02\0\xdf\x01\0", (640, 480)),
-        (b"", USUAL),
-        (b"\x89PNG", USUAL),
-        (PNG + b"\0" * 8, USUAL),
-        (b"\xff\xd8" + b"\xff" * 50, USUAL),
-        (b"\xff\xd8\xff\xe0\0\0" * 9, USUAL),
-        (b"\xff\xd8junk", USUAL),
-        (b"RIFF\0\0\0\0WEBPVP8X", USUAL),
+        (b"", DEFAULT_PIXELS),
+        (b"\x89PNG", DEFAULT_PIXELS),
+        (PNG + b"\0" * 8, DEFAULT_PIXELS),
+        (b"\xff\xd8" + b"\xff" * 50, DEFAULT_PIXELS),
+        (b"\xff\xd8\xff\xe0\0\0" * 9, DEFAULT_PIXELS),
+        (b"\xff\xd8junk", DEFAULT_PIXELS),
+        (b"RIFF\0\0\0\0WEBPVP8X", DEFAULT_PIXELS),
     ],
 )
 def test_pixels_are_read_from_the_first_bytes(data: bytes, size: tuple[int, int]) -> None:
-    found = file_size(DataPart(data, "image/png"))
-    assert (found.kind, found.width, found.height) == ("image", *size)
+    found = measure_file(DataPart(data, "image/png"))
+    assert (found.media_type, found.width, found.height) == ("image", *size)
 
 
 def test_other_files_by_pages_and_bytes() -> None:
     pages = b"%PDF-1.7 /Type /Pages /Type /Page /Type/Page /Type /Page"
-    assert file_size(DataPart(pages, "application/pdf")) == FileSize(
+    assert measure_file(DataPart(pages, "application/pdf")) == FileSize(
         "document", pages=3, length=len(pages)
     )
-    assert file_size(DataPart(b"", "application/octet-stream")).pages == 1
-    assert file_size(LinkPart("https://host.test/a.mp3", "audio/mpeg")) == FileSize("audio")
+    assert measure_file(DataPart(b"", "application/octet-stream")).pages == 1
+    assert measure_file(LinkPart("https://host.test/a.mp3", "audio/mpeg")) == FileSize("audio")
     assert estimate_tokens([Message.user(DataPart(b"\0" * 10**6, "audio/wav"))]) > 1000
 
 

@@ -9,7 +9,13 @@ import pytest
 
 from dragoman import DataPart, LinkPart, Message, TextPart, ToolCallPart, ToolResultPart, ToolSpec
 from dragoman.message import Role
-from dragoman.model.tool_prompt import arguments_schema, ask_answer, ask_arguments, ask_tool, split
+from dragoman.model.tool_prompt import (
+    arguments_schema,
+    ask_answer,
+    ask_arguments,
+    ask_tool,
+    split_conversation,
+)
 
 SYSTEM = Message.system("Be brief.")
 ASK = Message.user("Weather in Paris?")
@@ -25,12 +31,14 @@ def tool(**properties: Any) -> ToolSpec:
 
 
 def arguments(spec: ToolSpec, most: int = 4) -> list[str]:
-    asked = ask_arguments(split([ASK]), spec, arguments_schema(spec.input_schema, most), most)
+    asked = ask_arguments(
+        split_conversation([ASK]), spec, arguments_schema(spec.input_schema, most), most
+    )
     return [message.text for message in asked]
 
 
 def test_what_came_before_is_told_as_text_in_turns() -> None:
-    exchange = split([SYSTEM, ASK, CALLS, RESULTS, SAID, Message.user("And in Rome?")])
+    exchange = split_conversation([SYSTEM, ASK, CALLS, RESULTS, SAID, Message.user("And in Rome?")])
     assert [(m.role, m.text) for m in exchange.before] == [
         (Role.SYSTEM, "Be brief."),
         (Role.USER, "Weather in Paris?"),
@@ -43,7 +51,7 @@ def test_what_came_before_is_told_as_text_in_turns() -> None:
 
 
 def test_calls_and_results_since_the_user_spoke_are_known() -> None:
-    exchange = split([ASK, CALLS, RESULTS])
+    exchange = split_conversation([ASK, CALLS, RESULTS])
     assert exchange.rounds == 1
     assert exchange.before == ()
     assert len(exchange.answered) == 1
@@ -56,7 +64,7 @@ def test_calls_and_results_since_the_user_spoke_are_known() -> None:
 
 def test_files_stay_files() -> None:
     link = LinkPart("https://example.com/map.png", "image/png")
-    exchange = split(
+    exchange = split_conversation(
         [
             Message.user("Where is this?", IMAGE),
             CALLS,
@@ -71,8 +79,8 @@ def test_files_stay_files() -> None:
 
 
 def test_a_history_that_nobody_spoke_in_is_told_too() -> None:
-    assert split([]).prompt == ()
-    assert [m.text for m in ask_answer(split([SYSTEM]))] == ["Be brief."]
+    assert split_conversation([]).prompt == ()
+    assert [m.text for m in ask_answer(split_conversation([SYSTEM]))] == ["Be brief."]
 
 
 def test_the_examples_are_made_from_the_tools_own_schema() -> None:
@@ -158,7 +166,7 @@ EXAMPLES = [
 
 def test_the_whole_of_every_question() -> None:
     """The wording was measured: a change of it is to be measured again."""
-    exchange = split([SYSTEM, ASK, CALLS, RESULTS])
+    exchange = split_conversation([SYSTEM, ASK, CALLS, RESULTS])
     since = [
         ("user", "Weather in Paris?"),
         ("model", "Let me see.\nCalls: get_weather(city: Paris)"),
@@ -210,7 +218,7 @@ def test_calls_and_results_of_every_shape_are_told() -> None:
         ToolResultPart("9", "", 4.5),
         ToolResultPart("8", "get_it", (TextPart("x"), IMAGE, TextPart("y"))),
     )
-    exchange = split([ASK, calls, results])
+    exchange = split_conversation([ASK, calls, results])
     assert told(exchange.since) == [
         ("user", "Weather in Paris?"),
         ("model", "Calls: get_time(), get_big_sum(of: 1, 2, deep: a: null)"),
@@ -234,7 +242,7 @@ def test_calls_and_results_of_every_shape_are_told() -> None:
 
 def test_who_speaks_beside_results_is_the_last_to_speak() -> None:
     beside = Message.user(ToolResultPart("1", "get_weather", "fine"), "And in Rome?")
-    exchange = split([ASK, CALLS, beside])
+    exchange = split_conversation([ASK, CALLS, beside])
     assert told(exchange.before) == [
         ("user", "Weather in Paris?"),
         ("model", "Let me see.\nCalls: get_weather(city: Paris)"),
@@ -242,9 +250,9 @@ def test_who_speaks_beside_results_is_the_last_to_speak() -> None:
     assert exchange.prompt == (TextPart("And in Rome?"),)
     assert told(exchange.since) == [("user", "Results:\n- get_weather Paris: fine\nAnd in Rome?")]
     assert exchange.rounds == 1
-    twice = split([ASK, CALLS, RESULTS, CALLS, RESULTS])
+    twice = split_conversation([ASK, CALLS, RESULTS, CALLS, RESULTS])
     assert twice.rounds == 2
-    assert told(ask_answer(split([SAID]))) == [("model", "Blue, 21 degrees.")]
+    assert told(ask_answer(split_conversation([SAID]))) == [("model", "Blue, 21 degrees.")]
 
 
 def test_examples_differ_by_turn_and_hold_what_is_needed() -> None:

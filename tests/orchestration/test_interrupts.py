@@ -13,9 +13,14 @@ from dragoman import Interrupt, Message, Tool, ToolCallPart, ToolResultPart, rep
 from dragoman.codec.digest import neutral
 from dragoman.errors import HistoryError
 from dragoman.message import OURS, MarkPart
-from dragoman.orchestration.interrupts import WaitingCall, ids_of, speaks, waiting_calls
+from dragoman.orchestration.interrupts import (
+    WaitingCall,
+    answer_ids,
+    find_waiting_calls,
+    has_new_prompt,
+)
 from dragoman.orchestration.seal import Seal
-from dragoman.repair import open_calls, to_call
+from dragoman.repair import bind_to_call, find_open_calls
 from dragoman.tools import tool_map
 from dragoman.tools.record import InnerRun
 from support.model import call
@@ -37,7 +42,7 @@ TOOLS = tool_map([delete, look, Tool("ask")])
 def waits(*messages: Message) -> list[tuple[str, str]]:
     return [
         (one.id, one.reason)
-        for each in waiting_calls(messages, TOOLS, Seal())
+        for each in find_waiting_calls(messages, TOOLS, Seal())
         for one in each.interrupts
     ]
 
@@ -87,20 +92,20 @@ def test_a_call_keeps_the_ids_of_longer_and_shorter_histories(named: bool, twice
     ]
     last = Message.model(call("delete", id="a")).replace(id="m" if named else None)
     long, short = [*earlier, last] if twice else [last], [last]
-    first, *others = ids_of(long, open_calls(long)[0])
-    assert {first, *others} == set(ids_of(short, open_calls(short)[0]))
+    first, *others = answer_ids(long, find_open_calls(long)[0])
+    assert {first, *others} == set(answer_ids(short, find_open_calls(short)[0]))
 
 
 def test_a_mark_tells_what_messages_and_tools_do_not_and_the_latest_counts() -> None:
     last = Message.model(call("look", id="a", x=1))
-    (one,) = open_calls([last])
+    (one,) = find_open_calls([last])
     ask = Interrupt("a", "input", one.call, "Which?", {"type": "string"}, metadata={"k": [1]})
     inner = InnerRun((Message.user("hi").replace(id="u"), Message.model("ho")), "ho", True)
     first = WaitingCall(one, (msgspec.structs.replace(ask, message="What?"),))
     second = WaitingCall(one, (ask,), (1, {"b": None}), {"x": 2}, True, (inner,))
     history = [last, Message.user(first.mark()), Message.user(second.mark())]
     stored = [Message.from_json(message.to_json()) for message in history]
-    assert waiting_calls(stored, TOOLS, Seal()) == [second]
+    assert find_waiting_calls(stored, TOOLS, Seal()) == [second]
     assert repair(stored)[1].tool_results[0].is_error
 
 
@@ -111,7 +116,7 @@ def test_a_mark_tells_what_messages_and_tools_do_not_and_the_latest_counts() -> 
 def test_a_mark_that_cannot_be_read_is_an_error_of_the_history(fields: Any) -> None:
     mark = MarkPart("interrupt", {OURS: fields})
     with pytest.raises(HistoryError, match="cannot be read"):
-        waiting_calls([Message.model(call("look", id="a")), Message.user(mark)], TOOLS, Seal())
+        find_waiting_calls([Message.model(call("look", id="a")), Message.user(mark)], TOOLS, Seal())
 
 
 def test_marks_of_others_tell_nothing() -> None:
@@ -123,18 +128,20 @@ def test_marks_of_others_tell_nothing() -> None:
 
 def test_somebody_speaks_where_more_than_results_and_marks_follow_the_model() -> None:
     before = [Message.user("hi"), Message.model(call("look"))]
-    assert not speaks(before)
-    assert not speaks(
+    assert not has_new_prompt(before)
+    assert not has_new_prompt(
         [*before, Message.user(ToolResultPart("c1", "look", 1), MarkPart("interrupt"))]
     )
-    assert speaks([*before, Message.user(ToolResultPart("c1", "look", 1)), Message.user("Well?")])
-    assert not speaks([*before, Message.system("Be brief.")])
+    assert has_new_prompt(
+        [*before, Message.user(ToolResultPart("c1", "look", 1)), Message.user("Well?")]
+    )
+    assert not has_new_prompt([*before, Message.system("Be brief.")])
 
 
 @given(st.permutations(range(4)), st.integers(1, 4))
 def test_results_that_say_their_call_find_it_in_any_order(order: list[int], first: int) -> None:
     calls = Message.model(*[call("ask", id="same", n=number) for number in range(4)])
-    parts = [to_call(ToolResultPart("same", "ask", number), number) for number in order]
+    parts = [bind_to_call(ToolResultPart("same", "ask", number), number) for number in order]
     mended = repair(
         [calls, Message.user(*parts[:first]), *[Message.user(part) for part in parts[first:]]]
     )
@@ -146,8 +153,8 @@ def test_results_that_say_their_call_find_it_in_any_order(order: list[int], firs
 
 def test_a_second_result_for_a_call_is_dropped_also_where_it_says_its_call() -> None:
     calls = Message.model(call("ask", id="a"), call("ask", id="a", n=1))
-    part = to_call(ToolResultPart("a", "ask", "late"), 1)
+    part = bind_to_call(ToolResultPart("a", "ask", "late"), 1)
     mended = repair([calls, Message.user(part, part)])
     assert [each.is_error for each in mended[1].tool_results] == [True, False]
-    strange = to_call(ToolResultPart("a", "ask", "?"), 7)
+    strange = bind_to_call(ToolResultPart("a", "ask", "?"), 7)
     assert repair([calls, Message.user(strange)])[1].tool_results[0].result == "?"

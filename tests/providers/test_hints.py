@@ -24,13 +24,13 @@ def test_what_installs_a_package_is_what_is_there(
 ) -> None:
     monkeypatch.setattr(hints, "find_spec", lambda _: object() if pip else None)
     monkeypatch.setattr("shutil.which", found.get)
-    *command, package = shlex.split(hints.install("xllamacpp"))
+    *command, package = shlex.split(hints.install_command("xllamacpp"))
     assert command == begins
     assert package.startswith("xllamacpp")
 
 
 def test_our_own_command_is_called_as_the_shell_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", {"dragoman": "/bin/dragoman"}.get)
-    assert hints.command("local pull") == "dragoman local pull"
+    assert hints.command_line("local pull") == "dragoman local pull"
     monkeypatch.setattr("shutil.which", {}.get)
-    assert hints.command("local pull") == f"{sys.executable} -m dragoman local pull"
+    assert hints.command_line("local pull") == f"{sys.executable} -m dragoman local pull"

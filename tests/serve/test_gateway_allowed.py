@@ -11,7 +11,7 @@ from serve.test_gateway_same_api import PATHS, Behind
 
 from dragoman import wires
 from dragoman.errors import HistoryError, InvalidRequestError
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 from support.allow_lists import REFUSED, allow_list, kinds
 from support.sdk_fields import Fields
 from support.switching import FOLDERS
@@ -135,7 +135,7 @@ async def test_a_gateway_that_refuses_losses_refuses_it(wire: str, body: dict[st
 def test_an_allow_list_is_the_fields_of_the_official_library_that_name_nothing(wire: str) -> None:
     """A library that has a field more fails here: somebody says what it is.
     `PYTHONPATH=tests:scripts python -m support.allow_lists` writes the tables."""
-    allowed = serving(wires.get(wire)).allowed
+    allowed = get_serving(wires.get(wire)).allowed
     assert allowed is not None
     assert allowed.table.strip() == allow_list(wire).strip()
 
@@ -159,7 +159,7 @@ def chains(
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_no_field_of_a_library_passes_that_the_list_has_not(wire: str) -> None:
-    allowed = serving(wires.get(wire)).allowed
+    allowed = get_serving(wires.get(wire)).allowed
     assert allowed is not None
     library, refused = kinds(wire), set(REFUSED[wire])
     checked = 0
@@ -184,7 +184,7 @@ def test_no_field_of_a_library_passes_that_the_list_has_not(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_what_was_recorded_passes_apart_from_what_it_names(wire: str) -> None:
-    allowed = serving(wires.get(wire)).allowed
+    allowed = get_serving(wires.get(wire)).allowed
     assert allowed is not None
     count = 0
     for exchange in exchanges(*FOLDERS[wire]):
@@ -228,7 +228,7 @@ RECORDED: Mapping[str, set[str]] = {
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_what_was_recorded_goes_through_a_gateway_as_it_is(wire: str) -> None:
-    allowed = serving(wires.get(wire)).allowed
+    allowed = get_serving(wires.get(wire)).allowed
     assert allowed is not None
     there = Behind(wire, lambda _: "Hello.")
     count = 0
@@ -259,7 +259,7 @@ SERVERS = {"n", "background", "previous_response_id", "conversation"}
 
 
 async def test_options_of_vectors_pass_by_the_list_too() -> None:
-    allowed = serving(wires.get("openai_chat")).allowed
+    allowed = get_serving(wires.get("openai_chat")).allowed
     assert allowed is not None
     body = {"model": "m", "input": "x", "dimensions": 3, "store_id": SECRET}
     assert allowed.passed(body, "embeddings") == (

@@ -15,7 +15,7 @@ from dragoman.message import ThinkingPart
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.testing import ScriptedModel
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 from support.gateway import AsgiTransport
 from support.switching import PROVIDERS
 
@@ -428,7 +428,7 @@ def test_what_runs_in_the_background_runs_here() -> None:
         "previous_response_id": None,
         "store": True,
     }
-    forward = serving(wires.get("openai_responses")).forward
+    forward = get_serving(wires.get("openai_responses")).forward
     assert forward is not None
     sent = forward(ModelRequest("gpt-5"), body, None).body
     assert sent == {"model": "gpt-5", "input": "Hi.", "previous_response_id": None, "store": True}

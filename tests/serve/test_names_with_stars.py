@@ -51,7 +51,7 @@ def test_many_stars_cost_little() -> None:
 def test_what_a_wire_serves_is_computed_once() -> None:
     for name in wires.names():
         wire = wires.get(name)
-        assert serving(wire) is serving(wire)
+        assert get_serving(wire) is get_serving(wire)
 
 
 def test_a_wire_without_a_hash_is_served() -> None:
@@ -59,4 +59,4 @@ def test_a_wire_without_a_hash_is_served() -> None:
         __hash__ = None  # type: ignore[assignment]
         bodies = {"/odd": {"type": "object"}}
 
-    assert serving(Odd()).bodies == {"/odd": {"type": "object"}}
+    assert get_serving(Odd()).bodies == {"/odd": {"type": "object"}}

@@ -14,7 +14,7 @@ from typing_extensions import get_type_hints
 
 from dragoman import wires
 from dragoman.codec.allowed import parse_kinds
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 from support.sdk_fields import Fields, kinds_of
 
 __all__ = ["REFUSED", "allow_list", "kinds"]
@@ -442,7 +442,7 @@ def main() -> None:
     """Writes the tables into the packages of the wires."""
     for wire in REFUSED:
         path = Path(wires.__file__).parent / wire / "serving_allowed.py"
-        allowed = serving(wires.get(wire)).allowed
+        allowed = get_serving(wires.get(wire)).allowed
         if allowed is None:
             continue
         before, _, after = path.read_text().partition(allowed.table)

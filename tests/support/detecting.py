@@ -16,7 +16,7 @@ from dragoman.codec.digest import neutral_chain
 from dragoman.codec.json_values import if_list
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
-from dragoman.formats.detection import Detected, detected, payload_of
+from dragoman.formats.detection import Detected, detect_list, payload_of
 from dragoman.testing.mutation import Sample, mutate
 from support.histories import NATIVE, NEUTRAL
 from support.switching import FOLDERS
@@ -52,7 +52,9 @@ class Verdict(NamedTuple):
 def seeds(name: str, recordings: int) -> tuple[Sample, ...]:
     """What a format writes of conversations of every kind, in a list, a body, and alone; and bodies
     that were recorded of it."""
-    return tuple(Sample.of(value) for value in (*_written(name), *_recorded(name, recordings)))
+    return tuple(
+        Sample.from_value(value) for value in (*_written(name), *_recorded(name, recordings))
+    )
 
 
 def _written(name: str) -> Iterator[Any]:
@@ -97,7 +99,7 @@ def case_of(index: int, names: Sequence[str], recordings: int = 40) -> Case:
 def judged(case: Case) -> Verdict:
     """What detection makes of a case."""
     try:
-        found = detected(case.value)
+        found = detect_list(case.value)
     except HistoryError:
         return Verdict("refused")
     names = tuple(each.format for each in found)

@@ -13,7 +13,7 @@ from yarl import URL
 
 from dragoman.errors import DragomanError, InvalidRequestError, SettingsError
 from dragoman.transport import AddressPolicy
-from dragoman.transport.hosts import place_of
+from dragoman.transport.hosts import parse_target
 
 pytestmark = pytest.mark.anyio
 
@@ -123,7 +123,7 @@ def test_ports() -> None:
 @given(st.text(alphabet=st.sampled_from("ahx.017:/@#?[]%\\-_ \t"), max_size=24))
 def test_a_host_is_what_the_client_takes_it_for(text: str) -> None:
     try:
-        place = place_of("https://" + text)
+        place = parse_target("https://" + text)
     except InvalidRequestError:
         return
     read = URL(place.url, encoded=True)

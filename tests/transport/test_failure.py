@@ -26,7 +26,7 @@ from dragoman.transport import Exchange, Player, Recorder, Timeouts
 from dragoman.transport.base import Bounds, ConnectionLostError
 from dragoman.transport.environment import certificates, proxies, proxy_for
 from dragoman.transport.exchange import load_exchange, request_body
-from dragoman.transport.failure import host_of, translate
+from dragoman.transport.failure import host_and_port, translate_error
 from dragoman.transport.redaction import (
     hide_secrets,
     is_secret,
@@ -74,10 +74,10 @@ INFO: Any = SimpleNamespace(real_url="http://secret")
 def test_every_failure_of_the_network_says_what_to_do(
     error: Exception, kind: type[DragomanError], words: str
 ) -> None:
-    made = translate(error, URL, Timeouts(connect=1.5, read=2.0, total=3.0))
+    made = translate_error(error, URL, Timeouts(connect=1.5, read=2.0, total=3.0))
     assert type(made) is kind
     assert made.message == words
-    assert " 0 s" in translate(TimeoutError(), URL, Timeouts()).message
+    assert " 0 s" in translate_error(TimeoutError(), URL, Timeouts()).message
 
 
 def test_what_is_waited_for_and_taken_where_nothing_is_said() -> None:
@@ -91,7 +91,7 @@ def test_what_is_waited_for_and_taken_where_nothing_is_said() -> None:
         ("http://h#y", "h"),
         ("h/x", ""),
     ):
-        assert host_of(url) == host
+        assert host_and_port(url) == host
 
 
 @pytest.mark.parametrize(

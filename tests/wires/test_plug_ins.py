@@ -52,7 +52,7 @@ def test_a_registered_wire_is_found_and_a_provider_can_speak_it() -> None:
 def test_a_name_that_is_taken_is_not_taken_away() -> None:
     wires.register(own())
     for name in ("mine", "anthropic"):
-        with pytest.raises(SettingsError, match=f"a wire is named '{name}' already"):
+        with pytest.raises(SettingsError, match=f"a wire named '{name}' exists already"):
             wires.register(own(name))
     with pytest.raises(SettingsError, match="already"):
         wires.register(own("anthropic"), replace=True)

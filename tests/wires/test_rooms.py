@@ -54,7 +54,7 @@ NAMES: dict[str, set[str]] = {
     "quirks": {"NAME", "OWN", "Quirks"},
     "content": {"load_content", "dump_content", "load_block", "dump_block"},
     "tools": {"load_tools", "dump_tools", "load_call", "dump_call", "load_result", "dump_result"},
-    "messages": {"load_conversation", "dump_conversation", "outgoing"},
+    "messages": {"load_conversation", "dump_conversation", "prepare_conversation"},
     "settings": {"load_settings", "dump_settings", "load_schema", "dump_schema"},
     "decode": {"Decoder"},
     "encode": {"Encoder"},
@@ -180,7 +180,7 @@ def test_a_protocols_package_hands_on_all_by_the_same_signatures(wire: str) -> N
 
 @pytest.mark.parametrize("wire", ALONE)
 def test_a_conversation_is_made_ready_by_the_same_signature(wire: str) -> None:
-    made = signature(import_module(f"dragoman.wires.{wire}.messages").outgoing)
+    made = signature(import_module(f"dragoman.wires.{wire}.messages").prepare_conversation)
     assert [name for name, kind, _ in made if kind is not inspect.Parameter.KEYWORD_ONLY] == [
         "messages", "target", "quirks", "losses", "tools",
     ]  # fmt: skip

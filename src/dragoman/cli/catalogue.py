@@ -80,21 +80,21 @@ def models(
     from dragoman.agent import Agent
     from dragoman.result import ModelInfo
 
-    async def found() -> list[ModelInfo]:
+    async def list_models() -> list[ModelInfo]:
         async with Agent[None](provider or None, base_url=base_url) as agent:
             return await agent.list_models()
 
-    infos = asyncio.run(found())
+    infos = asyncio.run(list_models())
     if json:
         echo_json([{"model": info.model, **msgspec.to_builtins(info)} for info in infos])
         return
     for heading in _KINDS:
-        named = [info.model for info in infos if _heading(info.kinds) == heading]
+        named = [info.model for info in infos if _find_heading(info.kinds) == heading]
         if named:
             echo("\n  ".join([f"{heading.capitalize()}:", *named]))
 
 
-def _heading(kinds: tuple[str, ...]) -> str:
+def _find_heading(kinds: tuple[str, ...]) -> str:
     """The kind that a model is listed under: the first of its kinds, where images, audio and the
     like are media."""
     first_kind = kinds[0]
@@ -127,9 +127,9 @@ def pull(
     from importlib.util import find_spec
 
     from dragoman.providers import local_pull
-    from dragoman.providers.hints import install
+    from dragoman.providers.hints import install_command
     from dragoman.providers.local_models import DEFAULT
 
     echo(local_pull.pull(lambda line: echo(line, err=True), model or DEFAULT))
     if find_spec("xllamacpp") is None:
-        echo(f"note: what runs it is not installed: `{install('xllamacpp')}`", err=True)
+        echo(f"note: what runs it is not installed: `{install_command('xllamacpp')}`", err=True)

@@ -70,7 +70,7 @@ def load_texts(
     """
     left = dict(if_object(body))
     try:
-        json_bytes.bound_value(left)
+        json_bytes.check_value_depth(left)
     except ValueError as error:
         raise InvalidRequestError(f"the embeddings request cannot be read: {error}") from error
     given = left.pop(texts, None)
@@ -124,7 +124,7 @@ def load_answer(body: bytes | JsonMap) -> Json:
         if isinstance(body, (bytes, str)):
             answer = json_bytes.decode(body)
         else:
-            json_bytes.bound_value(answer := cast("Any", body))
+            json_bytes.check_value_depth(answer := cast("Any", body))
     except ValueError as error:
         raise DecodeError(
             f"the answer is no JSON: {error}; is the base URL right?",

@@ -21,7 +21,7 @@ from dragoman.event import (
     PartStarted,
     RunError,
 )
-from dragoman.fold import MessageBuilder, close_part, whole_part
+from dragoman.fold import MessageBuilder, close_part, part_events
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
@@ -139,7 +139,7 @@ class Emitter:
     def whole(self, part: Content) -> None:
         """A part that came whole. It is told as if it had been streamed in one delta."""
         self.start()
-        self.events += whole_part(self.message_id, self._next, part)
+        self.events += part_events(self.message_id, self._next, part)
         self._closed[self._next] = part
         self._next += 1
 

@@ -30,7 +30,7 @@ from dragoman.errors import (
     RateLimitError,
 )
 from dragoman.json_bytes import JsonMap
-from dragoman.retry_after import limit_reset, retry_after, waiting_words
+from dragoman.retry_after import parse_limit_reset, parse_retry_after, parse_waiting_text
 
 __all__ = [
     "ErrorReader",
@@ -301,9 +301,16 @@ def error_from(
     error = kind(f"{_short(words).rstrip('.')}. {advice}", status=status, body=body)
     if isinstance(error, RateLimitError | OverloadedError):
         limits = (
-            limit_reset({**headers, **info.headers}) if isinstance(error, RateLimitError) else None
+            parse_limit_reset({**headers, **info.headers})
+            if isinstance(error, RateLimitError)
+            else None
         )
-        waits = (info.retry_after, retry_after(headers), waiting_words(info.words), limits)
+        waits = (
+            info.retry_after,
+            parse_retry_after(headers),
+            parse_waiting_text(info.words),
+            limits,
+        )
         error.retry_after = next((wait for wait in waits if wait is not None), None)
     return error.at(request_id=request_id(headers, info.request_id))
 

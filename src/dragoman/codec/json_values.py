@@ -59,7 +59,7 @@ def bounded(payload: T) -> T:
         HistoryError: it nests too deep.
     """
     try:
-        json_bytes.bound_value(payload)
+        json_bytes.check_value_depth(payload)
     except ValueError as error:
         raise HistoryError(f"what was given cannot be read: {error}") from error
     return payload
@@ -74,7 +74,7 @@ def body_bytes(body: bytes | JsonMap) -> bytes:
     if isinstance(body, bytes):
         return body
     try:
-        json_bytes.bound_value(body)
+        json_bytes.check_value_depth(body)
     except ValueError as error:
         raise DecodeError(f"the answer cannot be read: {error}") from error
     return json_bytes.encode(body)

@@ -78,7 +78,9 @@ def dump_shown(
     message. `metadata`: they keep what the format has no room for, under a key of dragoman's
     own."""
     written = dump_ui(_by_turn(messages), None, version)
-    return written if metadata else [_without_own_metadata(message) for message in written]
+    if metadata:
+        return written
+    return [_without_own_metadata(message) for message in written]
 
 
 def _by_turn(messages: Iterable[Message]) -> list[Message]:

@@ -25,7 +25,9 @@ def votes(message: Any) -> int:
     """Returns how surely an object is a stored message: 0 = cannot be, 1 = could be, 2 = likely, 3
     = hardly anything else."""
     fields = if_object(message)
-    return 3 if type(fields.get("v")) is int and fields.get("role") in tuple(Role) else 0
+    if type(fields.get("v")) is int and fields.get("role") in tuple(Role):
+        return 3
+    return 0
 
 
 def load_messages(

@@ -93,7 +93,10 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
                 why = "the SDK has no place for what this provider signed"
                 losses.append(Loss(position, index, Lost.signature, why))
         else:
-            holders = (NAME, "google") if isinstance(piece, ToolCallPart) else (NAME,)
+            if isinstance(piece, ToolCallPart):
+                holders = (NAME, "google")
+            else:
+                holders = (NAME,)
             if not isinstance(piece, ProviderPart) and rest(signatures(piece.native), *holders):
                 losses.append(
                     Loss(
@@ -162,7 +165,9 @@ def _is_by(origin: Origin | None, provider: str) -> bool:
 def _data(prefix: str, origin: Origin | None) -> Json:
     """Returns what the SDK notes of a model that another library reaches under this prefix."""
     model = origin and (origin.model or origin.served_model)
-    return {"model": f"{prefix}/{model}"} if model else {}
+    if model:
+        return {"model": f"{prefix}/{model}"}
+    return {}
 
 
 # ------------------------------------------------------------------ thinking
@@ -176,7 +181,10 @@ def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
         return [part]
     envelope = rest(item, "type", "summary", "content", "encrypted_content")
     envelope[_DATA] = rest(data, _BLOCKS)
-    note = envelope if _reasoning(envelope, blocks) == item else item
+    if _reasoning(envelope, blocks) == item:
+        note = envelope
+    else:
+        note = item
     parts = [_load_block(block) for block in blocks]
     first = parts[0]
     noted = _OWN.note(item=note, blocks=len(parts), mark=True) or {}
@@ -245,11 +253,9 @@ def _load_block(block: JsonMap) -> ThinkingPart:
 
 def _dump_block(part: ThinkingPart) -> Json:
     block_fields = if_object((part.native or {}).get("anthropic"))
-    return (
-        dict(block_fields)
-        if "type" in block_fields
-        else {"type": "thinking", "thinking": part.text, **block_fields}
-    )
+    if "type" in block_fields:
+        return dict(block_fields)
+    return {"type": "thinking", "thinking": part.text, **block_fields}
 
 
 def _is_anthropics(part: ThinkingPart) -> bool:
@@ -290,7 +296,10 @@ def _lower_call(call: ToolCallPart, origin: Origin | None) -> ToolCallPart:
     if not signature:
         return call
     fields = RESPONSES.fields(call.native)
-    data = if_object(fields[_DATA]) if _DATA in fields else _data("gemini", origin)
+    if _DATA in fields:
+        data = if_object(fields[_DATA])
+    else:
+        data = _data("gemini", origin)
     item_fields = {**fields, _DATA: {**data, "thought_signature": signature}}
     return replace(call, native={**(call.native or {}), NAME: item_fields})
 

@@ -80,7 +80,9 @@ def dump_messages(
         else:
             document["conversations"] += _turns(out, position, written)
     alone = any(OWN.form(message.native).get("payload") == "list" for message in plain)
-    return document["conversations"] if alone and len(document) == 1 else document
+    if alone and len(document) == 1:
+        return document["conversations"]
+    return document
 
 
 def _with_ids(messages: Sequence[Message]) -> Places:
@@ -103,12 +105,16 @@ def _with_ids(messages: Sequence[Message]) -> Places:
                 and message.role is Role.USER
                 and piece.run_by != "provider"
             ):
-                answered = pairing.find(piece.id, "") if piece.id else pairing.find("", piece.name)
+                if piece.id:
+                    answered = pairing.find(piece.id, "")
+                else:
+                    answered = pairing.find("", piece.name)
                 form = OWN.form(piece.native)
                 unnamed = any(form_name in form for form_name in ("plain", "bare", "nameless"))
-                read_as = (
-                    answered if "id" in form else pairing.find("", "" if unnamed else piece.name)
-                )
+                if "id" in form:
+                    read_as = answered
+                else:
+                    read_as = pairing.find("", "" if unnamed else piece.name)
                 if (
                     answered is None and piece.id and "made" not in form
                 ):  # its call, if any, has its result already
@@ -281,7 +287,7 @@ def _writable_parts(
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for part_index, piece in pieces:
         if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
-            _unsigned(out, position, part_index, piece)
+            _drop_signature(out, position, part_index, piece)
             if piece.state == "cut":
                 out.lose(
                     position,
@@ -303,7 +309,7 @@ def _writable_parts(
                 _which(piece),
             )
         else:
-            _unsigned(out, position, part_index, piece)
+            _drop_signature(out, position, part_index, piece)
             text = _as_text(out, position, part_index, piece)
             before = writable[-1][1] if writable else None
             if isinstance(before, TextPart):
@@ -334,7 +340,7 @@ def _holds_thinking(out: Outgoing[Any], position: int, part_index: int, part: Th
     return True
 
 
-def _unsigned(out: Outgoing[Any], position: int, part_index: int, piece: Content) -> None:
+def _drop_signature(out: Outgoing[Any], position: int, part_index: int, piece: Content) -> None:
     if piece.native and signatures(piece.native):
         out.lose(position, part_index, Lost.signature, _UNSIGNED)
 
@@ -361,7 +367,9 @@ def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
             if texts:
                 out.lose(position, part_index, Lost.texts, "a turn is one text; they are joined")
             texts.append(_as_text(out, position, part_index, piece))
-    return "".join(texts) if texts or not pieces else None
+    if texts or not pieces:
+        return "".join(texts)
+    return None
 
 
 def _as_text(out: Outgoing[Any], position: int, part_index: int, piece: Any) -> str:

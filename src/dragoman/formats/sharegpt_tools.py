@@ -59,7 +59,7 @@ def _python(text: str) -> Any:
     if _NOTATION.fullmatch(text) is None:
         return None
     try:
-        json_bytes.bound(text.replace("'", '"'))
+        json_bytes.check_depth(text.replace("'", '"'))
         value = bounded(ast.literal_eval(text))
         if isinstance(value, (dict, list)) and json_bytes.decode(json_bytes.encode(value)) == value:
             return cast("Any", value)
@@ -79,7 +79,9 @@ def _python(text: str) -> Any:
 def dump_json(value: Any, *tags: str) -> str:
     """Returns a value as JSON, in which none of these tags stands."""
     text = json.dumps(value, ensure_ascii=False)
-    return text.replace("<", "\\u003c") if any(tag in text for tag in tags) else text
+    if any(tag in text for tag in tags):
+        return text.replace("<", "\\u003c")
+    return text
 
 
 def same_json(value: Any, other: Any) -> bool:
@@ -106,7 +108,10 @@ def load_call(value: Any) -> ToolCallPart | None:
 
 def call_object(call: ToolCallPart, call_id: str | None) -> Json:
     """A call → the object. `call_id`: to be written in it."""
-    arguments = call.arguments if call.state == "complete" else call.raw or ""
+    if call.state == "complete":
+        arguments = call.arguments
+    else:
+        arguments = call.raw or ""
     return {
         **({"id": call_id} if call_id else {}),
         "name": call.name,

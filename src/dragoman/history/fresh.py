@@ -53,11 +53,9 @@ def find_resent(rows: Rows, messages: Sequence[Message], digests: Digests) -> li
     if count and (count == len(rows) or _has_answer(messages[:count])):
         return list(range(count))
     count = _count_overlap(rows, messages, digests)
-    return (
-        list(range(len(rows) - count, len(rows)))
-        if count > 1 and _has_answer(messages[:count])
-        else []
-    )
+    if count > 1 and _has_answer(messages[:count]):
+        return list(range(len(rows) - count, len(rows)))
+    return []
 
 
 def _has_answer(messages: Sequence[Message]) -> bool:
@@ -104,7 +102,10 @@ def add_new(
     last, types = rows.last, kinds(messages)
     if last is not None and ToolCallPart in types and lacks_arguments(messages):
         return None
-    times = [message.created_at for message in messages] if source == "memory" else []
+    if source == "memory":
+        times = [message.created_at for message in messages]
+    else:
+        times = []
     is_early = bool(times) and last is not None and _time(times[0], last.order) < last.order
     behind = None if is_early else last
     if behind is None:
@@ -112,7 +113,10 @@ def add_new(
     else:
         starts = _starts(rows[rows.last_start].message, behind.message, messages, types)
     keeps = any(times)  # turns stand where their times say, and not behind what came before
-    heads = [time for time, begins in zip(times, starts, strict=True) if begins] if keeps else []
+    if keeps:
+        heads = [time for time, begins in zip(times, starts, strict=True) if begins]
+    else:
+        heads = []
     if keeps and not all(heads):
         return None
     if is_early and (last is None or _time(heads[-1]) >= min(rows.least_waiting, last.order)):
@@ -163,11 +167,9 @@ def _mint_ids(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] 
         return minted
     new = set(minted)
     taken = {message.id for message in messages} | {message.turn for message in messages}
-    return (
-        minted
-        if len(new) == len(minted) and taken.isdisjoint(new) and not rows.knows(new, ())
-        else None
-    )
+    if len(new) == len(minted) and taken.isdisjoint(new) and not rows.knows(new, ()):
+        return minted
+    return None
 
 
 def _starts(
@@ -214,7 +216,10 @@ def _stamp_all(
                 force_setattr(message, "created_at", time)
         order = microseconds(time)
         if order <= before:
-            order = before if starts is not None and starts[index] else before + 1
+            if starts is not None and starts[index]:
+                order = before
+            else:
+                order = before + 1
         stamped_messages.append(message)
         orders.append(order)
         latest, before = time, order
@@ -222,4 +227,6 @@ def _stamp_all(
 
 
 def _time(time: datetime | None, default: int = _BEFORE_ALL) -> int:
-    return default if time is None else microseconds(time)
+    if time is None:
+        return default
+    return microseconds(time)

@@ -14,7 +14,7 @@ from dragoman import json_bytes
 from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
 from dragoman.errors import HistoryError
 from dragoman.formats.registry import Format
-from dragoman.history.fields import lost_fields
+from dragoman.history.fields import find_lost_fields
 from dragoman.history.target import Target, find_target
 from dragoman.loss import Loss, Lost
 from dragoman.message import MarkPart, Message, ToolCallPart, ToolResultPart
@@ -57,7 +57,7 @@ def _fault(message: Message) -> Exception | None:
     for value in _values(message):
         try:
             json.dumps(value)
-            json_bytes.bound(_encode(value))
+            json_bytes.check_depth(_encode(value))
         except UnicodeEncodeError:  # half a pair of surrogates, which is written escaped
             continue
         except (TypeError, ValueError, RecursionError, OverflowError) as fault:
@@ -106,7 +106,7 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
     with name_unwritable(conversation):
         payload = target.dump(mended, losses)
         if fields:
-            losses += lost_fields(
+            losses += find_lost_fields(
                 mended, target, {(loss.message, loss.part, loss.what) for loss in losses}
             )
     return Written(

@@ -13,7 +13,7 @@ from dragoman.formats import dragoman
 from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.model.strings import ModelString, resolve
+from dragoman.model.strings import ModelString, resolve_model
 from dragoman.providers import REGISTRY, Provider
 from dragoman.providers.address import find_written_url, join_url
 from dragoman.repair import Source, trace_repair
@@ -77,7 +77,7 @@ def find_target(target: str | Provider | Format) -> Target:
     if not isinstance(target, str):
         return format_target(target)
     try:
-        string, provider = resolve(target)
+        string, provider = resolve_model(target)
     except SettingsError as error:
         if target in formats.names():
             return format_target(formats.get(target))
@@ -93,9 +93,10 @@ def _model(provider: Provider, string: ModelString) -> Target:
     wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
     url = find_written_url(provider) or provider.base_url or (model if provider.by_url else None)
-    endpoint = (
-        public_url(url if provider.by_url else join_url(url, "")) if isinstance(url, str) else None
-    )
+    if isinstance(url, str):
+        endpoint = public_url(url if provider.by_url else join_url(url, ""))
+    else:
+        endpoint = None
     origin = Origin(provider.name, endpoint, model)
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
@@ -112,14 +113,20 @@ def format_target(target_format: Format, origin: Origin | None = None, **options
     """Returns a format as a target. `origin`: who reads it; what a provider that is known does
     differently is regarded. `how`: what its `dump_messages` takes besides."""
     is_wire = target_format.name in wires.names("model")
-    quirks = _quirks(target_format.name, origin) if is_wire else None
+    if is_wire:
+        quirks = _quirks(target_format.name, origin)
+    else:
+        quirks = None
     if quirks is not None:
         options = {"quirks": quirks, **options}
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
         return target_format.dump_messages(messages, target=origin, losses=losses, **options)
 
-    mended = trace_repair if is_wire else getattr(target_format, "mended", None)
+    if is_wire:
+        mended = trace_repair
+    else:
+        mended = getattr(target_format, "mended", None)
     return Target(
         target_format.name,
         dump,
@@ -140,4 +147,6 @@ def _quirks(wire: str, origin: Origin | None) -> Any:
         provider = REGISTRY.get(origin.provider)
     except SettingsError:  # it is nobody's that is known, which is no fault
         return None
-    return provider.quirks if provider.wire == wire else None
+    if provider.wire == wire:
+        return provider.quirks
+    return None

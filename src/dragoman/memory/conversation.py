@@ -25,10 +25,10 @@ from dragoman.message import Message, Role
 if TYPE_CHECKING:
     from dragoman.history.list import MessageList
 
-__all__ = ["ConversationRecorder", "conversation_of", "incoming", "load_thread"]
+__all__ = ["ConversationRecorder", "open_conversation", "new_messages", "load_thread"]
 
 
-def incoming(history: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
+def new_messages(history: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
     """Of a history that came from a client, what the thread does not have: what follows the last
     answer, and that answer, where it is another one than the thread has. The thread's own record
     counts for all before it. Of a thread without messages everything is new.
@@ -70,7 +70,7 @@ class _Known:
         )
 
 
-def conversation_of(memory: Memory | None, options: Any) -> ConversationRecorder | None:
+def open_conversation(memory: Memory | None, options: Any) -> ConversationRecorder | None:
     """Returns the conversation of a run with these options; `None`: nobody wants to keep it."""
     history, thread_id = options.get("history", ()), options.get("thread_id")
     messages = None if isinstance(history, (list, tuple)) else _message_list(history)
@@ -133,7 +133,7 @@ class ConversationRecorder:
         history_messages = expect_each("history", history, Message)
         if self._memory is None:
             return history_messages
-        reading = self._reading or await self._memory.reading(self._thread_id)
+        reading = self._reading or await self._memory.read_thread(self._thread_id)
         thread = reading.thread
         stored: list[Message] = []
         if thread is not None:
@@ -144,11 +144,11 @@ class ConversationRecorder:
             if thread is None
             else await self._known(self._memory, thread, history_messages, stored)
         )
-        early = incoming(history_messages, known_messages)
+        early = new_messages(history_messages, known_messages)
         given_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in given_ids])
         self._early = [
-            self._memory.stamped(message) for message in early if message.role is not Role.SYSTEM
+            self._memory.stamp(message) for message in early if message.role is not Role.SYSTEM
         ]
         if self._messages is not None:
             self._messages.add(list(self.loaded), "memory", ordered=True)
@@ -223,7 +223,7 @@ async def load_thread(
         HistoryError: it is another resource's.
         StoreError: it cannot be read.
     """
-    reading = reading or await memory.reading(thread_id)
+    reading = reading or await memory.read_thread(thread_id)
     if reading.thread is None:
         return []
     return await _stored(memory, reading, resource_id, (), goes_on=True)
@@ -240,7 +240,7 @@ async def _stored(
     assert reading.thread is not None
     check_owner(reading.thread, resource_id)
     tokens = tokens_of(*beside) if beside else 0
-    loaded = await memory.newest(reading, beside=tokens, goes_on=goes_on)
+    loaded = await memory.load_newest(reading, beside=tokens, goes_on=goes_on)
     return [stored.message for stored in loaded.messages]
 
 

@@ -8,7 +8,7 @@ from typing import Literal, Self, cast
 
 import msgspec
 
-from dragoman.arguments import expect, expect_each, wrong
+from dragoman.arguments import expect, expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
 from dragoman.json_bytes import JsonMap
 from dragoman.memory.changing import check_owner, clone_messages, describe_clone, is_owned
@@ -82,7 +82,7 @@ class Memory:
             TypeError: an argument is of another type.
         """
         if isinstance(store, type) or not isinstance(cast(object, store), (str, Store)):
-            raise wrong("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
+            raise wrong_type_error("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
         expect("read_only", read_only, bool)
         self.window = window(last_messages, tokens, remove_tokens)
         """How much of a thread an agent is given."""
@@ -293,7 +293,7 @@ class Memory:
         self._check_writable()
         checked = expect_each("messages", messages, Message)
         time = self._clock()
-        by_id = {message.id: message for message in map(self.stamped, checked)}
+        by_id = {message.id: message for message in map(self.stamp, checked)}
         batch = Batch(
             thread_id=check_id("thread_id", thread_id),
             messages=tuple(by_id.values()),
@@ -426,7 +426,7 @@ class Memory:
             check_id("thread_id", thread_id), wanted, self._clock()
         )
 
-    def stamped(self, message: Message) -> Message:
+    def stamp(self, message: Message) -> Message:
         """Returns a message with an id and a time, as it is stored.
 
         Raises:
@@ -439,7 +439,7 @@ class Memory:
             check_id("the turn of a message", message.turn)
         return message.replace(id=message_id, created_at=message.created_at or self._clock())
 
-    async def reading(self, thread_id: str) -> ThreadReading:
+    async def read_thread(self, thread_id: str) -> ThreadReading:
         """Returns a thread as it is now, whose messages are read when they are first asked for.
 
         Raises:
@@ -447,7 +447,7 @@ class Memory:
         """
         return ThreadReading(self.store, await self.thread(thread_id))
 
-    async def newest(
+    async def load_newest(
         self, reading: ThreadReading, *, beside: int = 0, goes_on: bool = False
     ) -> Loaded:
         """Returns what an agent is given of a thread, and keeps the boundary of the token budget in

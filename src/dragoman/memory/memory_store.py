@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.changing import change_thread, fits, is_owned, words_of
-from dragoman.memory.packing import Packed, digest_of, microseconds, pack, unpack
+from dragoman.memory.packing import Packed, digest_data, pack, to_microseconds, unpack
 from dragoman.memory.store import Batch, MessageQuery, Store, ThreadQuery
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path, shows
 from dragoman.message import Message
@@ -172,7 +172,7 @@ class MemoryStore:
         position, branch = (
             (record.end, record.thread.branch) if old is None else (old.position, old.branch)
         )
-        microseconds_since = microseconds(message.created_at or time)
+        microseconds_since = to_microseconds(message.created_at or time)
         row = _Row(
             message.id or "",
             position,
@@ -223,8 +223,8 @@ class MemoryStore:
                     )
                     and (wanted.after is None or row.position > wanted.after)
                     and (wanted.before is None or row.position < wanted.before)
-                    and (wanted.since is None or row.at >= microseconds(wanted.since))
-                    and (wanted.until is None or row.at < microseconds(wanted.until))
+                    and (wanted.since is None or row.at >= to_microseconds(wanted.since))
+                    and (wanted.until is None or row.at < to_microseconds(wanted.until))
                 ):
                     yield thread_id, row
 
@@ -248,7 +248,7 @@ class MemoryStore:
         body_digest: bytes = row["digest"]
         self._uses[body_digest] += 1
         if body_digest not in self._bodies:
-            digests = tuple([digest_of(data) for data in attachments])
+            digests = tuple([digest_data(data) for data in attachments])
             self._bodies[body_digest] = _Body(row["body"], words_of(row["text"]), digests)
             for digest, data in zip(digests, attachments, strict=True):
                 self._uses[digest] += 1

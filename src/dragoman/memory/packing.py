@@ -14,7 +14,7 @@ from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.message import DataPart, Message, TextPart, ToolResultPart
 
-__all__ = ["Packed", "digest_of", "microseconds", "pack", "unpack"]
+__all__ = ["Packed", "digest_data", "to_microseconds", "pack", "unpack"]
 
 _TEXT = 100_000
 """Characters of a message that can be found; databases have limits of their own."""
@@ -42,7 +42,7 @@ def pack(message: Message) -> Packed:
     body = bare.to_json()
     digest = sha256(body)
     for data in attachments:
-        digest.update(digest_of(data))
+        digest.update(digest_data(data))
     text = "\n".join([piece.text for piece in message.content if isinstance(piece, TextPart)])
     searchable = text[:_TEXT].replace("\x00", " ")
     row = {
@@ -81,12 +81,12 @@ def unpack(
     return message.replace(id=message_id, created_at=created_at, turn=turn)
 
 
-def digest_of(data: bytes) -> bytes:
+def digest_data(data: bytes) -> bytes:
     """Returns what an attachment is found by."""
     return sha256(data).digest()
 
 
-def microseconds(date: datetime) -> int:
+def to_microseconds(date: datetime) -> int:
     """Microseconds since 1970. A date without a zone counts as UTC."""
     aware = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
     return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

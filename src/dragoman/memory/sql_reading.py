@@ -32,7 +32,7 @@ from sqlalchemy.sql.expression import TextualSelect
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.memory.changing import split_words
-from dragoman.memory.packing import microseconds, unpack
+from dragoman.memory.packing import to_microseconds, unpack
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import MessageQuery, ThreadQuery
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path
@@ -175,8 +175,8 @@ def selection(connection: Connection, wanted: MessageQuery) -> tuple[Select[Any]
         "words": None if wanted.text is None else _quoted(connection, wanted.text),
         "after": after,
         "before": before,
-        "since": None if wanted.since is None else microseconds(wanted.since),
-        "until": None if wanted.until is None else microseconds(wanted.until),
+        "since": None if wanted.since is None else to_microseconds(wanted.since),
+        "until": None if wanted.until is None else to_microseconds(wanted.until),
         "limit": wanted.limit,
         "offset": wanted.offset or None,
     }

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, sele
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.memory.changing import change_thread
-from dragoman.memory.packing import Packed, digest_of, microseconds
+from dragoman.memory.packing import Packed, digest_data, to_microseconds
 from dragoman.memory.sql_reading import (
     THREAD,
     branches_of,
@@ -129,7 +129,7 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
                 "_branch": thread.branch,
                 "_message_id": message.id,
                 "_created_at": date(message.created_at),
-                "_made_at": microseconds(message.created_at or batch.at),
+                "_made_at": to_microseconds(message.created_at or batch.at),
                 "_turn": message.turn,
                 "_digest": row["digest"],
             }
@@ -186,7 +186,7 @@ def delete_messages(
         )
         held += connection.execute(gone.returning(messages.c.body_id)).scalars().all()
     if held:
-        changed = {"updated_at": date(at), "changed_at": microseconds(at)}
+        changed = {"updated_at": date(at), "changed_at": to_microseconds(at)}
         connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(changed))
         _sweep(connection, held)
     return len(held)
@@ -197,7 +197,7 @@ def _taken(
 ) -> tuple[Thread, int, Thread]:
     """Locks the thread and takes positions in it. Returns the thread as it is to be, the last
     position that is given now, and the thread as it is written by now."""
-    when = {"_updated_at": date(batch.at), "_changed_at": microseconds(batch.at)}
+    when = {"_updated_at": date(batch.at), "_changed_at": to_microseconds(batch.at)}
     take = {"_thread_id": batch.thread_id, "_count": len(batch.messages), **when}
     row = connection.execute(statements.take, take).first()
     if row is not None:
@@ -219,7 +219,7 @@ def _thread_row(thread: Thread) -> Json:
         "_title": thread.title,
         "_metadata": msgspec.json.encode(thread.metadata).decode(),
         "_updated_at": date(thread.updated_at),
-        "_changed_at": microseconds(thread.updated_at),
+        "_changed_at": to_microseconds(thread.updated_at),
         "_branch": thread.branch,
         "_trimmed": thread.trimmed,
     }
@@ -277,13 +277,13 @@ def _write_bodies(connection: Connection, statements: Statements, parts: Sequenc
     """In the order of their digests, so that two processes wait for each other seldom."""
     own = {row["digest"]: (row, attached) for row, attached in sorted(parts, key=_digest)}
     connection.execute(statements.bodies, [row for row, _ in own.values()])
-    data = {digest_of(item): item for _, attached in own.values() for item in attached}
+    data = {digest_data(item): item for _, attached in own.values() for item in attached}
     if not data:
         return
     rows = [{"digest": digest, "data": data[digest]} for digest in sorted(data)]
     connection.execute(statements.files, rows)
     uses = [
-        {"_digest": digest, "_number": number, "_file": digest_of(item)}
+        {"_digest": digest, "_number": number, "_file": digest_data(item)}
         for digest, (_, attached) in own.items()
         for number, item in enumerate(attached)
     ]

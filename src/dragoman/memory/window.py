@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from dragoman.codec.turns import only_answers
-from dragoman.history.exchanges import cuts
+from dragoman.history.exchanges import find_cuts
 from dragoman.memory.settings import Window
 from dragoman.memory.store import MessageQuery, Store
 from dragoman.memory.thread import StoredMessage, Thread
@@ -193,7 +193,9 @@ def _starts(messages: Sequence[Message]) -> list[int]:
             orphan = position
         called |= {call.id for call in message.tool_calls}
     return [
-        position for position in cuts(messages) if position > orphan and _begins(messages[position])
+        position
+        for position in find_cuts(messages)
+        if position > orphan and _begins(messages[position])
     ]
 
 

@@ -33,20 +33,20 @@ from dragoman.transport.redaction import hide_secrets, is_secret, public_url, re
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = ["Access", "Key", "ModelRoute", "read_all", "unsendable"]
+__all__ = ["Access", "Key", "ModelRoute", "read_all", "encoding_error"]
 
 Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or a function that gives the one to use now; it is called for every request."""
 
 R = TypeVar("R")
 
-_EMPTY = (204, 205)
+_EMPTY_STATUSES = (204, 205)
 """Statuses of success that have no body."""
-_MARGIN = 225.0
+_EXPIRY_MARGIN = 225.0
 """Seconds before its end at which a grant is not used any more, as Google's own library has it."""
 # characters of where a redirection leads
-_SHOWN = 200
-_REMEMBERED = 64
+_LOCATION_LENGTH = 200
+_RECENT = 64
 """Requests whose keys are looked for in what is told of an error."""
 
 
@@ -101,7 +101,7 @@ class Access:
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
         self._places: dict[str, ModelEndpoint] = {}
-        self._carried: deque[HttpRequest] = deque(maxlen=_REMEMBERED)
+        self._carried: deque[HttpRequest] = deque(maxlen=_RECENT)
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
 
     @property
@@ -157,9 +157,9 @@ class Access:
             secret[name] = (self._environment or {}).get(name) or self._system.get(name) or ""
         if callable(key):
             secret["api_key"] = os.urandom(16).hex()
-        return _digest(
+        return _digest_headers(
             {name: value for name, value in headers.items() if name not in secret}
-        ), _digest(secret)
+        ), _digest_headers(secret)
 
     async def base_url(self, model: str, *, embeddings: bool = False) -> str:
         """Returns the provider's base URL. See `route`."""
@@ -180,8 +180,8 @@ class Access:
         """
         key, credentials_url = None, None
         if self.provider.auth is not None:
-            key = await self._key()
-            credentials_url = None if (auth := self._auth(key)) is None else auth.base_url
+            key = await self._read_key()
+            credentials_url = None if (auth := self._find_auth(key)) is None else auth.base_url
         provider = self.provider
         if embeddings and provider.embeddings_url is not None:
             provider = msgspec.structs.replace(provider, base_url=provider.embeddings_url)
@@ -195,10 +195,12 @@ class Access:
         )
         if embeddings or provider.discovery is None:
             return ModelRoute(base_url, provider.quirks, key)
-        if (place := self._places.get(base_url)) is None:
+        if (endpoint := self._places.get(base_url)) is None:
             flow = provider.discovery(base_url)
-            place = self._places[base_url] = await self._run(flow, await self._credentials(key))
-        return ModelRoute(place.base_url, place.quirks, key)
+            endpoint = self._places[base_url] = await self._run_flow(
+                flow, await self._load_credentials(key)
+            )
+        return ModelRoute(endpoint.base_url, endpoint.quirks, key)
 
     async def send(self, request: HttpRequest, route: ModelRoute | None = None) -> Response:
         """Sends a request with the provider's headers. A 401 is tried once more if credentials can
@@ -214,23 +216,26 @@ class Access:
             DragomanError: as `Transport.send`, also from where the credentials are checked.
         """
         key = None if route is None else route.key
-        carried = self._authorize(request, await self._credentials(key))
-        response = await self._transport.send(carried)
+        sent_request = self._authorize(request, await self._load_credentials(key))
+        response = await self._transport.send(sent_request)
         if response.status == 401:
-            if self._grant is not None and self._grant.headers.items() <= carried.headers.items():
+            if (
+                self._grant is not None
+                and self._grant.headers.items() <= sent_request.headers.items()
+            ):
                 self._grant = None
             try:
-                again = self._authorize(request, await self._credentials())
+                renewed_request = self._authorize(request, await self._load_credentials())
             except BaseException:
                 await response.close()
                 raise
             # The same credentials would be refused again.
-            if again != carried:
+            if renewed_request != sent_request:
                 await response.close()
-                carried = again
-                response = await self._transport.send(carried)
-        if not 200 <= response.status < 300 or response.status in _EMPTY:
-            raise await self._refusal(carried, response)
+                sent_request = renewed_request
+                response = await self._transport.send(sent_request)
+        if not 200 <= response.status < 300 or response.status in _EMPTY_STATUSES:
+            raise await self._load_refusal(sent_request, response)
         return response
 
     def redact(self, error: DragomanError) -> DragomanError:
@@ -263,7 +268,7 @@ class Access:
             error.at(provider=self.provider.name)
             raise
 
-    async def _refusal(self, request: HttpRequest, response: Response) -> DragomanError:
+    async def _load_refusal(self, request: HttpRequest, response: Response) -> DragomanError:
         """The error that an answer is. A key that it repeats, as Google's does, is not shown."""
         request_secrets = secrets(request.path, request.headers, request_body(request))
         try:
@@ -276,7 +281,7 @@ class Access:
                 response.status, response.headers, body
             )
         else:
-            location = public_url(response.headers.get("location", ""))[:_SHOWN]
+            location = public_url(response.headers.get("location", ""))[:_LOCATION_LENGTH]
             what = f"and leads to {location}" if location else "and no answer"
             error = ProviderError(
                 f"{self.provider.display_name} provider answered with HTTP {response.status} {what}: check the base URL"
@@ -300,11 +305,11 @@ class Access:
         self._carried.append(HttpRequest(request.path, request.headers))
         return request
 
-    async def _credentials(self, key: str | None = None) -> _Credentials:
+    async def _load_credentials(self, key: str | None = None) -> _Credentials:
         """What authorizes the next request. `key`: one that was read already."""
-        key = await self._key() if key is None else key
+        key = await self._read_key() if key is None else key
         headers = dict(self._headers or {})
-        auth = self._auth(key)
+        auth = self._find_auth(key)
         sign = None if auth is None else auth.sign
         if auth is not None and auth.flow is not None:
             grant = await self._find_grant(auth.flow)
@@ -319,13 +324,13 @@ class Access:
         )
         return _Credentials(headers, sign)
 
-    async def _key(self) -> str | None:
+    async def _read_key(self) -> str | None:
         if self._api_key is None or isinstance(self._api_key, str):
             return self._api_key
         key = self._api_key()
         return await key if inspect.isawaitable(key) else key
 
-    def _auth(self, key: str | None) -> Auth | None:
+    def _find_auth(self, key: str | None) -> Auth | None:
         if self._found is None or callable(self._api_key):
             self._found = find_auth(
                 self.provider,
@@ -337,23 +342,25 @@ class Access:
         return self._found
 
     async def _find_grant(self, flow: Callable[[float], Flow]) -> Grant:
-        failed = self._failed
+        earlier_error = self._failed
         async with self._locks.setdefault(running_loop(), anyio.Lock()):
             now = self._clock()
             grant = self._grant
             # One request asks for a grant; those that wait here meanwhile get it, or its error.
-            if grant is None or (grant.expires_at is not None and grant.expires_at - _MARGIN < now):
+            if grant is None or (
+                grant.expires_at is not None and grant.expires_at - _EXPIRY_MARGIN < now
+            ):
                 # while this request waited for it
-                if self._failed is not None and self._failed is not failed:
+                if self._failed is not None and self._failed is not earlier_error:
                     raise copy(self._failed)
                 try:
-                    grant = self._grant = await self._run(flow(now))
+                    grant = self._grant = await self._run_flow(flow(now))
                 except DragomanError as error:
                     self._failed = copy(error)
                     raise
             return grant
 
-    async def _run(
+    async def _run_flow(
         self, flow: Generator[HttpRequest, AuthResponse, R], credentials: _Credentials | None = None
     ) -> R:
         """Sends a flow's requests until it ends. `credentials`: for a flow that asks the provider
@@ -376,7 +383,7 @@ class Access:
                 raise error.at(provider=self.provider.name) from error.__cause__
 
 
-def _digest(headers: Mapping[str, str]) -> str:
+def _digest_headers(headers: Mapping[str, str]) -> str:
     return blake2b(msgspec.json.encode(sorted(headers.items())), digest_size=16).hexdigest()
 
 
@@ -399,7 +406,7 @@ async def _read_error(response: Response) -> bytes:
     return b"".join(chunks)
 
 
-def unsendable(error: UnicodeEncodeError) -> InvalidRequestError:
+def encoding_error(error: UnicodeEncodeError) -> InvalidRequestError:
     """The error for a request with a text that is no Unicode: half of a pair of surrogates, as a
     cut in UTF-16 leaves it."""
     excerpt = (

@@ -25,7 +25,7 @@ from dragoman.message import Origin
 from dragoman.model.middleware import Batches, Target
 from dragoman.request import ModelRequest
 
-__all__ = ["Breaker", "Per", "check_per", "endpoint_failed", "key_of"]
+__all__ = ["Breaker", "Per", "check_per", "endpoint_failed", "endpoint_key"]
 
 _LOG = logger("model.breaker")
 
@@ -42,14 +42,14 @@ def endpoint_failed(error: DragomanError) -> bool:
     ) is ProviderError
 
 
-def check_per(whose: str, per: str) -> None:
+def check_per(owner: str, per: str) -> None:
     """Raises `SettingsError` where it is none of `Per`. `whose`: the middleware that was given
     it."""
     if per not in get_args(Per):
-        raise SettingsError(f'{whose}(per={per!r}) is unknown; it is "endpoint" or "model"')
+        raise SettingsError(f'{owner}(per={per!r}) is unknown; it is "endpoint" or "model"')
 
 
-def key_of(target: Origin, per: Per) -> Origin:
+def endpoint_key(target: Origin, per: Per) -> Origin:
     """What stands for all that is counted together with a request to `target`."""
     return Origin(target.provider, target.endpoint, target.model if per == "model" else None)
 
@@ -114,16 +114,20 @@ class Breaker:
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
-        whom = target(request)
-        return following(request) if whom is None else self._guard(request, following, whom)
+        destination = target(request)
+        return (
+            following(request)
+            if destination is None
+            else self._guard(request, following, destination)
+        )
 
     async def _guard(
-        self, request: ModelRequest, following: Batches, whom: Origin
+        self, request: ModelRequest, following: Batches, destination: Origin
     ) -> AsyncGenerator[list[Event], None]:
-        key = key_of(whom, self._per)
-        began = self._begin(key)
-        if not isinstance(began, _Attempt):
-            yield [RunError(_open(whom, self._per, began))]
+        key = endpoint_key(destination, self._per)
+        attempt = self._admit(key)
+        if not isinstance(attempt, _Attempt):
+            yield [RunError(_circuit_error(destination, self._per, attempt))]
             return
         works: bool | None = None
         try:
@@ -133,9 +137,9 @@ class Breaker:
                     works = type(last) is not RunError or not self._counts(last.error)
                     yield events
         finally:
-            self._end(key, began, works)
+            self._end(key, attempt, works)
 
-    def _begin(self, key: Origin) -> _Attempt | float:
+    def _admit(self, key: Origin) -> _Attempt | float:
         """A request may go; or the seconds until one may."""
         with self._lock:
             circuit = self._circuits.setdefault(key, _Circuit())
@@ -159,7 +163,7 @@ class Breaker:
                 circuit.trial = None
                 if works:
                     circuit.opened_at = None
-                    _LOG.info("%s works again", _words(key))
+                    _LOG.info("%s works again", _describe(key))
                 elif works is False:
                     circuit.opened_at = self._clock()
             elif works is False and circuit.opened_at is None:
@@ -172,7 +176,7 @@ class Breaker:
                     circuit.opened_at = now
                     _LOG.warning(
                         "%s failed %d times: left alone for %g s",
-                        _words(key),
+                        _describe(key),
                         self._failures,
                         self._open_seconds,
                     )
@@ -202,14 +206,16 @@ class _Circuit:
         """The request that shows whether it may be closed."""
 
 
-def _open(whom: Origin, per: Per, wait: float) -> CircuitOpenError:
-    what = whom.provider if per == "endpoint" else f"{whom.provider}:{whom.model}"
+def _circuit_error(destination: Origin, per: Per, wait: float) -> CircuitOpenError:
+    subject = (
+        destination.provider if per == "endpoint" else f"{destination.provider}:{destination.model}"
+    )
     return CircuitOpenError(
-        f"{what} failed too often and is not asked for now. Try again in {wait:.1f} s, or take another model.",
+        f"{subject} failed too often and is not asked for now. Try again in {wait:.1f} s, or take another model.",
         retry_after=wait,
-        provider=whom.provider,
+        provider=destination.provider,
     )
 
 
-def _words(key: Origin) -> str:
+def _describe(key: Origin) -> str:
     return " ".join(filter(None, (key.provider, key.model, key.endpoint)))

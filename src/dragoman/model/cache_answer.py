@@ -27,11 +27,11 @@ from dragoman.message import FinishReason, MarkPart, Message, Origin, ToolCallPa
 from dragoman.model.middleware import Destination
 from dragoman.request import ModelRequest
 
-__all__ = ["StoredAnswer", "cache_key", "dump_answer", "is_whole", "load_answer", "replay"]
+__all__ = ["StoredAnswer", "cache_key", "dump_answer", "is_complete", "load_answer", "replay"]
 
 _VERSION = 1
 """Of the stored form. What is of another one is not there."""
-_WHOLE = frozenset(
+_COMPLETE_REASONS = frozenset(
     {
         FinishReason.stop,
         FinishReason.length,
@@ -41,26 +41,26 @@ _WHOLE = frozenset(
         None,
     }
 )
-_PIECE = 24
+_DELTA_LENGTH = 24
 """Letters of a delta that is told again."""
-_BATCH = 16
+_BATCH_SIZE = 16
 """Events that are told at once."""
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
     """An answer that was stored."""
 
-    at: float
+    answered_at: float
     """When, in seconds since 1970."""
     events: tuple[Event, ...]
     """What it consists of, with the deltas of each part joined."""
 
 
-def is_whole(events: Sequence[Event], to: Origin) -> bool:
+def is_complete(events: Sequence[Event], to: Origin) -> bool:
     """Whether these are all events of a whole answer of `to`: not cut, not failed, not taken back,
     not that of a fallback, with something in it and no call that cannot be run."""
     open_messages: set[str] = set()
-    holds_something = False
+    has_content = False
     for event in events:
         match event:
             case RunError() | MessageDropped():
@@ -68,18 +68,18 @@ def is_whole(events: Sequence[Event], to: Origin) -> bool:
             case MessageStarted():
                 open_messages.add(event.message_id)
             case PartFinished(part=part):
-                holds_something = True
+                has_content = True
                 if isinstance(part, ToolCallPart) and part.state != "complete":
                     return False
             case MessageFinished():
                 open_messages.discard(event.message_id)
-                if event.finish_reason not in _WHOLE or event.cached:
+                if event.finish_reason not in _COMPLETE_REASONS or event.cached:
                     return False
             case _:
                 pass
-        if isinstance(event, MessageStarted | MessageFinished) and not _is_of(event.origin, to):
+        if isinstance(event, MessageStarted | MessageFinished) and not _is_from(event.origin, to):
             return False
-    return holds_something and not open_messages
+    return has_content and not open_messages
 
 
 def dump_answer(events: Sequence[Event], answered_at: datetime) -> bytes:
@@ -106,7 +106,7 @@ def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
         events = tuple(event_from_json(bytes(event)) for event in stored.events)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, HistoryError):
         return None
-    return StoredAnswer(stored.at, events) if is_whole(events, to) else None
+    return StoredAnswer(stored.at, events) if is_complete(events, to) else None
 
 
 def replay(
@@ -117,10 +117,10 @@ def replay(
     ids: dict[str, str] = {}
     batch: list[Event] = []
     for event in answer.events:
-        batch += _pieces(_anew(event, ids, new_id, now))
-        while len(batch) >= _BATCH:
-            yield batch[:_BATCH]
-            batch = batch[_BATCH:]
+        batch += _split_delta(_renew_event(event, ids, new_id, now))
+        while len(batch) >= _BATCH_SIZE:
+            yield batch[:_BATCH_SIZE]
+            batch = batch[_BATCH_SIZE:]
     if batch:
         yield batch
 
@@ -131,7 +131,9 @@ class _Stored(msgspec.Struct, frozen=True):
     events: list[msgspec.Raw]
 
 
-def _anew(event: Event, ids: dict[str, str], new_id: Callable[[], str], now: datetime) -> Event:
+def _renew_event(
+    event: Event, ids: dict[str, str], new_id: Callable[[], str], now: datetime
+) -> Event:
     message_id: str | None = getattr(event, "message_id", None)
     if message_id is None:
         return event
@@ -145,18 +147,18 @@ def _anew(event: Event, ids: dict[str, str], new_id: Callable[[], str], now: dat
     return msgspec.structs.replace(event, **changes)
 
 
-def _pieces(event: Event) -> list[Event]:
+def _split_delta(event: Event) -> list[Event]:
     """A delta in pieces, any other event as it is."""
     if not isinstance(event, PartDelta) or not isinstance(event.delta, str):
         return [event]
-    starts = range(0, len(event.delta), _PIECE)
+    starts = range(0, len(event.delta), _DELTA_LENGTH)
     return [
-        PartDelta(event.message_id, event.index, event.delta[start : start + _PIECE])
+        PartDelta(event.message_id, event.index, event.delta[start : start + _DELTA_LENGTH])
         for start in starts
     ]
 
 
-def _is_of(origin: Origin | None, to: Origin) -> bool:
+def _is_from(origin: Origin | None, to: Origin) -> bool:
     return origin is None or (origin.provider, origin.model) == (to.provider, to.model)
 
 
@@ -167,7 +169,9 @@ _KEY_VERSION = 1
 """Of what is counted. Another one finds nothing of what was stored before."""
 
 
-def cache_key(request: ModelRequest, to: Destination, scope: str | None = None) -> str | None:
+def cache_key(
+    request: ModelRequest, destination: Destination, scope: str | None = None
+) -> str | None:
     """The key of the answer to a request; `None`: the request holds what JSON cannot, so that it
     has none.
 
@@ -176,20 +180,30 @@ def cache_key(request: ModelRequest, to: Destination, scope: str | None = None) 
     whose conversation it is. Who has no `resource_id` shares with the same `scope`, and who has
     neither with the same credentials.
     """
-    user = None if request.run is None else request.run.resource_id
-    credentials = to.credentials if user is None and scope is None else None
-    where = (to.provider, to.endpoint, to.model, to.wire, to.headers)
-    messages = tuple(map(_plain, request.messages))
-    counted = request.replace(messages=messages, run=None, retries=None, verbatim=request.verbatim)
+    resource_id = None if request.run is None else request.run.resource_id
+    credentials = destination.credentials if resource_id is None and scope is None else None
+    endpoint = (
+        destination.provider,
+        destination.endpoint,
+        destination.model,
+        destination.wire,
+        destination.headers,
+    )
+    messages = tuple(map(_strip_identity, request.messages))
+    relevant_request = request.replace(
+        messages=messages, run=None, retries=None, verbatim=request.verbatim
+    )
     try:
         return sha256(
-            msgspec.json.encode((_KEY_VERSION, where, user, scope, credentials, counted))
+            msgspec.json.encode(
+                (_KEY_VERSION, endpoint, resource_id, scope, credentials, relevant_request)
+            )
         ).hexdigest()
     except (TypeError, ValueError, RecursionError):
         return None
 
 
-def _plain(message: Message) -> Message:
+def _strip_identity(message: Message) -> Message:
     """A message as the model is told of it."""
     content = message.content
     if any(isinstance(piece, MarkPart) for piece in content):

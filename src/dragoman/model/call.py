@@ -44,9 +44,9 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.hooks import Hooks, ModelStart
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
-from dragoman.model.access import Access, ModelRoute, unsendable
+from dragoman.model.access import Access, ModelRoute, encoding_error
 from dragoman.model.watch import Watch
 from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
@@ -54,15 +54,15 @@ from dragoman.repair import trace_repair
 from dragoman.request import HttpRequest, ModelRequest, RunInfo
 from dragoman.transport.base import Response
 from dragoman.transport.redaction import public_url
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
 
-__all__ = ["ModelCaller", "without_link"]
+__all__ = ["ModelCaller", "unlink_request"]
 
-_LEAVING = 2.0
+_CANCEL_SECONDS = 2.0
 """Seconds that a run which is left waits at most until an agent is told so."""
 _LINK = "previous_response_id"
-_FORGOTTEN = re.compile(r"previous.?response", re.IGNORECASE)
+_UNKNOWN_RESPONSE = re.compile(r"previous.?response", re.IGNORECASE)
 
 
 class _OpenResponse(NamedTuple):
@@ -109,25 +109,25 @@ class ModelCaller:
         """
         watch = Watch(hooks) if hooks else None
         response: Response | None = None
-        opened: _OpenResponse | None = None
+        open_response: _OpenResponse | None = None
         try:
             try:
-                opened = await self._open(request, watch, losses)
+                open_response = await self._open(request, watch, losses)
             except (DragomanError, UnicodeEncodeError) as error:
-                failure = unsendable(error) if isinstance(error, UnicodeEncodeError) else error
+                failure = encoding_error(error) if isinstance(error, UnicodeEncodeError) else error
                 events: list[Event] = [RunError(failure.at(provider=self._provider.name))]
                 if watch is not None:
                     watch.add(events)
                 yield events
                 return
-            response = opened.response
+            response = open_response.response
             while True:
-                broken: ProviderError | None = None
+                read_error: ProviderError | None = None
                 try:
                     data = await response.read()
                 except ProviderError as error:
-                    data, broken = b"", error
-                if events := self._read(opened, data, broken):
+                    data, read_error = b"", error
+                if events := self._read(open_response, data, read_error):
                     if watch is not None and (len(events) > 1 or type(events[0]) is not PartDelta):
                         watch.add(events)
                     yield events
@@ -140,8 +140,8 @@ class ModelCaller:
         finally:
             if response is not None:
                 await response.close()
-            if opened is not None and self._agent is not None:
-                await self._leave(opened, self._agent)
+            if open_response is not None and self._agent is not None:
+                await self._cancel_run(open_response, self._agent)
             if watch is not None:
                 await watch.end()
 
@@ -154,9 +154,9 @@ class ModelCaller:
                 return await self._send(request, watch, losses)
             except DragomanError as error:
                 # The request without its link says so in its options, and is not sent a third time.
-                if (whole := without_link(request, error)) is None:
+                if (whole_request := unlink_request(request, error)) is None:
                     raise
-                request = whole
+                request = whole_request
 
     async def _send(
         self, request: ModelRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
@@ -175,16 +175,16 @@ class ModelCaller:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         http, prefix_sent, losses = self._dump(request, target, route.quirks)
         losses = given_losses(losses, mark_places)
-        if request.on_loss == "error" and (refused := refusal(losses)) is not None:
+        if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
         left_out = dict.fromkeys(losses)
         if all_losses is not None:
             all_losses |= left_out
         if watch is not None:
-            await watch.leave_out(tuple(left_out))
-        whole = _with_url(http, route, retries=request.retries)
+            await watch.report_losses(tuple(left_out))
+        http_request = _with_url(http, route, retries=request.retries)
         send = partial(self.access.send, route=route)
-        response = await (send(whole) if watch is None else watch.send(send, whole))
+        response = await (send(http_request) if watch is None else watch.send(send, http_request))
         origin = msgspec.structs.replace(target, prefix=prefix_sent)
         if self._agent is None:
             decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
@@ -199,12 +199,12 @@ class ModelCaller:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left
         out."""
         dump, wire = self.wire.dump_http, self.wire.name
-        if request.verbatim is not None and (forward := serving(self.wire).forward) is not None:
+        if request.verbatim is not None and (forward := get_serving(self.wire).forward) is not None:
             # what follows from the prefix is asked of stored responses alone, which only this API
             # has
             before = (
                 prefix(request.messages, wire)
-                if serving(self.wire).request_fields.unstored
+                if get_serving(self.wire).request_fields.unstored
                 else free_prefix(wire)
             )
             return forward(request, request.verbatim, quirks), before, []
@@ -229,18 +229,18 @@ class ModelCaller:
         return http, before or prefix(mended, wire), lost
 
     def _read(
-        self, opened: _OpenResponse, data: bytes, broken: ProviderError | None
+        self, open_response: _OpenResponse, data: bytes, read_error: ProviderError | None
     ) -> list[Event]:
         """What one read says. No data: the response is at its end, or `broken`."""
-        events = opened.decoder.feed(data) if data else opened.decoder.close()
+        events = open_response.decoder.feed(data) if data else open_response.decoder.close()
         # nearly every read is one delta, or nothing that is whole yet
         if not events or (len(events) == 1 and type(events[0]) is PartDelta):
             return events
-        events = self._complete_starts(events, opened.losses)
-        if opened.names:
-            events = [_rename_call(event, opened.names) for event in events]
+        events = self._complete_starts(events, open_response.losses)
+        if open_response.names:
+            events = [_rename_call(event, open_response.names) for event in events]
         if isinstance(last := events[-1], RunError):
-            error = self._explain(last.error, opened.response.headers, broken)
+            error = self._complete_error(last.error, open_response.response.headers, read_error)
             events = [*events[:-1], RunError(error)]
         return events
 
@@ -254,33 +254,33 @@ class ModelCaller:
             for event in events
         ]
 
-    def _explain(
-        self, error: DragomanError, headers: Mapping[str, str], broken: ProviderError | None
+    def _complete_error(
+        self, error: DragomanError, headers: Mapping[str, str], read_error: ProviderError | None
     ) -> DragomanError:
         """An error, with what the decoder cannot know; a broken connection's own in place of the
         half that nobody can read."""
-        if isinstance(broken, ProviderConnectionError) and not isinstance(error, DecodeError):
-            error.__cause__ = broken
-        elif broken is not None:
-            error = broken.at(partial=error.partial)
+        if isinstance(read_error, ProviderConnectionError) and not isinstance(error, DecodeError):
+            error.__cause__ = read_error
+        elif read_error is not None:
+            error = read_error.at(partial=error.partial)
         return self.access.redact(
             error.at(provider=self._provider.name, request_id=request_id(headers))
         )
 
-    async def _leave(self, opened: _OpenResponse, agent: AgentClient) -> None:
+    async def _cancel_run(self, open_response: _OpenResponse, agent: AgentClient) -> None:
         """Ends what an agent still works at for nobody, where its protocol has it go on for a
         client that is gone."""
-        answer = getattr(opened.decoder, "answer", None)
+        answer = getattr(open_response.decoder, "answer", None)
         run_id: str | None = getattr(answer, "run_id", None)
-        http = agent.dump_cancel(run_id, opened.route.quirks) if run_id else None
+        http = agent.dump_cancel(run_id, open_response.route.quirks) if run_id else None
         if http is None:
             return
-        with anyio.move_on_after(_LEAVING, shield=True), suppress(DragomanError):
-            response = await self.access.send(_with_url(http, opened.route, retries=0))
+        with anyio.move_on_after(_CANCEL_SECONDS, shield=True), suppress(DragomanError):
+            response = await self.access.send(_with_url(http, open_response.route, retries=0))
             await response.close()
 
 
-def without_link(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
+def unlink_request(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
     """The request to send in place of one whose link to a stored response was refused; `None`: that
     is not what was refused.
 
@@ -288,10 +288,10 @@ def without_link(request: ModelRequest, error: DragomanError) -> ModelRequest | 
     The option says: go on from nothing, the provider has forgotten what it stored. A link that the
     caller gave is the caller's to mend.
     """
-    refused = isinstance(error, InvalidRequestError | ModelNotFoundError) and _FORGOTTEN.search(
-        error.message
-    )
-    if not refused or _LINK in request.options:
+    is_unknown_response = isinstance(
+        error, InvalidRequestError | ModelNotFoundError
+    ) and _UNKNOWN_RESPONSE.search(error.message)
+    if not is_unknown_response or _LINK in request.options:
         return None
     return request.replace(options={**request.options, _LINK: None})
 

@@ -24,7 +24,7 @@ import msgspec
 from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.loss import Loss, Lost, refusal
+from dragoman.loss import Loss, Lost, refusal_error
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.model.middleware import Next
 from dragoman.model.tool_prompt import (
@@ -34,18 +34,18 @@ from dragoman.model.tool_prompt import (
     ask_answer,
     ask_arguments,
     ask_tool,
-    signature,
-    split,
+    call_key,
+    split_conversation,
 )
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.runtime import new_id
 
-__all__ = ["MOST_CALLS", "JsonItems", "constrained_tools"]
+__all__ = ["MAX_CALLS", "JsonItems", "constrained_tools"]
 
-MOST_CALLS = 4
+MAX_CALLS = 4
 """Most calls of one round."""
 
-_WHOLE = (FinishReason.stop, FinishReason.tool_calls, FinishReason.unspecified)
+_COMPLETE_REASONS = (FinishReason.stop, FinishReason.tool_calls, FinishReason.unspecified)
 
 
 class _Steps:
@@ -55,20 +55,20 @@ class _Steps:
         self.spent: list[Usage] = []
         self.losses = losses
 
-    def note(self, event: Event) -> None:
+    def record_event(self, event: Event) -> None:
         """One event of a step that is not passed on."""
         if isinstance(event, MessageStarted):
             self.losses += event.losses
         elif isinstance(event, MessageFinished) and event.usage is not None:
             self.spent.append(event.usage)
 
-    def start(self, event: MessageStarted) -> MessageStarted:
+    def complete_start(self, event: MessageStarted) -> MessageStarted:
         """The start of the message that is passed on."""
         return msgspec.structs.replace(
             event, losses=tuple(dict.fromkeys((*self.losses, *event.losses)))
         )
 
-    def total(self, last: Usage | None = None) -> Usage | None:
+    def sum_usage(self, last: Usage | None = None) -> Usage | None:
         """The sum of all steps."""
         every = [*self.spent, last] if last is not None else self.spent
         return sum(every[1:], every[0]) if every else None
@@ -83,7 +83,7 @@ async def constrained_tools(
     is taken as chosen. The answer keeps the request's `output_schema`. Where no temperature is set,
     that of a step and of an answer from results is 0. Usage is the sum of all steps.
     """
-    exchange = split(request.messages)
+    exchange = split_conversation(request.messages)
     tools = {tool.name: tool for tool in request.tools if isinstance(tool, ToolSpec)}
     if request.settings.tool_choice == "none" or exchange.rounds >= rounds:
         tools = {}
@@ -94,32 +94,32 @@ async def constrained_tools(
             for name in unknown
         ]
     )
-    if request.on_loss == "error" and (refused := refusal(steps.losses)) is not None:
-        yield RunError(refused)
+    if request.on_loss == "error" and (error := refusal_error(steps.losses)) is not None:
+        yield RunError(error)
         return
-    name, failure = await _choose(request, following, exchange, tools, steps)
+    name, failure = await _choose_tool(request, following, exchange, tools, steps)
     if failure is not None:
         yield failure
         return
     if name is not None:
-        called = False
-        async for event in _calls(request, following, exchange, tools[name], steps):
-            called = True
+        has_calls = False
+        async for event in _stream_calls(request, following, exchange, tools[name], steps):
+            has_calls = True
             yield event
-        if called:
+        if has_calls:
             return
-    settings = _plain(request.settings, steady=exchange.rounds > 0)
+    settings = _without_tools(request.settings, steady=exchange.rounds > 0)
     answer = request.replace(messages=ask_answer(exchange), tools=(), settings=settings)
-    async with _open(following, answer) as events:
+    async with _open_stream(following, answer) as events:
         async for event in events:
             if isinstance(event, MessageStarted):
-                event = steps.start(event)
+                event = steps.complete_start(event)
             elif isinstance(event, MessageFinished):
-                event = msgspec.structs.replace(event, usage=steps.total(event.usage))
+                event = msgspec.structs.replace(event, usage=steps.sum_usage(event.usage))
             yield event
 
 
-async def _choose(
+async def _choose_tool(
     request: ModelRequest,
     following: Next,
     exchange: SplitConversation,
@@ -134,11 +134,11 @@ async def _choose(
     if len(names) < 2:
         return next(iter(names), None), None
     text = ""
-    async with _open(
-        following, _question(request, ask_tool(exchange, tools), {"enum": names})
+    async with _open_stream(
+        following, _make_question(request, ask_tool(exchange, tools), {"enum": names})
     ) as events:
         async for event in events:
-            steps.note(event)
+            steps.record_event(event)
             if isinstance(event, PartDelta):
                 text += str(event.delta)
             elif isinstance(event, RunError):
@@ -149,7 +149,7 @@ async def _choose(
     return (chosen if chosen in tools else None), None
 
 
-async def _calls(
+async def _stream_calls(
     request: ModelRequest,
     following: Next,
     exchange: SplitConversation,
@@ -157,12 +157,12 @@ async def _calls(
     steps: _Steps,
 ) -> AsyncIterator[Event]:
     """A message with calls of one tool; no event at all where none of them is new."""
-    most = 1 if request.settings.parallel_tool_calls is False else MOST_CALLS
-    schema = arguments_schema(tool.input_schema, most)
-    question = _question(request, ask_arguments(exchange, tool, schema, most), schema)
+    max_calls = 1 if request.settings.parallel_tool_calls is False else MAX_CALLS
+    schema = arguments_schema(tool.input_schema, max_calls)
+    question = _make_question(request, ask_arguments(exchange, tool, schema, max_calls), schema)
     limit = msgspec.structs.replace(question.settings, max_tokens=request.settings.max_tokens)
     reader = _CallReader(tool, exchange, steps)
-    async with _open(following, question.replace(settings=limit)) as events:
+    async with _open_stream(following, question.replace(settings=limit)) as events:
         async for event in events:
             for call_event in reader.feed(event):
                 yield call_event
@@ -182,15 +182,15 @@ class _CallReader:
     def feed(self, event: Event) -> list[Event]:
         """One event of the model's → those of the message."""
         message = self._message
-        self._steps.note(event)
+        self._steps.record_event(event)
         if isinstance(event, MessageStarted):
             self._started = event
         elif isinstance(event, PartDelta):
             for text in self._items.feed(str(event.delta)):
-                key = _key(self._tool, text)
+                key = _call_key(self._tool, text)
                 if key not in self._made:
                     self._made.add(key)
-                    message.close(self._call(text))
+                    message.close(self._add_call(text))
         elif isinstance(event, MessageFinished):
             self._finish(event)
         elif isinstance(event, RunError):
@@ -200,55 +200,55 @@ class _CallReader:
 
     def _finish(self, event: MessageFinished) -> None:
         message, reason = self._message, event.finish_reason or FinishReason.unspecified
-        whole = reason in _WHOLE
+        is_complete = reason in _COMPLETE_REASONS
         if self._items.rest:
-            self._call(self._items.rest)
+            self._add_call(self._items.rest)
         if message.started:
-            reason = FinishReason.tool_calls if whole else reason
+            reason = FinishReason.tool_calls if is_complete else reason
             message.finish(
                 reason,
-                self._steps.total(),
+                self._steps.sum_usage(),
                 origin=event.origin,
                 metadata=event.metadata,
-                cut=not whole,
+                cut=not is_complete,
             )
 
-    def _call(self, text: str) -> OpenPart:
+    def _add_call(self, text: str) -> OpenPart:
         message = self._message
         if not message.started and self._started is not None:
-            message.begin(self._steps.start(self._started))
+            message.begin(self._steps.complete_start(self._started))
         part = message.part(text, ToolCallPart(new_id(), self._tool.name))
         message.add(part, text)
         return part
 
 
-def _open(following: Next, request: ModelRequest) -> aclosing[AsyncGenerator[Event, None]]:
+def _open_stream(following: Next, request: ModelRequest) -> aclosing[AsyncGenerator[Event, None]]:
     return aclosing(cast("AsyncGenerator[Event, None]", following(request)))
 
 
-def _question(
+def _make_question(
     request: ModelRequest, messages: tuple[Message, ...], schema: JsonMap
 ) -> ModelRequest:
     """A step: no tools, nothing that could cut the answer, which its schema keeps short."""
     settings = msgspec.structs.replace(
-        _plain(request.settings, steady=True), max_tokens=None, stop=None
+        _without_tools(request.settings, steady=True), max_tokens=None, stop=None
     )
     return request.replace(
         messages=messages, tools=(), settings=settings, output_schema=schema, native=None
     )
 
 
-def _plain(settings: Settings, *, steady: bool) -> Settings:
+def _without_tools(settings: Settings, *, steady: bool) -> Settings:
     temperature = 0.0 if steady and settings.temperature is None else settings.temperature
     return msgspec.structs.replace(
         settings, tool_choice=None, parallel_tool_calls=None, temperature=temperature
     )
 
 
-def _key(tool: ToolSpec, text: str) -> tuple[str, bytes]:
+def _call_key(tool: ToolSpec, text: str) -> tuple[str, bytes]:
     read: Callable[..., Json] = msgspec.json.decode
     try:
-        return signature(tool.name, read(text, type=dict))
+        return call_key(tool.name, read(text, type=dict))
     except msgspec.MsgspecError:
         return tool.name, text.encode()
 

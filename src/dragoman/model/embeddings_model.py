@@ -21,7 +21,7 @@ from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, Set
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
 from dragoman.message import Usage
-from dragoman.model.access import Access, Key, unsendable
+from dragoman.model.access import Access, Key, encoding_error
 from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
@@ -81,7 +81,7 @@ class EmbeddingsModel:
         """
         wire = wires.embeddings(provider.wire)
         if wire is None or Capability.embeddings not in provider.capabilities:
-            raise SettingsError(_lacking(provider), provider=provider.name)
+            raise SettingsError(_unsupported_message(provider), provider=provider.name)
         self.provider = provider
         self.name = name or provider.embeddings_model or ""
         if not self.name:
@@ -99,7 +99,9 @@ class EmbeddingsModel:
             environment=environment,
         )
 
-    async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
+    async def embed_query(
+        self, text: str, **options: Unpack[EmbeddingsOptions]
+    ) -> EmbeddingsResult:
         """A text to search with → its vector.
 
         Raises:
@@ -107,13 +109,13 @@ class EmbeddingsModel:
             ProviderError: the provider refused; which subclass tells why.
             DecodeError: it answered something else than a vector.
         """
-        result = await self._embed([text], "query", **how)
+        result = await self._embed([text], "query", **options)
         return EmbeddingsResult(
             result.embeddings[0], result.usage, result.finish_reason, result.metadata, result.id
         )
 
     async def embed_documents(
-        self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]
+        self, texts: Iterable[str], **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
         """Texts to be found → their vectors, in the same order. No text: no request.
 
@@ -127,22 +129,25 @@ class EmbeddingsModel:
             raise InvalidRequestError(
                 "embed_documents takes a list of texts; for a single one there is embed_query"
             )
-        return await self._embed(list(texts), "document", **how)
+        return await self._embed(list(texts), "document", **options)
 
     async def embed(
-        self, texts: Iterable[str], purpose: Purpose = "document", **how: Unpack[EmbeddingsOptions]
+        self,
+        texts: Iterable[str],
+        purpose: Purpose = "document",
+        **options: Unpack[EmbeddingsOptions],
     ) -> BatchEmbeddingsResult:
         """Many texts of one purpose → their vectors, as `embed_documents`.
 
         Raises:
             InvalidRequestError, ProviderError, DecodeError: as `embed_query`.
         """
-        return await self._embed(list(texts), purpose, **how)
+        return await self._embed(list(texts), purpose, **options)
 
     async def _embed(
-        self, texts: Sequence[str], purpose: Purpose, **how: Unpack[EmbeddingsOptions]
+        self, texts: Sequence[str], purpose: Purpose, **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
-        if unknown := how.keys() - EmbeddingsOptions.__annotations__.keys():
+        if unknown := options.keys() - EmbeddingsOptions.__annotations__.keys():
             raise TypeError(
                 f"embedding takes no argument {', '.join(sorted(unknown))}; it takes "
                 f"{', '.join(EmbeddingsOptions.__annotations__)}"
@@ -159,24 +164,24 @@ class EmbeddingsModel:
         request = EmbeddingsRequest(
             self.name,
             purpose=purpose,
-            dimensions=how.get("dimensions"),
-            options={**self.provider.embeddings_options, **how.get("options", {})},
+            dimensions=options.get("dimensions"),
+            options={**self.provider.embeddings_options, **options.get("options", {})},
         )
         size, workers = (
-            how.get("batch_size", self.provider.embeddings_batch),
-            how.get("max_concurrency", _WORKERS),
+            options.get("batch_size", self.provider.embeddings_batch),
+            options.get("max_concurrency", _WORKERS),
         )
         if size < 1 or workers < 1:
             raise InvalidRequestError(
                 "nothing would ever be sent: batch_size and max_concurrency must be above 0"
             )
-        batches = list(_batches(texts, size, self.provider.embeddings_characters))
+        batches = list(_split_batches(texts, size, self.provider.embeddings_characters))
         if not batches:
             return BatchEmbeddingsResult([])
         _LOG.debug("%s: %d texts in %d requests", self.name, len(texts), len(batches))
-        progress, keep = how.get("progress", _silent), how.get("keep", _silent)
+        progress, keep = options.get("progress", _ignore), options.get("keep", _ignore)
         starts = list(accumulate(map(len, batches), initial=0))
-        results: list[BatchEmbeddingsResult] = [_NOTHING] * len(batches)
+        results: list[BatchEmbeddingsResult] = [_EMPTY_RESULT] * len(batches)
         waiting = iter(enumerate(batches))
         done = 0
 
@@ -196,7 +201,7 @@ class EmbeddingsModel:
             # The first failure stopped the other requests: it is what happened.
             error = failed.exceptions[0]
             raise error from error.__cause__
-        return _join(results)
+        return _join_results(results)
 
     async def _send(self, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
         """One request → its vectors, as many as texts and as long as was asked."""
@@ -209,15 +214,15 @@ class EmbeddingsModel:
                 HttpRequest(url, headers_sent, http.body), route
             )
         except UnicodeEncodeError as error:
-            raise unsendable(error).at(provider=self.provider.name) from None
+            raise encoding_error(error).at(provider=self.provider.name) from None
         try:
-            return _check(self.wire.load_response(body), request)
+            return _check_result(self.wire.load_response(body), request)
         except DragomanError as error:
             error.at(provider=self.provider.name, request_id=request_id(headers), body=body)
             raise self._access.redact(error) from error.__cause__
 
 
-def _lacking(provider: Provider) -> str:
+def _unsupported_message(provider: Provider) -> str:
     from dragoman.providers.registry import REGISTRY
 
     able = [
@@ -228,39 +233,41 @@ def _lacking(provider: Provider) -> str:
     )
 
 
-def _batches(texts: Iterable[str], size: int, characters: int | None) -> Iterator[list[str]]:
+def _split_batches(texts: Iterable[str], size: int, characters: int | None) -> Iterator[list[str]]:
     """Texts → batches of at most so many texts and, but for a single one, characters."""
     batch: list[str] = []
-    characters_held = 0
+    batch_characters = 0
     for text in texts:
         if batch and (
             len(batch) == size
-            or (characters is not None and characters_held + len(text) > characters)
+            or (characters is not None and batch_characters + len(text) > characters)
         ):
             yield batch
-            batch, characters_held = [], 0
+            batch, batch_characters = [], 0
         batch.append(text)
-        characters_held += len(text)
+        batch_characters += len(text)
     if batch:
         yield batch
 
 
-def _check(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
+def _check_result(
+    result: BatchEmbeddingsResult, request: EmbeddingsRequest
+) -> BatchEmbeddingsResult:
     """The result, if it is what was asked for, with a usage."""
-    wanted = request.dimensions
+    dimensions = request.dimensions
     lengths = {len(vector) for vector in result.embeddings}
     if result.count != len(request.texts) or len(lengths) != 1 or not min(lengths):
         raise DecodeError(
             f"the provider gave {result.count} vectors for {len(request.texts)} texts, of {sorted(lengths)} numbers each"
         )
-    if wanted is not None:
+    if dimensions is not None:
         # packed bits are eight in a number
-        if result.dimensions not in (wanted, wanted / 8):
+        if result.dimensions not in (dimensions, dimensions / 8):
             raise InvalidRequestError(
-                f"{request.model} gives vectors of {result.dimensions} numbers and not of {wanted}: leave dimensions out"
+                f"{request.model} gives vectors of {result.dimensions} numbers and not of {dimensions}: leave dimensions out"
             )
         result = msgspec.structs.replace(
-            result, embeddings=[_unit(vector) for vector in result.embeddings]
+            result, embeddings=[_normalize(vector) for vector in result.embeddings]
         )
     if result.usage is None:
         tokens = ceil(sum(map(len, request.texts)) / _CHARACTERS_A_TOKEN)
@@ -271,28 +278,29 @@ def _check(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> BatchEm
     return result
 
 
-def _unit(vector: Vector) -> Vector:
+def _normalize(vector: Vector) -> Vector:
     """A vector that was cut (Gemini's and Mistral's are) → one of unit length, as whole ones
     are."""
     length = sqrt(sum(number * number for number in vector))
     return [number / length for number in vector] if 0 < length < _NEARLY else vector
 
 
-def _join(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
+def _join_results(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
     first = results[0]
     usages = [result.usage for result in results if result.usage is not None]
     metadata = [result.metadata for result in results]
     # by halves: each list is copied as often as it is doubled, not once for every request
     while len(metadata) > 1:
         metadata = [
-            reduce(_merge, metadata[start : start + 2]) for start in range(0, len(metadata), 2)
+            reduce(_merge_metadata, metadata[start : start + 2])
+            for start in range(0, len(metadata), 2)
         ]
     vectors = [vector for result in results for vector in result.embeddings]
     usage = reduce(add, usages) if usages else None
     return BatchEmbeddingsResult(vectors, usage, first.finish_reason, metadata[0], first.id)
 
 
-def _merge(first: Any, second: Any) -> Any:
+def _merge_metadata(first: Any, second: Any) -> Any:
     """What two requests said, as one: objects by their keys, numbers added, lists joined, else what
     was said last."""
     match first, second:
@@ -305,7 +313,7 @@ def _merge(first: Any, second: Any) -> Any:
                 **first_object,
                 **second_object,
                 **{
-                    key: _merge(first_object[key], second_object[key])
+                    key: _merge_metadata(first_object[key], second_object[key])
                     for key in first_object.keys() & second_object.keys()
                 },
             }
@@ -319,8 +327,8 @@ def _merge(first: Any, second: Any) -> Any:
             return second
 
 
-def _silent(*_: object) -> None:
+def _ignore(*_: object) -> None:
     pass
 
 
-_NOTHING = BatchEmbeddingsResult([])
+_EMPTY_RESULT = BatchEmbeddingsResult([])

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from dragoman.arguments import expect, expect_callable, expect_sequence, wrong
+from dragoman.arguments import expect, expect_callable, expect_sequence, wrong_type_error
 from dragoman.errors import (
     AuthenticationError,
     CircuitOpenError,
@@ -27,10 +27,10 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageDropped, MessageStarted, PartDelta, RunError
 from dragoman.fold import fold
-from dragoman.hooks import ModelRetry, active, fire
+from dragoman.hooks import ModelRetry, call_hooks, find_active_hooks
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
-from dragoman.model.breaker import Breaker, key_of
+from dragoman.model.breaker import Breaker, endpoint_key
 from dragoman.model.middleware import Batches, Target
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.provider import Provider
@@ -48,7 +48,7 @@ __all__ = [
 
 _LOG = logger("model.fallback")
 # characters of each earlier error in a message
-_SHOWN = 200
+_EXCERPT_LENGTH = 200
 
 On: TypeAlias = type[DragomanError] | Callable[[DragomanError], bool]
 """A class of errors, or a function that says of an error whether it is one."""
@@ -90,22 +90,22 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
-        models = self._order(request, target)
+        models = self._order_models(request, target)
         failures: list[tuple[str, DragomanError]] = []
         for index, model in enumerate(models):
             is_last = index == len(models) - 1
             retries = request.retries if is_last else self.retries
-            begun: list[str] = []
+            open_messages: list[str] = []
             answer: list[Event] | None = None if is_last or self.on_answer is None else []
             error: DragomanError | None = None
             async with aclosing(
-                self._attempt(request.replace(model=model, retries=retries), following, target)
+                self._ask(request.replace(model=model, retries=retries), following, target)
             ) as batches:
                 async for events in batches:
                     if type(last := events[-1]) is RunError:
                         error, events = last.error, events[:-1]
                     if len(events) != 1 or type(events[0]) is not PartDelta:
-                        _note(events, begun)
+                        _track_messages(events, open_messages)
                     if answer is not None:
                         answer += events
                     if events:
@@ -114,15 +114,17 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
                 if answer is None or not await self._is_refused(answer):
                     return
             elif is_last or not (isinstance(error, CircuitOpenError) or self.on(error)):
-                yield [RunError(_with_earlier(error, failures))]
+                yield [RunError(_attach_earlier(error, failures))]
                 return
             else:
                 failures.append((model, error))
-            if begun:
-                yield [MessageDropped(message_id, _DROPPED) for message_id in begun]
-            await _report(request.replace(model=model), target, index + 1, error, models[index + 1])
+            if open_messages:
+                yield [MessageDropped(message_id, _DROP_REASON) for message_id in open_messages]
+            await _report_fallback(
+                request.replace(model=model), target, index + 1, error, models[index + 1]
+            )
 
-    def _attempt(
+    def _ask(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
         return (
@@ -131,12 +133,12 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
             else self.breaker.batches(request, following, target)
         )
 
-    def _order(self, request: ModelRequest, target: Target) -> list[str]:
+    def _order_models(self, request: ModelRequest, target: Target) -> list[str]:
         """The model strings to ask, each model once. A turn that its provider paused goes on there
         and nowhere else."""
-        by_target = {_whom(request, target): request.model}
+        by_target = {_find_destination(request, target): request.model}
         for model in map(model_string, self.models):
-            by_target.setdefault(_whom(request.replace(model=model), target), model)
+            by_target.setdefault(_find_destination(request.replace(model=model), target), model)
         last = request.messages[-1] if request.messages else None
         if (
             last is None
@@ -160,7 +162,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         return await verdict if isawaitable(verdict) else verdict
 
 
-_DROPPED = "the model failed; another one is asked"
+_DROP_REASON = "the model failed; another one is asked"
 
 
 def fallback(
@@ -204,7 +206,7 @@ def fallback(
         raise SettingsError(f"fallback(retries={retries}) must be 0 or more")
     if breaker is not None:
         expect("breaker", breaker, Breaker)
-    return Fallback(models, _rule(on), on_answer, breaker, retries)
+    return Fallback(models, _make_condition(on), on_answer, breaker, retries)
 
 
 ModelChoice: TypeAlias = str | Provider | Fallback | Sequence[str | Provider]
@@ -238,37 +240,37 @@ def model_string(model: str | Provider) -> str:
     return model
 
 
-def _note(events: Iterable[Event], begun: list[str]) -> None:
+def _track_messages(events: Iterable[Event], open_messages: list[str]) -> None:
     """Keeps the ids of messages that have begun and were not taken back."""
     for event in events:
         if type(event) is MessageStarted:
-            begun.append(event.message_id)
-        elif type(event) is MessageDropped and event.message_id in begun:
-            begun.remove(event.message_id)
+            open_messages.append(event.message_id)
+        elif type(event) is MessageDropped and event.message_id in open_messages:
+            open_messages.remove(event.message_id)
 
 
-def _whom(request: ModelRequest, target: Target) -> Origin:
+def _find_destination(request: ModelRequest, target: Target) -> Origin:
     """Whom a request goes to, for comparison."""
     whom = target(request)
-    return Origin("", None, request.model) if whom is None else key_of(whom, "model")
+    return Origin("", None, request.model) if whom is None else endpoint_key(whom, "model")
 
 
-async def _report(
+async def _report_fallback(
     request: ModelRequest, target: Target, attempt: int, error: DragomanError | None, following: str
 ) -> None:
     """Says that another model is asked: in the log, and to hooks."""
     what = "gave an answer that is not taken" if error is None else f"failed ({error})"
     _LOG.warning("%s %s; %s is asked", request.model, what, following)
-    if watching := active(()) if request.run is None else request.run.hooks:
-        provider = (error and error.provider) or _whom(request, target).provider
+    if watching := find_active_hooks(()) if request.run is None else request.run.hooks:
+        provider = (error and error.provider) or _find_destination(request, target).provider
         status = None if error is None else error.status
         retry = ModelRetry(
             request.run, provider, attempt, status=status, error=error, fallback=following
         )
-        await fire(watching, "retry", retry)
+        await call_hooks(watching, "retry", retry)
 
 
-def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
+def _make_condition(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
     """One function that says whether an error is one of those."""
     conditions = (
         (on,)
@@ -281,7 +283,9 @@ def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
             if isinstance(condition, type)
             else callable(condition)
         ):
-            raise wrong("on", condition, "classes of DragomanError, or functions of an error")
+            raise wrong_type_error(
+                "on", condition, "classes of DragomanError, or functions of an error"
+            )
 
     def rule(error: DragomanError) -> bool:
         return any(
@@ -292,7 +296,7 @@ def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
     return rule
 
 
-def _with_earlier(
+def _attach_earlier(
     error: DragomanError, failures: Sequence[tuple[str, DragomanError]]
 ) -> DragomanError:
     """The error of the last model, which tells those of the others too."""
@@ -301,7 +305,7 @@ def _with_earlier(
     final = copy(error)
     final.__cause__ = error.__cause__
     reports = [
-        f"{model}: {type(failure).__name__}, {_short(failure.message)}"
+        f"{model}: {type(failure).__name__}, {_shorten(failure.message)}"
         for model, failure in failures
     ]
     final.message = f"{error.message} Before it failed {'; '.join(reports)}"
@@ -309,5 +313,5 @@ def _with_earlier(
     return final
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= _EXCERPT_LENGTH else f"{text[:_EXCERPT_LENGTH]}…"

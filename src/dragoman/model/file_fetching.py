@@ -18,23 +18,23 @@ from dragoman.message import DataPart, LinkPart, Message
 from dragoman.model.link_files import (
     LinkedFiles,
     LinkKey,
+    LinkPositions,
     LinkSource,
-    Places,
-    link_places,
-    links_in,
-    unsendable,
-    with_files,
+    find_link_positions,
+    find_links,
+    find_unsendable,
+    insert_files,
 )
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
 from dragoman.transport.address_policy import AddressPolicy
 
-__all__ = ["Fetched", "fetch_files"]
+__all__ = ["FileFetcher", "fetch_files"]
 
 _LOG = logger("model.file_fetching")
 
 
-class Fetched:
+class FileFetcher:
     """Middleware made by `fetch_files`. Agents, threads and event loops may share it."""
 
     def __init__(
@@ -67,17 +67,19 @@ class Fetched:
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`. Without links in the conversation no step stands between."""
-        places = link_places(request.messages)
-        to = target(request) if places else None
+        positions = find_link_positions(request.messages)
+        to = target(request) if positions else None
         return (
-            following(request) if to is None else self._with_files(request, following, places, to)
+            following(request)
+            if to is None
+            else self._fetch_and_send(request, following, positions, to)
         )
 
-    async def _with_files(
-        self, request: ModelRequest, following: Batches, places: Places, to: Destination
+    async def _fetch_and_send(
+        self, request: ModelRequest, following: Batches, positions: LinkPositions, to: Destination
     ) -> AsyncGenerator[list[Event], None]:
         try:
-            request = await self._replace_links(request, places, to)
+            request = await self._replace_links(request, positions, to)
         except DragomanError as error:
             yield [RunError(error)]
             return
@@ -86,19 +88,19 @@ class Fetched:
                 yield events
 
     async def _replace_links(
-        self, request: ModelRequest, places: Places, to: Destination
+        self, request: ModelRequest, places: LinkPositions, to: Destination
     ) -> ModelRequest:
-        places = places if self._every else unsendable(request, places, to)
-        keys = _keys(request, places)
+        places = places if self._every else find_unsendable(request, places, to)
+        keys = _link_keys(request, places)
         links = {
             keys[number, link.url]: link
-            for number, link in _links(request.messages, places)
+            for number, link in _list_links(request.messages, places)
             if self._is_allowed(link.url)
         }
         files_by_link = {
             key: kept_link.file for key in links if (kept_link := self._files.get(key)) is not None
         }
-        files_by_link |= await self._fetch(
+        files_by_link |= await self._fetch_links(
             {key: link for key, link in links.items() if key not in files_by_link}
         )
         files = {key: file for key, file in files_by_link.items() if file is not None}
@@ -107,11 +109,11 @@ class Fetched:
             urls = {
                 link.url
                 for index in positions
-                for link in links_in(messages[number].content[index])
+                for link in find_links(messages[number].content[index])
             }
             message_files = {url: files[key] for url in urls if (key := keys[number, url]) in files}
             if message_files:
-                messages[number] = with_files(messages[number], positions, message_files)
+                messages[number] = insert_files(messages[number], positions, message_files)
         return request.replace(messages=tuple(messages)) if files else request
 
     def _is_allowed(self, url: str) -> bool:
@@ -122,7 +124,7 @@ class Fetched:
             return False
         return True
 
-    async def _fetch(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart | None]:
+    async def _fetch_links(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart | None]:
         """The files, and `None` for each that could not be fetched.
 
         Raises:
@@ -133,55 +135,57 @@ class Fetched:
             raise InvalidRequestError(
                 f"the request names {len(links)} files by their URLs; {self._most} are fetched at most"
             )
-        got: dict[LinkKey, DataPart | None] = {}
-        failed: list[DragomanError] = []
+        files: dict[LinkKey, DataPart | None] = {}
+        errors: list[DragomanError] = []
         limiter = asyncio.Semaphore(self._at_once)
 
-        async def get(key: LinkKey, link: LinkPart) -> None:
+        async def fetch_link(key: LinkKey, link: LinkPart) -> None:
             async with limiter:
-                if failed and self._on_failure == "error":
+                if errors and self._on_failure == "error":
                     return
                 # Only about: files that come at the same time are not counted yet.
                 bytes_left = self._total_bytes - sum(
-                    len(file.data) for file in got.values() if file is not None
+                    len(file.data) for file in files.values() if file is not None
                 )
                 try:
-                    got[key] = await self._source.get(
+                    files[key] = await self._source.get(
                         link, min(self._max_bytes, max(0, bytes_left))
                     )
                 except DragomanError as error:
-                    failed.append(error)
+                    errors.append(error)
                     if self._on_failure == "tell" and isinstance(error, InvalidRequestError):
-                        got[key] = None
+                        files[key] = None
 
         async with anyio.create_task_group() as tasks:
             for key, link in links.items():
-                tasks.start_soon(get, key, link)
-        for key, file in got.items():
+                tasks.start_soon(fetch_link, key, link)
+        for key, file in files.items():
             self._files.put(key, file)
-        for error in failed:
+        for error in errors:
             if self._on_failure == "error" or not isinstance(error, InvalidRequestError):
                 raise error
             _LOG.warning("%s", error)
-        return got
+        return files
 
 
-def _links(messages: Sequence[Message], places: Places) -> list[tuple[int, LinkPart]]:
+def _list_links(
+    messages: Sequence[Message], positions: LinkPositions
+) -> list[tuple[int, LinkPart]]:
     return [
         (number, link)
-        for number, indexes in places.items()
+        for number, indexes in positions.items()
         for index in indexes
-        for link in links_in(messages[number].content[index])
+        for link in find_links(messages[number].content[index])
     ]
 
 
-def _keys(request: ModelRequest, places: Places) -> dict[tuple[int, str], LinkKey]:
+def _link_keys(request: ModelRequest, positions: LinkPositions) -> dict[tuple[int, str], LinkKey]:
     """Position of a message, and the URL in it → what the file is kept by."""
     resource = None if request.run is None else request.run.resource_id
-    digests = {number: neutral(request.messages[number]) for number in places}
+    digests = {number: neutral(request.messages[number]) for number in positions}
     return {
         (number, link.url): (resource, digests[number], link.url)
-        for number, link in _links(request.messages, places)
+        for number, link in _list_links(request.messages, positions)
     }
 
 
@@ -199,7 +203,7 @@ def fetch_files(
     retries: int = 3,
     on_failure: OnLoss = "error",
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-) -> Fetched:
+) -> FileFetcher:
     """Middleware that fetches files by their URL, where the provider that is asked cannot take a
     URL, and sends their bytes instead.
 
@@ -249,7 +253,7 @@ def fetch_files(
     for name, count in counts.items():
         if count < 0:
             raise SettingsError(f"fetch_files({name}={count}) must be 0 or more")
-    return Fetched(
+    return FileFetcher(
         policy,
         every=every,
         max_bytes=max_bytes,

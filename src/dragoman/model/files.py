@@ -17,30 +17,33 @@ from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access, ModelRoute
 from dragoman.providers.address import join_url
 
-__all__ = ["download", "files_of"]
+__all__ = ["download", "list_files"]
 
-_ANY = "application/octet-stream"
+_UNKNOWN_TYPE = "application/octet-stream"
 
 
-def files_of(messages: Iterable[Message]) -> list[DataPart | FilePart]:
+def list_files(messages: Iterable[Message]) -> list[DataPart | FilePart]:
     """The files in the model's messages, in order: what the model said, what its provider's tools
     made or fetched."""
     pieces = [
         piece for message in messages if message.role is Role.MODEL for piece in message.content
     ]
-    holders = {name: _holder(name) for name in {name for piece in pieces for name in _wires(piece)}}
+    holders = {
+        name: _find_file_wire(name)
+        for name in {name for piece in pieces for name in _wire_names(piece)}
+    }
     files: list[DataPart | FilePart] = []
     for piece in pieces:
         if isinstance(piece, (DataPart, FilePart)):
             files.append(piece)
         else:
-            for name in _wires(piece):
+            for name in _wire_names(piece):
                 holder = holders[name]
                 files += [] if holder is None else holder.load_files(piece)
     return files
 
 
-def _wires(piece: Content) -> list[str]:
+def _wire_names(piece: Content) -> list[str]:
     """The wires that a piece came through."""
     return list(dict.fromkeys(name.removesuffix(NOTES) for name in piece.native or ()))
 
@@ -54,12 +57,12 @@ async def download(access: Access, part: FilePart) -> DataPart:
         ProviderError: it refused.
     """
     provider = access.provider
-    holder = _holder(provider.wire)
+    holder = _find_file_wire(provider.wire)
     if holder is None:
         raise SettingsError(
             f"{provider.display_name} provider has no files to download", provider=provider.name
         )
-    if (names := _wires(part)) and provider.wire not in names:
+    if (names := _wire_names(part)) and provider.wire not in names:
         raise SettingsError(
             f"file {part.id} is held by a provider of the wire {', '.join(names)}, not by {provider.display_name}: "
             "pass the model that made it",
@@ -86,11 +89,11 @@ async def download(access: Access, part: FilePart) -> DataPart:
     )
     if not mime_type or mime_type.endswith("/*"):
         declared = headers.get("content-type", "").partition(";")[0].strip()
-        mime_type = (guess_type(name)[0] if name else None) or declared or _ANY
+        mime_type = (guess_type(name)[0] if name else None) or declared or _UNKNOWN_TYPE
     return DataPart(data, mime_type, name)
 
 
-def _holder(name: str) -> wires.FileWire | None:
+def _find_file_wire(name: str) -> wires.FileWire | None:
     """The wire of that name, if its providers hold files."""
     wire = wires.get(name) if name in wires.names() else None
     return wire if isinstance(wire, wires.FileWire) else None

@@ -32,29 +32,29 @@ __all__ = [
     "LinkSource",
     "LinkedFile",
     "LinkedFiles",
-    "Places",
-    "link_places",
-    "links_in",
-    "unsendable",
-    "with_files",
+    "LinkPositions",
+    "find_link_positions",
+    "find_links",
+    "find_unsendable",
+    "insert_files",
 ]
 
-Places = Mapping[int, Sequence[int]]
+LinkPositions = Mapping[int, Sequence[int]]
 """Position of a message → positions of pieces in its content."""
 _HOLDERS = (LinkPart, ToolResultPart)
 
 
-def link_places(messages: Sequence[Message]) -> Places:
+def find_link_positions(messages: Sequence[Message]) -> LinkPositions:
     """Where files stand that a URL of HTTP names, those in results of tools included."""
-    places: dict[int, list[int]] = {}
+    positions: dict[int, list[int]] = {}
     for number, message in enumerate(messages):
         for index, piece in enumerate(message.content):
-            if type(piece) in _HOLDERS and any(links_in(piece)):
-                places.setdefault(number, []).append(index)
-    return places
+            if type(piece) in _HOLDERS and any(find_links(piece)):
+                positions.setdefault(number, []).append(index)
+    return positions
 
 
-def links_in(piece: Content) -> Iterator[LinkPart]:
+def find_links(piece: Content) -> Iterator[LinkPart]:
     """The files by their URL that a piece is, or holds."""
     if isinstance(piece, LinkPart):
         if piece.url[:8].lower().startswith(("http://", "https://")):
@@ -62,22 +62,24 @@ def links_in(piece: Content) -> Iterator[LinkPart]:
     elif isinstance(piece, ToolResultPart) and piece.is_content and piece.run_by != "provider":
         for part in piece.result:
             if isinstance(part, LinkPart):
-                yield from links_in(part)
+                yield from find_links(part)
 
 
-def unsendable(request: ModelRequest, places: Places, to: Destination) -> Places:
+def find_unsendable(
+    request: ModelRequest, positions: LinkPositions, destination: Destination
+) -> LinkPositions:
     """Those of the places whose files the target is not sent by their URL. They are written as they
     would be for it, with as little else as it takes."""
-    wire = wires.client(to.wire) or wires.get(to.wire)
-    numbers = sorted(places)
+    wire = wires.client(destination.wire) or wires.get(destination.wire)
+    numbers = sorted(positions)
     losses: list[Loss] = []
-    tried = request.replace(
-        model=to.model or "",
+    trial = request.replace(
+        model=destination.model or "",
         messages=tuple(request.messages[number] for number in numbers),
         on_loss="tell",
         run=None,
     )
-    wire.dump_request(tried, target=to, quirks=to.quirks, losses=losses)
+    wire.dump_request(trial, target=destination, quirks=destination.quirks, losses=losses)
     lost = {
         (numbers[loss.message], loss.part)
         for loss in losses
@@ -85,26 +87,26 @@ def unsendable(request: ModelRequest, places: Places, to: Destination) -> Places
     }
     lost_places = {
         number: [index for index in positions if (number, index) in lost]
-        for number, positions in places.items()
+        for number, positions in positions.items()
     }
     return {number: positions for number, positions in lost_places.items() if positions}
 
 
-def with_files(
+def insert_files(
     message: Message, positions: Sequence[int], files: Mapping[str, DataPart]
 ) -> Message:
     """The message, with files by their bytes where there are some for the URLs at these
     positions."""
     content = list(message.content)
     for index in positions:
-        content[index] = _with_file(content[index], files)
+        content[index] = _insert_file(content[index], files)
     return message.replace(content=tuple(content))
 
 
-def _with_file(piece: Content, files: Mapping[str, DataPart]) -> Content:
+def _insert_file(piece: Content, files: Mapping[str, DataPart]) -> Content:
     if isinstance(piece, ToolResultPart):
         return msgspec.structs.replace(
-            piece, result=tuple(_with_file(part, files) for part in piece.result)
+            piece, result=tuple(_insert_file(part, files) for part in piece.result)
         )
     if not isinstance(piece, LinkPart) or (file := files.get(piece.url)) is None:
         return piece
@@ -118,7 +120,7 @@ def _with_file(piece: Content, files: Mapping[str, DataPart]) -> Content:
 
 _LOG = logger("model.link_files")
 _FIRST_WAIT = 0.25
-_NOTHING = 1024
+_MISSING_SIZE = 1024
 """What a link without a file is taken for."""
 LinkKey = tuple[str | None, str, str]
 """Whose conversation, the digest of the message, the URL in it."""
@@ -147,19 +149,21 @@ class LinkSource:
         """
         try:
             async with asyncio.timeout(self._seconds):
-                file = await self._try(link.url, most)
+                file = await self._fetch(link.url, most)
         except TimeoutError:
-            late = ProviderTimeoutError(
+            timeout_error = ProviderTimeoutError(
                 f"the file was not there within {self._seconds:g} s: try again later"
             )
-            raise _explain(link.url, late) from None
+            raise _fetch_error(link.url, timeout_error) from None
         except ProviderError as error:
-            raise _explain(link.url, error) from error
+            raise _fetch_error(link.url, error) from error
         if (link.mime_type or "").startswith("image/") and not file.mime_type.startswith("image/"):
-            raise _explain(link.url, InvalidRequestError(f"it is no image, but {file.mime_type}"))
+            raise _fetch_error(
+                link.url, InvalidRequestError(f"it is no image, but {file.mime_type}")
+            )
         return file
 
-    async def _try(self, url: str, most: int) -> DataPart:
+    async def _fetch(self, url: str, most: int) -> DataPart:
         for attempt in range(self._retries):
             try:
                 return await fetch(url, self._policy, max_bytes=most, seconds=self._seconds)
@@ -176,13 +180,13 @@ class LinkedFile(NamedTuple):
 
     file: DataPart | None
     """`None`: it could not be fetched, and was passed on."""
-    needed: float
+    used_at: float
     """When it was last asked for, by the clock."""
 
     @property
     def size(self) -> int:
         """Bytes, about."""
-        return _NOTHING if self.file is None else len(self.file.data)
+        return _MISSING_SIZE if self.file is None else len(self.file.data)
 
 
 class LinkedFiles:
@@ -198,10 +202,10 @@ class LinkedFiles:
     def get(self, key: LinkKey) -> LinkedFile | None:
         """What became of a link; `None`: that is not known, or no more."""
         with self._lock:
-            self._drop()
+            self._evict()
             if key not in self._files:
                 return None
-            linked = self._files[key] = self._files.pop(key)._replace(needed=self._clock())
+            linked = self._files[key] = self._files.pop(key)._replace(used_at=self._clock())
             return linked
 
     def put(self, key: LinkKey, file: DataPart | None) -> None:
@@ -210,20 +214,20 @@ class LinkedFiles:
             previous = self._files.pop(key, None)
             linked = self._files[key] = LinkedFile(file, self._clock())
             self._size += linked.size - (0 if previous is None else previous.size)
-            self._drop()
+            self._evict()
 
-    def _drop(self) -> None:
+    def _evict(self) -> None:
         oldest = self._clock() - self._seconds
         while self._files and (
-            self._size > self._most or next(iter(self._files.values())).needed < oldest
+            self._size > self._most or next(iter(self._files.values())).used_at < oldest
         ):
             self._size -= self._files.popitem(last=False)[1].size
 
 
-def _explain(url: str, error: ProviderError) -> InvalidRequestError:
+def _fetch_error(url: str, error: ProviderError) -> InvalidRequestError:
     """The error for whoever sent the URL; without what stands behind its question mark."""
-    explained = InvalidRequestError(
+    link_error = InvalidRequestError(
         f"{public_url(url.partition('?')[0])} cannot be fetched for the model: {error.message}"
     )
-    explained.__cause__ = error
-    return explained
+    link_error.__cause__ = error
+    return link_error

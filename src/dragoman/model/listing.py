@@ -20,9 +20,9 @@ from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
 from dragoman.transport.redaction import public_url
 
-__all__ = ["kinds_of", "list_models", "load_models", "next_page"]
+__all__ = ["find_kinds", "list_models", "load_models", "next_page"]
 
-_BY_NAME: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+_KINDS_BY_NAME: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), kinds)
     for pattern, kinds in (
         (r"embed|minilm|\bbge-|\bgte-|\be5-", ("embeddings",)),
@@ -48,7 +48,7 @@ _MODALITIES: Mapping[str, str] = {
     "video": "media",
 }
 
-_LISTED: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
+_KINDS_BY_FIELD: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
     # Together, LM Studio
     (
         ("type",),
@@ -125,23 +125,28 @@ that says anything counts."""
 _ORDER = ("chat", "embeddings", "image", "media", "tts", "audio", "count_tokens")
 
 
-def kinds_of(name: str, fields: JsonMap) -> tuple[str, ...]:
+def find_kinds(name: str, fields: JsonMap) -> tuple[str, ...]:
     """The kinds of a model of that name, of which a provider told this. Never empty; what it is
     mainly for comes first.
 
     A provider that tells only that a model answers the requests of a chat leaves it to the name
     what it answers with.
     """
-    named = next((kinds for pattern, kinds in _BY_NAME if pattern.search(name)), ())
-    kinds = next((kinds for path, names in _LISTED if (kinds := _kinds(fields, path, names))), ())
-    counts = tuple(model_kind for model_kind in kinds if model_kind == "count_tokens")
-    does = tuple(model_kind for model_kind in kinds if model_kind != "count_tokens")
-    if not does or (does[0] == "chat" and named and named[0] not in does):
-        does = named or ("chat",)
-    return does + counts
+    name_kinds = next((kinds for pattern, kinds in _KINDS_BY_NAME if pattern.search(name)), ())
+    kinds = next(
+        (kinds for path, names in _KINDS_BY_FIELD if (kinds := _read_kinds(fields, path, names))),
+        (),
+    )
+    count_kinds = tuple(model_kind for model_kind in kinds if model_kind == "count_tokens")
+    main_kinds = tuple(model_kind for model_kind in kinds if model_kind != "count_tokens")
+    if not main_kinds or (
+        main_kinds[0] == "chat" and name_kinds and name_kinds[0] not in main_kinds
+    ):
+        main_kinds = name_kinds or ("chat",)
+    return main_kinds + count_kinds
 
 
-def _kinds(
+def _read_kinds(
     fields: JsonMap, path: tuple[str, ...], kind_names: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The kinds that the value at a path says; what is "other" says nothing beside one that has a
@@ -149,11 +154,11 @@ def _kinds(
     *above, last = path
     for key in above:
         fields = if_object(fields.get(key))
-    told = {kind_names[name] for name in _words(fields.get(last)) if name in kind_names}
-    return tuple(model_kind for model_kind in _ORDER if model_kind in told) or tuple(told)
+    kinds = {kind_names[name] for name in _list_words(fields.get(last)) if name in kind_names}
+    return tuple(model_kind for model_kind in _ORDER if model_kind in kinds) or tuple(kinds)
 
 
-def _words(value: Any) -> Iterable[str]:
+def _list_words(value: Any) -> Iterable[str]:
     """A word, a list of words, or an object that says true of some."""
     if isinstance(value, str):
         return (value,)
@@ -191,7 +196,7 @@ async def list_models(access: Access) -> list[ModelInfo]:
     """
     provider = access.provider
     if provider.models is not None:
-        return [ModelInfo(name, provider.name, kinds_of(name, {})) for name in provider.models()]
+        return [ModelInfo(name, provider.name, find_kinds(name, {})) for name in provider.models()]
     if provider.models_path is None:
         raise SettingsError(
             f"{provider.display_name} provider does not list its models", provider=provider.name
@@ -203,7 +208,7 @@ async def list_models(access: Access) -> list[ModelInfo]:
     models: dict[str, ModelInfo] = {}
     while url and url not in seen:
         seen.add(url)
-        body = await _get(access, url, route)
+        body = await _fetch_page(access, url, route)
         # its key was for the first request
         route = None
         for model in load_models(provider.name, body):
@@ -227,7 +232,7 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
         if fields.keys() <= _CURSORS.keys():
             page = []
     try:
-        return [_model(provider, item) for item in msgspec.convert(page, list[Json])]
+        return [_load_model(provider, item) for item in msgspec.convert(page, list[Json])]
     except (msgspec.ValidationError, KeyError) as error:
         raise DecodeError(
             f"the answer holds no list of models: {error}",
@@ -251,28 +256,28 @@ def next_page(url: str, body: Any) -> str | None:
     return None
 
 
-def _model(provider: str, item: Json) -> ModelInfo:
-    by = next((key for key in _IDS if item.get(key)), None)
-    if by is None:
+def _load_model(provider: str, item: Json) -> ModelInfo:
+    name_key = next((key for key in _IDS if item.get(key)), None)
+    if name_key is None:
         raise KeyError("a model without a name")
-    name = str(item[by])
+    name = str(item[name_key])
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
-    title = next((item[key] for key in _TITLES if key != by and item.get(key)), None)
-    read = {by, *_TITLES, *_DESCRIPTIONS}
+    title = next((item[key] for key in _TITLES if key != name_key and item.get(key)), None)
+    known_keys = {name_key, *_TITLES, *_DESCRIPTIONS}
     return ModelInfo(
         name=name,
         provider=provider,
-        kinds=kinds_of(name, item),
+        kinds=find_kinds(name, item),
         display_name=str(title) if title not in (None, name) else None,
         description=next(
             (if_text(item[key]) for key in _DESCRIPTIONS if if_text(item.get(key))), None
         ),
-        extra={key: value for key, value in item.items() if key not in read},
+        extra={key: value for key, value in item.items() if key not in known_keys},
     )
 
 
-async def _get(access: Access, url: str, route: ModelRoute | None) -> Any:
+async def _fetch_page(access: Access, url: str, route: ModelRoute | None) -> Any:
     _, body = await access.fetch(HttpRequest(url, method="GET"), route)
     try:
         return msgspec.json.decode(body)

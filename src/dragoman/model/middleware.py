@@ -53,9 +53,9 @@ class BatchMiddleware(Protocol):
         ...
 
 
-_Plain: TypeAlias = Callable[[ModelRequest, Next], AsyncIterator[Event]]
+_EventMiddleware: TypeAlias = Callable[[ModelRequest, Next], AsyncIterator[Event]]
 
-Middleware: TypeAlias = _Plain | BatchMiddleware
+Middleware: TypeAlias = _EventMiddleware | BatchMiddleware
 """Sees a request on its way in and its events on their way out. An async generator function, most
 often. The request's `model` is the model string of the model that is asked, its `run` the run that
 asks."""
@@ -64,24 +64,24 @@ asks."""
 def wrap(call: Batches, middleware: Sequence[Middleware], target: Target) -> Batches:
     """A call with middlewares around it, the first one outermost. Without any it is the call
     itself, batches and all."""
-    plain: list[_Plain] = []
+    plain: list[_EventMiddleware] = []
     for layer in reversed(middleware):
         if not isinstance(layer, BatchMiddleware):
             plain.append(layer)
             continue
-        call = _by_batch(layer, _one_by_one(plain, call), target)
+        call = _wrap_batches(layer, _wrap_events(plain, call), target)
         plain = []
-    return _one_by_one(plain, call)
+    return _wrap_events(plain, call)
 
 
-def _by_batch(layer: BatchMiddleware, following: Batches, target: Target) -> Batches:
+def _wrap_batches(layer: BatchMiddleware, following: Batches, target: Target) -> Batches:
     def batches(request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         return layer.batches(request, following, target)
 
     return batches
 
 
-def _one_by_one(layers: Sequence[_Plain], call: Batches) -> Batches:
+def _wrap_events(layers: Sequence[_EventMiddleware], call: Batches) -> Batches:
     """A call with middlewares around it that take events one by one, the first one innermost."""
     if not layers:
         return call
@@ -94,7 +94,7 @@ def _one_by_one(layers: Sequence[_Plain], call: Batches) -> Batches:
 
     chain: Next = events_of
     for layer in layers:
-        chain = _bound(layer, chain)
+        chain = _bind(layer, chain)
 
     async def batches(request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         events = chain(request)
@@ -108,7 +108,7 @@ def _one_by_one(layers: Sequence[_Plain], call: Batches) -> Batches:
     return batches
 
 
-def _bound(layer: _Plain, following: Next) -> Next:
+def _bind(layer: _EventMiddleware, following: Next) -> Next:
     def bound(request: ModelRequest) -> AsyncIterator[Event]:
         return layer(request, following)
 

@@ -16,9 +16,9 @@ from dragoman.model.middleware import Middleware
 from dragoman.model.strings import (
     ModelString,
     default_model,
-    find_stand_ins,
     parse_model_string,
-    resolve,
+    provider_middleware,
+    resolve_model,
 )
 from dragoman.providers.provider import Provider
 from dragoman.transport.base import Transport
@@ -56,7 +56,7 @@ class Models:
         self._system: Mapping[str, str] = {} if environment_only else os.environ
         choice = default_model(environment, self._system) if model is None or model == "" else model
         first, layer = split_choice(choice)
-        self.string, self.provider = resolve(first)
+        self.string, self.provider = resolve_model(first)
         self._transport, self._environment = transport, environment
         self._middleware, self._new_id, self._clock = tuple(middleware), new_id, clock
         self._shared = access_to
@@ -90,13 +90,13 @@ class Models:
         if model is None and self._own is not None:
             return self._own
         first, layer = (None, None) if model is None else split_choice(model)
-        first_model = self._make(first)
+        first_model = self._make_model(first)
         if layer is None and not self._fallbacks:
             if model is None:
                 self._own = first_model
             return first_model
         layers = [] if layer is None else [layer]
-        members = self._members(first_model, [*layers, *self._fallbacks])
+        members = self._fallback_models(first_model, [*layers, *self._fallbacks])
         return first_model.led_by(layers, members) if layers or members else first_model
 
     def check_keys(self) -> dict[str, AuthenticationError | None]:
@@ -105,15 +105,17 @@ class Models:
         try:
             first = self.chat()
         except SettingsError:  # it only embeds
-            return {self.name: _key_error(self._access)}
+            return {self.name: _find_key_error(self._access)}
         models = [first, *first.fallbacks.values()]
-        return {model.string: _key_error(self._access_to(model.provider)) for model in models}
+        return {model.string: _find_key_error(self._access_to(model.provider)) for model in models}
 
-    def _members(self, first: ChatModel, fallbacks: Iterable[Fallback]) -> dict[str, ChatModel]:
+    def _fallback_models(
+        self, first: ChatModel, fallbacks: Iterable[Fallback]
+    ) -> dict[str, ChatModel]:
         """The models of fallbacks, by model string, without the one that is asked anyway."""
         members = {first.string: first}
         for model in [model for layer in fallbacks for model in layer.models]:
-            member = self._make(model)
+            member = self._make_model(model)
             if members.setdefault(member.string, member).provider is not member.provider:
                 raise SettingsError(
                     f"two models of a fallback are called {member.string}: give one provider's record another name"
@@ -121,25 +123,25 @@ class Models:
         del members[first.string]
         return members
 
-    def _make(self, model: str | Provider | None) -> ChatModel:
+    def _make_model(self, model: str | Provider | None) -> ChatModel:
         """A model by itself."""
         string, provider = self._resolve(model)
         name = string.chat or (self.string.chat if provider is self.provider else None)
         key = f"{provider.name}:{name}"
-        model_made = self._chat.get(key)
-        if model_made is None or model_made.provider is not provider:
-            model_made = self._chat[key] = ChatModel(
+        chat_model = self._chat.get(key)
+        if chat_model is None or chat_model.provider is not provider:
+            chat_model = self._chat[key] = ChatModel(
                 provider,
                 name,
                 transport=self._transport,
                 access=self._access_to(provider),
                 middleware=self._middleware,
-                provider_middleware=find_stand_ins(provider),
-                others=self._make,
+                provider_middleware=provider_middleware(provider),
+                others=self._make_model,
                 new_id=self._new_id,
                 clock=self._clock,
             )
-        return model_made
+        return chat_model
 
     def embeddings(self) -> EmbeddingsModel:
         """The own provider's model for embeddings.
@@ -169,7 +171,7 @@ class Models:
             and (string := parse_model_string(model)).provider == self.provider.name
         ):
             return string, self.provider
-        return resolve(model)
+        return resolve_model(model)
 
     def _access_to(self, provider: Provider) -> Access:
         if provider is self.provider:
@@ -202,7 +204,7 @@ class Models:
         )
 
 
-def _key_error(access: Access) -> AuthenticationError | None:
+def _find_key_error(access: Access) -> AuthenticationError | None:
     try:
         access.check_key()
     except AuthenticationError as error:

@@ -12,34 +12,34 @@ from dragoman.message import FinishReason, TextPart
 from dragoman.model.middleware import Next
 from dragoman.request import ModelRequest
 
-__all__ = ["circles", "end_repetition"]
+__all__ = ["is_repeating", "end_repetition"]
 
-_LONGEST = 200
+_MAX_PERIOD = 200
 """Characters of the longest piece whose repetition is looked for."""
-_TIMES = 4
-_LEAST = 240
+_MIN_REPEATS = 4
+_MIN_CHARACTERS = 240
 """Characters that a repetition has at least: a line of dashes is none."""
-_EVERY = 40
+_CHECK_INTERVAL = 40
 """Characters after which a text is looked at again."""
 
 
 async def end_repetition(request: ModelRequest, following: Next) -> AsyncIterator[Event]:
     """Middleware: where the end of a text is one piece over and over, the message ends there, with
     `length`, and the request is given up. What was repeated stays: it was shown already."""
-    text, looked_at = "", 0
-    watched: tuple[str, int] | None = None
+    text, checked_length = "", 0
+    open_part: tuple[str, int] | None = None
     async with aclosing(cast(Any, following(request))) as events:
         async for event in events:
             yield event
             match event:
                 case PartStarted(part=OpenText()):
-                    watched, text, looked_at = (event.message_id, event.index), "", 0
-                case PartDelta(delta=str(delta)) if (event.message_id, event.index) == watched:
+                    open_part, text, checked_length = (event.message_id, event.index), "", 0
+                case PartDelta(delta=str(delta)) if (event.message_id, event.index) == open_part:
                     text += delta
-                    if len(text) - looked_at < _EVERY:
+                    if len(text) - checked_length < _CHECK_INTERVAL:
                         continue
-                    looked_at = len(text)
-                    if circles(text):
+                    checked_length = len(text)
+                    if is_repeating(text):
                         yield PartFinished(event.message_id, event.index, TextPart(text))
                         yield MessageFinished(event.message_id, FinishReason.length)
                         return
@@ -47,11 +47,11 @@ async def end_repetition(request: ModelRequest, following: Next) -> AsyncIterato
                     pass
 
 
-def circles(text: str) -> bool:
+def is_repeating(text: str) -> bool:
     """Whether a text ends with one piece, of up to 200 characters, at least four times and for at
     least 240 characters."""
-    for period in range(1, _LONGEST + 1):
-        span = max(_TIMES * period, _LEAST)
+    for period in range(1, _MAX_PERIOD + 1):
+        span = max(_MIN_REPEATS * period, _MIN_CHARACTERS)
         if len(text) < span:
             return False
         if text[-span:-period] == text[period - span :]:

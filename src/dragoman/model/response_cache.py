@@ -17,7 +17,7 @@ from dragoman.model.cache_answer import (
     StoredAnswer,
     cache_key,
     dump_answer,
-    is_whole,
+    is_complete,
     load_answer,
     replay,
 )
@@ -56,9 +56,13 @@ class ResponseCache:
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
-        to = target(request) if self._takes(request) else None
+        to = target(request) if self._is_cacheable(request) else None
         key = None if to is None else cache_key(request, to, self._scope)
-        if to is not None and key is not None and (answer := await self._find(key, to)) is not None:
+        if (
+            to is not None
+            and key is not None
+            and (answer := await self._load_answer(key, to)) is not None
+        ):
             for events in replay(answer, new_id=self._new_id, now=self._clock()):
                 yield events
             return
@@ -69,7 +73,7 @@ class ResponseCache:
                     recorded += events
                 yield events
         if to is not None and key is not None:
-            await self._keep(key, recorded, to)
+            await self._store_answer(key, recorded, to)
 
     @contextmanager
     def off(self) -> Generator[None]:
@@ -90,10 +94,10 @@ class ResponseCache:
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    def _takes(self, request: ModelRequest) -> bool:
+    def _is_cacheable(self, request: ModelRequest) -> bool:
         return self not in _off.get() and (self._when is None or self._when(request))
 
-    async def _find(self, key: str, to: Destination) -> StoredAnswer | None:
+    async def _load_answer(self, key: str, to: Destination) -> StoredAnswer | None:
         try:
             data = await self.store.get(key)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
@@ -101,13 +105,13 @@ class ResponseCache:
             return None
         answer = None if data is None else load_answer(data, to)
         if answer is None or (
-            self._ttl is not None and answer.at + self._ttl <= self._clock().timestamp()
+            self._ttl is not None and answer.answered_at + self._ttl <= self._clock().timestamp()
         ):
             return None
         return answer
 
-    async def _keep(self, key: str, events: list[Event], to: Destination) -> None:
-        if not is_whole(events, to):
+    async def _store_answer(self, key: str, events: list[Event], to: Destination) -> None:
+        if not is_complete(events, to):
             return
         try:
             await self.store.put(key, dump_answer(events, self._clock()))
@@ -169,8 +173,8 @@ def cache(
         )
     if max_entries < 1 or (ttl is not None and ttl <= 0):
         raise SettingsError("cache(max_entries=…, ttl=…) must be above 0")
-    opened = open_store(store, max_entries) if isinstance(store, str) else store
-    expect("store", opened, CacheStore)
+    opened_store = open_store(store, max_entries) if isinstance(store, str) else store
+    expect("store", opened_store, CacheStore)
     return ResponseCache(
-        opened, ttl=ttl, when=when, scope=scope, id_factory=id_factory, clock=clock
+        opened_store, ttl=ttl, when=when, scope=scope, id_factory=id_factory, clock=clock
     )

@@ -25,13 +25,13 @@ __all__ = [
     "ModelString",
     "default_model",
     "default_transport",
-    "find_stand_ins",
+    "provider_middleware",
     "parse_model_string",
-    "resolve",
+    "resolve_model",
 ]
 
 _NAME_BEFORE_COLON = re.compile(r"[a-z][a-z0-9+.-]*")
-_KINDS = {"chat": "chat", "embeddings": "embeddings", "media": "media", "other": "media"}
+_MODEL_FIELDS = {"chat": "chat", "embeddings": "embeddings", "media": "media", "other": "media"}
 
 
 class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,14 +49,18 @@ class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         models = {"chat": self.chat, "embeddings": self.embeddings, "media": self.media}
-        named = {model_kind: model for model_kind, model in models.items() if model}
-        if not named:
+        named_models = {model_kind: model for model_kind, model in models.items() if model}
+        if not named_models:
             return self.provider
-        is_plain = "?" not in named.get("chat", "") or "://" in named["chat"]
-        if named.keys() == {"chat"} and _NAME_BEFORE_COLON.fullmatch(self.provider) and is_plain:
-            return f"{self.provider}:{named['chat']}"
+        is_plain = "?" not in named_models.get("chat", "") or "://" in named_models["chat"]
+        if (
+            named_models.keys() == {"chat"}
+            and _NAME_BEFORE_COLON.fullmatch(self.provider)
+            and is_plain
+        ):
+            return f"{self.provider}:{named_models['chat']}"
         return f"{self.provider}?" + "&".join(
-            f"{model_kind}={quote(model, safe='/:')}" for model_kind, model in named.items()
+            f"{model_kind}={quote(model, safe='/:')}" for model_kind, model in named_models.items()
         )
 
 
@@ -66,7 +70,7 @@ def parse_model_string(text: str) -> ModelString:
     Raises:
         SettingsError: it has none of the forms.
     """
-    head, mark, tail = _split(text)
+    head, mark, tail = _split_string(text)
     provider = head.lower()
     if provider and not mark:
         return ModelString(provider)
@@ -77,10 +81,13 @@ def parse_model_string(text: str) -> ModelString:
         return ModelString(provider, model or None)
     if mark == "?" and provider:
         pairs = [pair.partition("=") for pair in tail.split("&") if pair]
-        if all(model_kind in _KINDS for model_kind, _, _ in pairs):
+        if all(model_kind in _MODEL_FIELDS for model_kind, _, _ in pairs):
             return ModelString(
                 provider,
-                **{_KINDS[model_kind]: unquote(model) or None for model_kind, _, model in pairs},
+                **{
+                    _MODEL_FIELDS[model_kind]: unquote(model) or None
+                    for model_kind, _, model in pairs
+                },
             )
     raise SettingsError(
         f'Invalid model string format: "{text}". Write provider, provider:model, provider/model or '
@@ -88,7 +95,7 @@ def parse_model_string(text: str) -> ModelString:
     )
 
 
-def _split(text: str) -> tuple[str, str, str]:
+def _split_string(text: str) -> tuple[str, str, str]:
     index = min((text.index(mark) for mark in ":/?" if mark in text), default=len(text))
     return text[:index], text[index : index + 1], text[index + 1 :]
 
@@ -109,7 +116,7 @@ def default_model(*environments: Mapping[str, str] | None) -> str:
     )
 
 
-def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
+def resolve_model(model: str | Provider) -> tuple[ModelString, Provider]:
     """A model string, or a record, → both.
 
     Raises:
@@ -121,21 +128,21 @@ def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
     return string, providers.get(string.provider)
 
 
-def find_stand_ins(provider: Provider) -> tuple[Middleware, ...]:
+def provider_middleware(provider: Provider) -> tuple[Middleware, ...]:
     """What a provider's record says must stand in for what it cannot do itself."""
-    needed: list[Middleware] = []
+    layers: list[Middleware] = []
     if (
         Capability.tools not in provider.capabilities
         and Capability.typed_output in provider.capabilities
     ):
         from dragoman.model.constrained import constrained_tools
 
-        needed.append(constrained_tools)
+        layers.append(constrained_tools)
     if provider.repeats_itself:
         from dragoman.model.repetition import end_repetition
 
-        needed.append(end_repetition)
-    return tuple(needed)
+        layers.append(end_repetition)
+    return tuple(layers)
 
 
 def default_transport() -> Transport:

@@ -22,7 +22,7 @@ from dragoman.arguments import expect, expect_callable
 from dragoman.errors import RateLimitError, SettingsError
 from dragoman.event import Event, MessageFinished, PartDelta, RunError
 from dragoman.message import Origin
-from dragoman.model.breaker import Per, check_per, key_of
+from dragoman.model.breaker import Per, check_per, endpoint_key
 from dragoman.model.middleware import Batches, Target
 from dragoman.model.tokens import request_tokens
 from dragoman.request import ModelRequest
@@ -60,7 +60,7 @@ class MinuteWindow:
 
     def wait(self, amount: int, now: float) -> float:
         """Seconds until there is room for so much; 0: now."""
-        self._forget(now)
+        self._drop_old(now)
         total_left, wait = self.total, 0.0
         for booking in self._bookings:
             if total_left + amount <= self.limit:
@@ -79,12 +79,12 @@ class MinuteWindow:
     def correct(self, booking: Booking, amount: int, now: float) -> None:
         """It was another amount. What is past a minute does not count any more, however much it
         was."""
-        self._forget(now)
+        self._drop_old(now)
         if self._bookings and booking.at >= self._bookings[0].at:
             self.total += amount - booking.amount
         booking.amount = amount
 
-    def _forget(self, now: float) -> None:
+    def _drop_old(self, now: float) -> None:
         while self._bookings and self._bookings[0].at + MINUTE <= now + _ROUNDING:
             self.total -= self._bookings.popleft().amount
 
@@ -199,46 +199,50 @@ class Throttle:
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
-        whom = target(request)
-        return following(request) if whom is None else self._in_turn(request, following, whom)
+        destination = target(request)
+        return (
+            following(request)
+            if destination is None
+            else self._wait_and_send(request, following, destination)
+        )
 
-    async def _in_turn(
-        self, request: ModelRequest, following: Batches, whom: Origin
+    async def _wait_and_send(
+        self, request: ModelRequest, following: Batches, destination: Origin
     ) -> AsyncGenerator[list[Event], None]:
         counts = self._limits[2] is not None
         key, tokens = (
-            key_of(whom, self._per),
-            request_tokens(request, whom.provider, whom.model or "") if counts else 0,
+            endpoint_key(destination, self._per),
+            request_tokens(request, destination.provider, destination.model or "") if counts else 0,
         )
         with self._lock:
             queue = self._queues.setdefault(key, _Queue(Quota(*self._limits)))
         try:
-            booking = await self._enter(queue, tokens, whom.provider)
+            booking = await self._wait_for_turn(queue, tokens, destination.provider)
         except RateLimitError as error:
             yield [RunError(error)]
             return
-        used: int | None = None
+        used_tokens: int | None = None
         try:
             async with aclosing(following(request)) as batches:
                 async for events in batches:
                     if counts and type(events[-1]) is not PartDelta:
-                        used = _used(events, used)
+                        used_tokens = _add_tokens(events, used_tokens)
                     yield events
         finally:
             with self._lock:
-                queue.quota.end(booking, used, self._clock())
+                queue.quota.end(booking, used_tokens, self._clock())
                 queue.wake()
 
-    async def _enter(self, queue: _Queue, tokens: int, provider: str) -> Booking | None:
+    async def _wait_for_turn(self, queue: _Queue, tokens: int, provider: str) -> Booking | None:
         """Waits until a request may go.
 
         Raises:
             RateLimitError: it would wait too long.
         """
         with self._lock:
-            began = self._clock()
-            if not queue.waiting and not queue.quota.wait(tokens, began):
-                return queue.quota.begin(tokens, began)
+            start = self._clock()
+            if not queue.waiting and not queue.quota.wait(tokens, start):
+                return queue.quota.begin(tokens, start)
             waiter = _Waiter(running_loop())
             queue.waiting.append(waiter)
         wait = math.inf
@@ -257,7 +261,7 @@ class Throttle:
                             return queue.quota.begin(tokens, now)
                     if wait is math.inf:
                         await waiter.signal.wait()
-                    elif self._max_wait is not None and now + wait > began + self._max_wait:
+                    elif self._max_wait is not None and now + wait > start + self._max_wait:
                         break
                     else:
                         await self._sleep(wait)
@@ -305,7 +309,7 @@ class _Queue:
                 return
 
 
-def _used(events: list[Event], before: int | None) -> int | None:
+def _add_tokens(events: list[Event], before: int | None) -> int | None:
     """The tokens that an answer took, its candidates together; `None`: none are told."""
     for event in events:
         if (

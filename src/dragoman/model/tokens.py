@@ -31,7 +31,14 @@ from dragoman.providers.provider import TokenRates
 from dragoman.providers.registry import REGISTRY
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
 
-__all__ = ["USUAL", "FileSize", "estimate_tokens", "file_size", "request_tokens", "text_tokens"]
+__all__ = [
+    "DEFAULT_PIXELS",
+    "FileSize",
+    "estimate_tokens",
+    "measure_file",
+    "request_tokens",
+    "text_tokens",
+]
 
 
 _FAMILIES: Mapping[str, str | TokenRates] = {
@@ -47,7 +54,7 @@ _FAMILIES: Mapping[str, str | TokenRates] = {
 }
 """Word in a model's name → the rates of such models at providers that have models of many, or the
 provider that has these rates."""
-_USUAL = TokenRates()
+_DEFAULT_RATES = TokenRates()
 
 
 def estimate_tokens(
@@ -61,7 +68,7 @@ def estimate_tokens(
     """Tokens of a conversation, about, as the provider of that name counts them with that model.
     `tools`, `output_schema`: what goes along. Thinking is not counted: providers leave out that of
     earlier answers, or do not say what it comes to."""
-    rates = _rates(provider, model)
+    rates = _find_rates(provider, model)
     total, count = rates.request, 0
     for message in messages:
         counts = _count_once(message)
@@ -73,7 +80,7 @@ def estimate_tokens(
     specs = [tool for tool in tools if isinstance(tool, ToolSpec)]
     if specs:
         written = [
-            _json(
+            _dump_json(
                 {
                     "name": tool.name,
                     "description": tool.description,
@@ -86,7 +93,7 @@ def estimate_tokens(
             rates.tools + rates.tool * len(specs) + rates.schema * text_tokens("".join(written))
         )
     if output_schema is not None:
-        total += rates.answer * text_tokens(_json(output_schema))
+        total += rates.answer * text_tokens(_dump_json(output_schema))
     return round(total)
 
 
@@ -98,27 +105,29 @@ def request_tokens(request: ModelRequest, provider: str = "", model: str = "") -
     )
 
 
-def _rates(provider: str, model: str) -> TokenRates:
+def _find_rates(provider: str, model: str) -> TokenRates:
     record = REGISTRY.find(provider) if provider else None
     if record is not None and record.token_rates is not None:
         return record.token_rates
-    family = next((rates for name_part, rates in _FAMILIES.items() if name_part in model), _USUAL)
-    return _rates(family, "") if isinstance(family, str) else family
+    family = next(
+        (rates for name_part, rates in _FAMILIES.items() if name_part in model), _DEFAULT_RATES
+    )
+    return _find_rates(family, "") if isinstance(family, str) else family
 
 
 # ------------------------------------------------------------------ text
 
 
-def _class(first: int, last: int, *more: int) -> bytes:
+def _byte_table(first: int, last: int, *more: int) -> bytes:
     """A table for `bytes.translate` under which the bytes of a class are `x`, and all others
     spaces."""
     members = {*range(first, last + 1), *more}
     return bytes(120 if byte in members else 32 for byte in range(256))
 
 
-_LETTERS = _class(97, 122, *range(65, 91))
-_DIGITS = _class(48, 57)
-_MARKS = _class(33, 47, *range(58, 65), *range(91, 97), *range(123, 127))
+_LETTERS = _byte_table(97, 122, *range(65, 91))
+_DIGITS = _byte_table(48, 57)
+_MARKS = _byte_table(33, 47, *range(58, 65), *range(91, 97), *range(123, 127))
 _TWO = bytes(range(0xC0, 0xE0))
 _THREE = bytes(range(0xE0, 0xF0))
 _FOUR = bytes(range(0xF0, 0x100))
@@ -164,32 +173,32 @@ class _Counts(NamedTuple):
 _LARGE = 64
 """Characters and bytes from which on a message is counted once: to count them takes longer than to
 keep what they came to."""
-_known: dict[int, tuple[ref[Message], _Counts]] = {}
+_counts_by_id: dict[int, tuple[ref[Message], _Counts]] = {}
 """Identity of a large message that is alive → itself, and its counts."""
 
 
 def _count_once(message: Message) -> _Counts:
     key = id(message)
-    memo = _known.get(key)
+    memo = _counts_by_id.get(key)
     if memo is not None and memo[0]() is message:
         return memo[1]
     counts = _count(message.content)
     if counts.size >= _LARGE:
-        _known[key] = ref(message, lambda _, memo=_known: memo.pop(key, None)), counts
+        _counts_by_id[key] = ref(message, lambda _, memo=_counts_by_id: memo.pop(key, None)), counts
     return counts
 
 
 def _count(pieces: Iterable[Content]) -> _Counts:
     texts: list[str] = []
     files: list[FileSize] = []
-    calls = _gather(pieces, texts, files)
+    calls = _collect_texts(pieces, texts, files)
     text = " ".join(texts)
     return _Counts(
         text_tokens(text), calls, tuple(files), len(text) + sum([size.length for size in files])
     )
 
 
-def _gather(pieces: Iterable[Content], texts: list[str], files: list[FileSize]) -> int:
+def _collect_texts(pieces: Iterable[Content], texts: list[str], files: list[FileSize]) -> int:
     """Adds what pieces hold to the texts and files → how many calls and results are among them."""
     calls = 0
     for piece in pieces:
@@ -202,13 +211,13 @@ def _gather(pieces: Iterable[Content], texts: list[str], files: list[FileSize]) 
             calls += 1
             result: Any = piece.result
             if piece.is_content:
-                _gather(result, texts, files)
+                _collect_texts(result, texts, files)
             else:
-                texts.append(result if isinstance(result, str) else _json(result))
+                texts.append(result if isinstance(result, str) else _dump_json(result))
         elif isinstance(piece, DataPart) and text_of(piece) is not None:
             texts.append(as_text(piece))
         elif isinstance(piece, DataPart | LinkPart | FilePart):
-            files.append(file_size(piece))
+            files.append(measure_file(piece))
     return calls
 
 
@@ -216,46 +225,50 @@ def _gather(pieces: Iterable[Content], texts: list[str], files: list[FileSize]) 
 
 
 def _file_tokens(size: FileSize, rates: TokenRates) -> float:
-    if size.kind == "image":
+    if size.media_type == "image":
         return _IMAGES[rates.image](size.width, size.height)
-    if size.kind == "document":
+    if size.media_type == "document":
         return size.pages * rates.page
-    return size.length / 800 if size.length else _UNSEEN
+    return size.length / 800 if size.length else _UNKNOWN_TOKENS
 
 
-def _tiles(width: int, height: int) -> float:
+def _tile_tokens(width: int, height: int) -> float:
     """Within 2048 pixels, the shorter side 768: tiles of 512."""
-    width, height = _within(width, height, 2048)
+    width, height = _fit(width, height, 2048)
     scale = min(1.0, 768 / min(width, height))
-    return 85 + 170 * _times(width * scale, 512) * _times(height * scale, 512)
+    return 85 + 170 * _count_tiles(width * scale, 512) * _count_tiles(height * scale, 512)
 
 
-def _flat(width: int, height: int) -> float:
+def _crop_tokens(width: int, height: int) -> float:
     """A small one is one tile, others are tiles of 768."""
-    return 258.0 if max(width, height) <= 384 else 258.0 * _times(width, 768) * _times(height, 768)
+    return (
+        258.0
+        if max(width, height) <= 384
+        else 258.0 * _count_tiles(width, 768) * _count_tiles(height, 768)
+    )
 
 
-def _area(width: int, height: int) -> float:
+def _area_tokens(width: int, height: int) -> float:
     """Within 1568 pixels, by its area."""
-    width, height = _within(width, height, 1568)
+    width, height = _fit(width, height, 1568)
     return max(16.0, min(1600.0, width * height / 750))
 
 
-def _within(width: int, height: int, most: int) -> tuple[int, int]:
+def _fit(width: int, height: int, most: int) -> tuple[int, int]:
     scale = min(1.0, most / max(width, height))
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def _times(length: float, tile: int) -> int:
+def _count_tiles(length: float, tile: int) -> int:
     return int(-(-length // tile))
 
 
-_UNSEEN = 258.0
+_UNKNOWN_TOKENS = 258.0
 """Of a sound or a film that nobody has seen."""
-_IMAGES = {"tiles": _tiles, "flat": _flat, "area": _area}
+_IMAGES = {"tiles": _tile_tokens, "flat": _crop_tokens, "area": _area_tokens}
 
 
-def _json(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     try:
         return _encode(value).decode()
     # half a pair of surrogates
@@ -263,29 +276,29 @@ def _json(value: Any) -> str:
         return str(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return dict(cast("JsonMap", value)) if isinstance(value, Mapping) else str(value)
 
 
-_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+_encode = msgspec.json.Encoder(enc_hook=_plain_value).encode
 
 
 # sizes of files
 
 
-USUAL = (1024, 1024)
+DEFAULT_PIXELS = (1024, 1024)
 """Pixels of an image that nobody has seen, such as one behind a URL."""
 _PAGE = b"/Type /Page", b"/Type/Page"
-_SEARCHED = 1 << 20
+_SEARCH_BYTES = 1 << 20
 """Bytes of a file at most in which its pages or its size are looked for."""
-_STARTS = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
+_SIZE_MARKERS = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 """Markers of a JPEG behind which its size stands."""
 
 
 class FileSize(NamedTuple):
     """What of a file a model reads."""
 
-    kind: str
+    media_type: str
     """`image`, `audio`, `video`, or `document`."""
     width: int = 0
     """Of an image, in pixels."""
@@ -297,7 +310,7 @@ class FileSize(NamedTuple):
     """Of the file, in bytes; 0: not known."""
 
 
-def file_size(part: Media) -> FileSize:
+def measure_file(part: Media) -> FileSize:
     """The size of a file, as far as its bytes tell; else that of a usual one."""
     mime_type = (
         part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "image/*"
@@ -305,19 +318,19 @@ def file_size(part: Media) -> FileSize:
     data = part.data if isinstance(part, DataPart) else b""
     file_kind = mime_type.partition("/")[0]
     if file_kind == "image":
-        width, height = _pixels(data) or USUAL
+        width, height = _find_pixels(data) or DEFAULT_PIXELS
         return FileSize(file_kind, width, height, length=len(data))
     if file_kind in ("audio", "video"):
         return FileSize(file_kind, length=len(data))
-    return FileSize("document", pages=_pages(data), length=len(data))
+    return FileSize("document", pages=_count_pages(data), length=len(data))
 
 
-def _pages(data: bytes) -> int:
-    head = data[:_SEARCHED]
+def _count_pages(data: bytes) -> int:
+    head = data[:_SEARCH_BYTES]
     return max(1, sum(head.count(mark) - head.count(mark + b"s") for mark in _PAGE))
 
 
-def _pixels(data: bytes) -> tuple[int, int] | None:
+def _find_pixels(data: bytes) -> tuple[int, int] | None:
     try:
         width, height = _read_pixels(data)
     except (error, ValueError, IndexError):
@@ -337,18 +350,18 @@ def _read_pixels(data: bytes) -> tuple[int, int]:
     if data.startswith(b"GIF8"):
         return unpack_from("<HH", data, 6)
     if data.startswith(b"\xff\xd8"):
-        return _jpeg(data)
+        return _read_jpeg(data)
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return _webp(data)
+        return _read_webp(data)
     raise ValueError("no known image")
 
 
-def _jpeg(data: bytes) -> tuple[int, int]:
+def _read_jpeg(data: bytes) -> tuple[int, int]:
     offset = 2
-    while offset < min(len(data), _SEARCHED):
+    while offset < min(len(data), _SEARCH_BYTES):
         if data[offset] != 0xFF:
             raise ValueError("no marker")
-        if data[offset + 1] in _STARTS:
+        if data[offset + 1] in _SIZE_MARKERS:
             height, width = unpack_from(">HH", data, offset + 5)
             return width, height
         offset += (
@@ -357,7 +370,7 @@ def _jpeg(data: bytes) -> tuple[int, int]:
     raise ValueError("no size")
 
 
-def _webp(data: bytes) -> tuple[int, int]:
+def _read_webp(data: bytes) -> tuple[int, int]:
     chunk_type = data[12:16]
     if chunk_type == b"VP8 ":
         width, height = unpack_from("<HH", data, 26)

@@ -25,8 +25,8 @@ __all__ = [
     "ask_answer",
     "ask_arguments",
     "ask_tool",
-    "lower",
-    "split",
+    "simplify_schema",
+    "split_conversation",
 ]
 
 NO_TOOL = "none"
@@ -44,7 +44,7 @@ _ANSWERS = (
 model knows."""
 _WORDS = ("Lima", "Quito", "Dakar")
 _NUMBERS = (8, 3, 5)
-_DEEP = 12
+_MAX_DEPTH = 12
 
 
 class SplitConversation(msgspec.Struct, frozen=True):
@@ -65,22 +65,24 @@ class SplitConversation(msgspec.Struct, frozen=True):
     """The calls that they answer: name and arguments."""
 
 
-def split(messages: Sequence[Message]) -> SplitConversation:
+def split_conversation(messages: Sequence[Message]) -> SplitConversation:
     """Finds the user's last words in a conversation, and tells everything as text."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
-    spoken = [
-        i for i, message in enumerate(messages) if message.role is Role.USER and _words_of(message)
+    spoken_indexes = [
+        i
+        for i, message in enumerate(messages)
+        if message.role is Role.USER and _spoken_content(message)
     ]
-    last = spoken[-1] if spoken else len(messages)
+    last = spoken_indexes[-1] if spoken_indexes else len(messages)
     since = messages[last:]
     return SplitConversation(
-        before=tuple(_as_texts(messages[:last], calls)),
-        prompt=_words_of(since[0]) if since else (),
-        since=tuple(_as_texts(since, calls)),
-        facts=_join_texts(piece for message in since for piece in _facts(message, calls)),
+        before=tuple(_texts_of_calls(messages[:last], calls)),
+        prompt=_spoken_content(since[0]) if since else (),
+        since=tuple(_texts_of_calls(since, calls)),
+        facts=_join_texts(piece for message in since for piece in _result_facts(message, calls)),
         rounds=sum(1 for message in since if message.tool_results),
         answered=frozenset(
-            signature(call.name, call.arguments)
+            call_key(call.name, call.arguments)
             for message in since
             for result in message.tool_results
             if (call := calls.get(result.id)) is not None
@@ -88,7 +90,7 @@ def split(messages: Sequence[Message]) -> SplitConversation:
     )
 
 
-def signature(name: str, arguments: JsonMap) -> tuple[str, bytes]:
+def call_key(name: str, arguments: JsonMap) -> tuple[str, bytes]:
     """What makes two calls the same."""
     return name, msgspec.json.encode(arguments, order="deterministic")
 
@@ -104,16 +106,16 @@ def ask_tool(exchange: SplitConversation, names: Iterable[str]) -> tuple[Message
 
 
 def ask_arguments(
-    exchange: SplitConversation, tool: ToolSpec, schema: JsonMap, most: int
+    exchange: SplitConversation, tool: ToolSpec, schema: JsonMap, max_calls: int
 ) -> tuple[Message, ...]:
     """What to call a tool with: two worked examples made from its schema, of two calls and of one,
     and the prompt."""
-    first, *more = [_example(schema["items"], schema, i) for i in range(3)]
+    first, *more = [_make_example(schema["items"], schema, i) for i in range(3)]
     examples = [
         message
-        for values in (more if most > 1 else more[:1], [first])
+        for values in (more if max_calls > 1 else more[:1], [first])
         for message in (
-            Message.user(" and ".join(_request(tool, value) for value in values)),
+            Message.user(" and ".join(_describe_call(tool, value) for value in values)),
             Message.model(_json(values)),
         )
     ]
@@ -141,47 +143,56 @@ def _results_so_far(exchange: SplitConversation) -> tuple[Message, ...]:
     return (*exchange.since, Message.model("Noted.")) if exchange.rounds else ()
 
 
-def _as_texts(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) -> Iterator[Message]:
+def _texts_of_calls(
+    messages: Iterable[Message], calls: Mapping[str, ToolCallPart]
+) -> Iterator[Message]:
     for message in messages:
         if message.tool_calls:
             text = ", ".join(
                 f"{call.name}({_name_values(call.arguments)})" for call in message.tool_calls
             )
-            others_said = [
+            other_content = [
                 piece for piece in message.content if not isinstance(piece, ToolCallPart)
             ]
             yield message.replace(
-                content=_join_texts([*others_said, "\n" if others_said else "", f"Calls: {text}"])
+                content=_join_texts(
+                    [*other_content, "\n" if other_content else "", f"Calls: {text}"]
+                )
             )
         elif message.tool_results:
-            text = "\n".join(_line(result, calls) for result in message.tool_results)
-            spoken = _words_of(message)
+            text = "\n".join(_result_line(result, calls) for result in message.tool_results)
+            spoken_content = _spoken_content(message)
             yield message.replace(
                 content=_join_texts(
-                    [f"Results:\n{text}", *_media(message), "\n" if spoken else "", *spoken]
+                    [
+                        f"Results:\n{text}",
+                        *_result_media(message),
+                        "\n" if spoken_content else "",
+                        *spoken_content,
+                    ]
                 )
             )
         else:
             yield message
 
 
-def _words_of(message: Message) -> tuple[Content, ...]:
+def _spoken_content(message: Message) -> tuple[Content, ...]:
     return tuple(piece for piece in message.content if not isinstance(piece, ToolResultPart))
 
 
-def _media(message: Message) -> Iterator[Content]:
+def _result_media(message: Message) -> Iterator[Content]:
     for result in message.tool_results:
         if result.is_content:
             yield from (piece for piece in result.result if not isinstance(piece, TextPart))
 
 
-def _line(result: ToolResultPart, calls: Mapping[str, ToolCallPart]) -> str:
+def _result_line(result: ToolResultPart, calls: Mapping[str, ToolCallPart]) -> str:
     call = calls.get(result.id)
-    arguments = f" {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
-    return f"- {result.name or (call.name if call else 'tool')}{arguments}: {_flat(_value(result))}"
+    arguments = f" {_plain_words(list(call.arguments.values()))}" if call and call.arguments else ""
+    return f"- {result.name or (call.name if call else 'tool')}{arguments}: {_plain_words(_result_value(result))}"
 
 
-def _facts(message: Message, calls: Mapping[str, ToolCallPart]) -> Iterator[Content | str]:
+def _result_facts(message: Message, calls: Mapping[str, ToolCallPart]) -> Iterator[Content | str]:
     for result in message.tool_results:
         call = calls.get(result.id)
         name = (
@@ -190,13 +201,13 @@ def _facts(message: Message, calls: Mapping[str, ToolCallPart]) -> Iterator[Cont
             .replace("_", " ")
         )
         arguments = (
-            f" for {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
+            f" for {_plain_words(list(call.arguments.values()))}" if call and call.arguments else ""
         )
-        yield f"The {name}{arguments} is {_flat(_value(result))}. "
-    yield from _media(message)
+        yield f"The {name}{arguments} is {_plain_words(_result_value(result))}. "
+    yield from _result_media(message)
 
 
-def _value(result: ToolResultPart) -> Any:
+def _result_value(result: ToolResultPart) -> Any:
     return (
         [piece.text for piece in result.result if isinstance(piece, TextPart)]
         if result.is_content
@@ -204,7 +215,7 @@ def _value(result: ToolResultPart) -> Any:
     )
 
 
-def _flat(value: Any) -> str:
+def _plain_words(value: Any) -> str:
     """A JSON value in the plainest words: no quotes, no braces, which a small model would repeat or
     drop."""
     if isinstance(value, str):
@@ -212,30 +223,30 @@ def _flat(value: Any) -> str:
     if isinstance(value, Mapping):
         return _name_values(cast("JsonMap", value))
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_flat, cast("Sequence[Any]", value)))
+        return ", ".join(map(_plain_words, cast("Sequence[Any]", value)))
     return _json(value)
 
 
 def _name_values(values: JsonMap) -> str:
-    return ", ".join(f"{name}: {_flat(value)}" for name, value in values.items())
+    return ", ".join(f"{name}: {_plain_words(value)}" for name, value in values.items())
 
 
-def _request(tool: ToolSpec, arguments: Any) -> str:
-    what = tool.description.strip().partition("\n")[0].rstrip(".") or tool.name.replace("_", " ")
-    return f"{what} ({_flat(arguments)})" if arguments else what
+def _describe_call(tool: ToolSpec, arguments: Any) -> str:
+    purpose = tool.description.strip().partition("\n")[0].rstrip(".") or tool.name.replace("_", " ")
+    return f"{purpose} ({_plain_words(arguments)})" if arguments else purpose
 
 
-def _example(schema: Any, root: JsonMap, turn: int, depth: int = 0) -> Any:
+def _make_example(schema: Any, root: JsonMap, turn: int, depth: int = 0) -> Any:
     """A value that the schema takes, another one each turn; `None` where a schema that holds itself
     has no end."""
-    if depth > _DEEP:
+    if depth > _MAX_DEPTH:
         return None
     if isinstance(reference := schema.get("$ref"), str):
-        return _example(root["$defs"][reference.rpartition("/")[2]], root, turn, depth + 1)
+        return _make_example(root["$defs"][reference.rpartition("/")[2]], root, turn, depth + 1)
     if values := schema.get("enum"):
         return values[turn % len(values)]
     if choices := schema.get("anyOf") or schema.get("oneOf"):
-        return _example(choices[0], root, turn, depth + 1)
+        return _make_example(choices[0], root, turn, depth + 1)
     if "const" in schema:
         return schema["const"]
     json_type: Any = schema.get("type")
@@ -245,12 +256,12 @@ def _example(schema: Any, root: JsonMap, turn: int, depth: int = 0) -> Any:
         needed = schema.get("required", ())
         properties = enumerate(cast("Json", schema.get("properties", {})).items())
         return {
-            name: _example(property_schema, root, turn + i, depth + 1)
+            name: _make_example(property_schema, root, turn + i, depth + 1)
             for i, (name, property_schema) in properties
             if name in needed
         }
     if json_type == "array":
-        return [_example(schema.get("items", {}), root, turn, depth + 1)]
+        return [_make_example(schema.get("items", {}), root, turn, depth + 1)]
     if json_type in ("integer", "number"):
         return _NUMBERS[turn % 3]
     return {"boolean": True, "null": None}.get(json_type, _WORDS[turn % 3])
@@ -281,20 +292,20 @@ def _json(value: Any) -> str:
 # schemas for constrained decoding
 
 
-_KEPT = frozenset({
+_KEYWORDS = frozenset({
     "type", "const", "enum", "required", "additionalProperties", "minItems", "maxItems", "minLength", "maxLength",
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "pattern", "format",
 })  # fmt: skip
-_MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
+_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
-def arguments_schema(schema: JsonMap, most: int) -> Json:
+def arguments_schema(schema: JsonMap, max_calls: int) -> Json:
     """A tool's input schema → the schema of a list of one to `most` argument objects, with nothing
     but what it names."""
     definitions: Json = {}
-    item = lower(schema, definitions)
+    item = simplify_schema(schema, definitions)
     if item.get("type", "object") == "object" and not any(
-        name in item for name in (*_MANY, "$ref")
+        name in item for name in (*_LIST_KEYWORDS, "$ref")
     ):
         item = {
             "additionalProperties": False,
@@ -302,11 +313,11 @@ def arguments_schema(schema: JsonMap, most: int) -> Json:
             "type": "object",
             "properties": item.get("properties", {}),
         }
-    whole: Json = {"type": "array", "minItems": 1, "maxItems": most, "items": item}
-    return {**whole, "$defs": definitions} if definitions else whole
+    list_schema: Json = {"type": "array", "minItems": 1, "maxItems": max_calls, "items": item}
+    return {**list_schema, "$defs": definitions} if definitions else list_schema
 
 
-def lower(schema: JsonMap, definitions: Json) -> Json:
+def simplify_schema(schema: JsonMap, definitions: Json) -> Json:
     """A schema → one that may stand anywhere. What it refers to within itself goes into
     `definitions`, the `$defs` of the whole.
 
@@ -320,24 +331,24 @@ def lower(schema: JsonMap, definitions: Json) -> Json:
         node = cast("JsonMap", part)
         if isinstance(reference := node.get("$ref"), str):
             return refer(reference)
-        lowered: Json = {key: value for key, value in node.items() if key in _KEPT}
-        for key in _MANY:
+        simple_schema: Json = {key: value for key, value in node.items() if key in _KEYWORDS}
+        for key in _LIST_KEYWORDS:
             if isinstance(choices := node.get(key), list):
-                lowered[key] = [walk(subschema) for subschema in cast("list[Any]", choices)]
+                simple_schema[key] = [walk(subschema) for subschema in cast("list[Any]", choices)]
         for key in ("items", "additionalProperties"):
             if isinstance(node.get(key), Mapping):
-                lowered[key] = walk(node[key])
+                simple_schema[key] = walk(node[key])
         if isinstance(properties := node.get("properties"), Mapping):
-            lowered["properties"] = {
+            simple_schema["properties"] = {
                 name: walk(subschema)
                 for name, subschema in cast("JsonMap", properties).items()
                 if subschema is not False
             }
-        return lowered
+        return simple_schema
 
     def refer(reference: str) -> Json:
         if reference not in names:
-            target = _find(schema, reference)
+            target = _resolve_reference(schema, reference)
             if target is None:
                 return {}
             names[reference] = f"d{len(definitions)}"
@@ -349,7 +360,7 @@ def lower(schema: JsonMap, definitions: Json) -> Json:
     return walk(schema)
 
 
-def _find(schema: JsonMap, reference: str) -> Any:
+def _resolve_reference(schema: JsonMap, reference: str) -> Any:
     """What a reference within the schema (`#`, `#/$defs/Name`) points to; `None`: nothing."""
     root, *path = reference.split("/")
     target: Any = schema if root == "#" else None

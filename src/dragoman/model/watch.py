@@ -17,14 +17,14 @@ from dragoman.hooks import (
     ModelRetry,
     ModelStart,
     RequestLoss,
-    fire,
-    headers,
+    call_hooks,
+    collect_headers,
     log_failure,
 )
 from dragoman.loss import Loss
 from dragoman.message import FinishReason
 from dragoman.request import HttpRequest
-from dragoman.tools.outcome import error_words
+from dragoman.tools.outcome import describe_error
 from dragoman.transport.base import Response
 from dragoman.transport.retry import RETRIED
 
@@ -51,14 +51,14 @@ class Watch:
         same."""
         if self._start is None:
             self._start, self._began_at = start, monotonic()
-            await fire(self._hooks, "model_start", start)
+            await call_hooks(self._hooks, "model_start", start)
 
-    async def leave_out(self, losses: tuple[Loss, ...]) -> None:
+    async def report_losses(self, losses: tuple[Loss, ...]) -> None:
         """What the request has to leave out. A run tells of that itself."""
         self._losses = losses
         if losses and self._start is not None and self._start.run is None:
             for loss in losses:
-                await fire(self._hooks, "loss", RequestLoss(None, self._start.target, loss))
+                await call_hooks(self._hooks, "loss", RequestLoss(None, self._start.target, loss))
 
     async def send(
         self, send: Callable[[HttpRequest], Awaitable[Response]], request: HttpRequest
@@ -68,13 +68,13 @@ class Watch:
         for hook in self._hooks:
             if (
                 hook.model_context is not None
-                and (context_entered := self._enter(hook)) is not None
+                and (context_entered := self._enter_context(hook)) is not None
             ):
                 entered.append(context_entered)
         raised: BaseException | None = None
-        token = RETRIED.set(self._retried)
+        token = RETRIED.set(self._report_retry)
         try:
-            if more := headers(self._hooks):
+            if more := collect_headers(self._hooks):
                 request = msgspec.structs.replace(request, headers={**more, **request.headers})
             return await send(request)
         except BaseException as error:
@@ -90,7 +90,7 @@ class Watch:
                 except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
                     log_failure(hooks.model_context, error)
 
-    def _enter(self, hooks: Hooks) -> tuple[Hooks, AbstractContextManager[Any]] | None:
+    def _enter_context(self, hooks: Hooks) -> tuple[Hooks, AbstractContextManager[Any]] | None:
         """A hook's context manager, entered; `None`: it has none, or it failed."""
         if hooks.model_context is None or self._start is None:
             return None
@@ -115,7 +115,7 @@ class Watch:
         if start is None:
             return
         finish, opened = _find_end(self._reads), _find_start(self._reads)
-        error = self._error()
+        error = self._find_error()
         if error is not None:
             reason = FinishReason.error
         else:
@@ -135,24 +135,24 @@ class Watch:
             error,
             self._reads,
         )
-        await fire(self._hooks, "model_end", end)
+        await call_hooks(self._hooks, "model_end", end)
 
-    def _error(self) -> DragomanError | None:
+    def _find_error(self) -> DragomanError | None:
         """Why the request failed."""
         if self._reads and isinstance(last := self._reads[-1][-1], RunError):
             return last.error
         if (raised := self.raised) is None:
             return None
-        error = DragomanError(f"{type(raised).__name__} in the request: {error_words(raised)}")
+        error = DragomanError(f"{type(raised).__name__} in the request: {describe_error(raised)}")
         error.__cause__ = raised
         return error
 
-    async def _retried(
+    async def _report_retry(
         self, attempt: int, wait: float, status: int | None, error: DragomanError | None
     ) -> None:
         if self._start is not None:
             run, provider = self._start.run, self._start.target.provider
-            await fire(
+            await call_hooks(
                 self._hooks, "retry", ModelRetry(run, provider, attempt, wait, status, error)
             )
 

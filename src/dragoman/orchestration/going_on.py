@@ -19,7 +19,7 @@ from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.resume import Decision, ResumePlan
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
-from dragoman.repair import open_calls, stand_in
+from dragoman.repair import find_open_calls, make_interrupted_result
 from dragoman.tools import ToolExecutionResult
 from dragoman.tools.outcome import error_result
 from dragoman.tools.record import CallRecord
@@ -38,7 +38,7 @@ async def go_on(
 ) -> AsyncGenerator[StreamingIterationResult, None]:
     """Carries out what was decided. The last step says what is waited for still."""
     history = state.conversation_history
-    opened = open_calls(history)
+    opened = find_open_calls(history)
     calls = [open_call.call for open_call in opened]
     number = {(open_call.position, open_call.place): slot for slot, open_call in enumerate(opened)}
     tool_round = state.begin_round(calls)
@@ -82,8 +82,10 @@ async def go_on(
     # Nothing waits any longer: a call that nobody answered gets an error for a result, so that the
     # model can be asked.
     if not still_waiting:
-        for open_call in open_calls((*history, *tool_round.messages(), *plan.new)):
-            tool_round.add(number[open_call.position, open_call.place], stand_in(open_call.call))
+        for open_call in find_open_calls((*history, *tool_round.messages(), *plan.new)):
+            tool_round.add(
+                number[open_call.position, open_call.place], make_interrupted_result(open_call.call)
+            )
     else:
         tool_round.name_twins(opened)
         for waiting_call in waiting:

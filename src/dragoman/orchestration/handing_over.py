@@ -22,7 +22,7 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
 )
-from dragoman.fold import parse_call, whole_part
+from dragoman.fold import parse_call, part_events
 from dragoman.json_bytes import Json
 from dragoman.message import (
     Content,
@@ -44,7 +44,7 @@ from dragoman.orchestration.iteration import RETURN_RESULT, StreamingIterationRe
 from dragoman.orchestration.resume import Decision
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
-from dragoman.repair import open_calls
+from dragoman.repair import find_open_calls
 from dragoman.result import ChatResult
 from dragoman.runtime import new_id
 from dragoman.tools.agent_tool import Handoff, Transfer
@@ -92,7 +92,7 @@ def _check(state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: b
         )
     if state.transfer is not None:
         raise ToolError(f"not handed over: {state.transfer.tool.to} goes on")
-    tool.checked(call.arguments)
+    tool.convert_arguments(call.arguments)
 
 
 async def hand_over(
@@ -193,7 +193,7 @@ class _Answer:
             events.append(PartFinished(self._id, 0, part))
             first_index = 1
         for index, part in enumerate(other_parts, first_index):
-            events += whole_part(self._id, index, part)
+            events += part_events(self._id, index, part)
         metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
         metadata = {"agent": self._to, **metadata}
         reason = result.finish_reason if call is None else FinishReason.tool_calls
@@ -250,7 +250,7 @@ def _waiting(
     tool_round = state.begin_round([call])
     open_call = next(
         candidate
-        for candidate in open_calls(state.conversation_history)
+        for candidate in find_open_calls(state.conversation_history)
         if candidate.call.id == call.id
     )
     decided = Decision(WaitingCall(open_call, ()), approved=True)

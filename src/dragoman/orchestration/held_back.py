@@ -12,8 +12,8 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, ToolCallPart
 from dragoman.orchestration.interrupts import (
     WaitingCall,
+    answer_ids,
     expiry,
-    ids_of,
     interrupt_for,
     needs_mark,
     reason_of,
@@ -22,9 +22,9 @@ from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.resume import Decision
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
-from dragoman.repair import OpenCall, open_calls
+from dragoman.repair import OpenCall, find_open_calls
 from dragoman.tools import AskUser, Tool
-from dragoman.tools.outcome import error_words
+from dragoman.tools.outcome import describe_error
 from dragoman.tools.record import AgentWaits, CallRecord
 
 __all__ = ["close_round", "hold_back_calls", "question_of"]
@@ -46,7 +46,7 @@ async def hold_back_calls(
     if not any(reasons):
         return calls, []
     history = state.conversation_history
-    opened = {id(open_call.call): open_call for open_call in open_calls(history)}
+    opened = {id(open_call.call): open_call for open_call in find_open_calls(history)}
     now: list[ToolCallPart] = []
     waiting: list[WaitingCall] = []
     for call, reason in zip(calls, reasons, strict=True):
@@ -73,7 +73,7 @@ async def _verdict(state: StreamingState, tool: Tool, call: ToolCallPart) -> Jso
             return None
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then somebody decides
         details["message"] = (
-            f"whether this call needs approval could not be decided: {error_words(error)}"
+            f"whether this call needs approval could not be decided: {describe_error(error)}"
         )
     if (expires := expiry(tool, state.clock())) is not None:
         details["expires_at"] = expires
@@ -101,7 +101,7 @@ def _interrupts(
 ) -> tuple[Interrupt, ...]:
     history, past = state.conversation_history, waiting.state()
     if isinstance(question, AgentWaits):
-        outer = ids_of(history, waiting.call)[0]
+        outer = answer_ids(history, waiting.call)[0]
         inner = [
             msgspec.structs.replace(
                 interrupt, id=f"{outer}/{interrupt.id}", parent=(outer, *interrupt.parent)
@@ -139,7 +139,7 @@ def close_round(
     """The end of a round of tools: its message is told and kept, with marks of what waits."""
     waits = list(waiting)
     if waits or tool_round.asks:
-        opened = open_calls(state.conversation_history)
+        opened = find_open_calls(state.conversation_history)
         waits += [
             question_of(state, _open(call, opened), ask, state.records.of(call))
             for call, ask in tool_round.asks

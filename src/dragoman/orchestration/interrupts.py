@@ -20,20 +20,20 @@ from dragoman.interrupt import Interrupt, Reason
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import OURS, MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.seal import Seal
-from dragoman.repair import OpenCall, open_calls
+from dragoman.repair import OpenCall, find_open_calls
 from dragoman.tools import Tool
 from dragoman.tools.record import InnerRun
 
 __all__ = [
     "WaitingCall",
     "expiry",
-    "ids_of",
+    "answer_ids",
     "interrupt_for",
     "needs_mark",
     "reason_of",
-    "since_model",
-    "speaks",
-    "waiting_calls",
+    "count_seen_messages",
+    "has_new_prompt",
+    "find_waiting_calls",
 ]
 
 
@@ -109,7 +109,7 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     runs: tuple[_Run, ...] = ()
 
 
-def waiting_calls(
+def find_waiting_calls(
     messages: Sequence[Message],
     tools: Mapping[str, Tool],
     seal: Seal,
@@ -121,7 +121,7 @@ def waiting_calls(
     `has_toolsets`: `tools` need not be all that there were, so a tool that is not known is not the
     client's for that."""
     # Only the last round can wait: everything before it was answered, or repaired when it was sent.
-    opened = open_calls(messages)
+    opened = find_open_calls(messages)
     if not opened:
         return []
     marks = _marks(messages, opened[0].position)
@@ -138,7 +138,7 @@ def waiting_calls(
     return waiting
 
 
-def since_model(messages: Sequence[Message]) -> int:
+def count_seen_messages(messages: Sequence[Message]) -> int:
     """How many messages stand up to and with the model's last one: what follows is new to it."""
     return next(
         (count for count in range(len(messages), 0, -1) if messages[count - 1].role is Role.MODEL),
@@ -146,11 +146,11 @@ def since_model(messages: Sequence[Message]) -> int:
     )
 
 
-def speaks(messages: Sequence[Message]) -> bool:
+def has_new_prompt(messages: Sequence[Message]) -> bool:
     """Whether somebody has said something after the model's last message: more than results."""
     return any(
         not isinstance(piece, ToolResultPart | MarkPart)
-        for message in messages[since_model(messages) :]
+        for message in messages[count_seen_messages(messages) :]
         if message.role is Role.USER
         for piece in message.content
     )
@@ -207,7 +207,7 @@ def interrupt_for(
         "message_digest": neutral(message),
     }
     interrupt = Interrupt(
-        ids_of(messages, open_call)[0] + (f"?{answered + 1}" if answered else ""),
+        answer_ids(messages, open_call)[0] + (f"?{answered + 1}" if answered else ""),
         reason,
         call=open_call.call,
         editable=reason == "approval" and tool is not None and tool.editable,
@@ -236,7 +236,7 @@ def _of_call(call: ToolCallPart) -> Json:
     return {**details, "editable": interrupt.editable, "metadata": metadata}
 
 
-def ids_of(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, ...]:
+def answer_ids(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, ...]:
     """The ids under which a call may be answered; the first is its own, the others those that it
     had, or would have, in a longer or shorter history."""
     message = messages[open_call.position]

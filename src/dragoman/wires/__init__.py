@@ -1,9 +1,12 @@
-"""Wires: message formats with an owner. Each is a package of this folder that goes both ways (see
-`Wire`), or brought by others.
+"""The registry of wires, which are message formats with an owner.
 
-wire = wires.get("anthropic")
-messages = wire.load_messages(payload)      # from the wire
-payload = wire.dump_messages(messages)      # to the wire
+    wire = wires.get("anthropic")
+    messages = wire.load_messages(payload)      # read
+    payload = wire.dump_messages(messages)      # write
+
+A wire comes from one of three places, looked up in this order: a package of this folder, a call of
+`register`, or an entry point of another distribution. Packages of this folder are imported when
+they are first used.
 """
 
 from __future__ import annotations
@@ -44,126 +47,128 @@ __all__ = [
 _MODELS = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
 _PROTOCOLS: tuple[str, ...] = ("ag_ui", "a2a", "ai_sdk")
 _CLIENTS = ("ag_ui", "a2a")
-"""Those by which agents are asked like models."""
+"""Protocols whose agents can be asked like models."""
 _NAMES = (*_MODELS, *_PROTOCOLS)
 _EMBEDDINGS = {name: name for name in ("openai_chat", "google", "mistral", "ollama", "cohere")} | {
     "openai_responses": "openai_chat"
 }
-"""Name of a wire → the one whose embeddings it has: OpenAI's endpoint for them is one for both of
-its APIs."""
+"""Name of a wire → the wire whose embeddings it uses. OpenAI has one embeddings endpoint for both
+of its APIs."""
 _REGISTERED: dict[str, Wire] = {}
-"""Those of the process: registered in code, or loaded from an entry point."""
+"""Name → a wire registered in code or loaded from an entry point."""
 
 ENTRY_POINTS = "dragoman.wires"
-"""Group of the entry points by which a distribution brings wires: name of the wire → the wire, a
-module most often."""
+"""Entry point group in which other distributions declare wires: a wire's name → the wire, usually
+a module."""
 
 
 def names(kind: Literal["model", "protocol"] | None = None) -> list[str]:
-    """The names of all wires: dragoman's own, those registered, those of plug-ins. `kind`: those
-    alone that models are asked in, or those that agents are; a plug-in that is broken is
-    neither."""
-    found = list(
-        dict.fromkeys([*_NAMES, *_REGISTERED, *(entry.name for entry in plug_ins(ENTRY_POINTS))])
-    )
-    return found if kind is None else [name for name in found if kind in _kinds(name)]
+    """Returns the names of all wires: dragoman's own, registered ones and those of plug-ins.
+
+    `kind` selects wires in which models (`"model"`) or agents (`"protocol"`) are asked. A broken
+    plug-in is neither.
+    """
+    plug_in_names = [entry.name for entry in plug_ins(ENTRY_POINTS)]
+    all_names = list(dict.fromkeys([*_NAMES, *_REGISTERED, *plug_in_names]))
+    if kind is None:
+        return all_names
+    return [name for name in all_names if kind in _find_kinds(name)]
 
 
-def _kinds(name: str) -> list[str]:
+def _find_kinds(name: str) -> list[str]:
+    """Returns which of `"model"` and `"protocol"` the wire of that name is."""
     try:
         wire = get(name)
     except SettingsError:
         return []
-    asks = {"model": "load_request", "protocol": "load_run"}
-    return [kind for kind, function in asks.items() if hasattr(wire, function)]
+    functions = {"model": "load_request", "protocol": "load_run"}
+    return [kind for kind, function in functions.items() if hasattr(wire, function)]
 
 
 def protocol(name: str) -> ProtocolWire:
-    """The wire of that name, in which agents are asked.
+    """Returns the protocol of that name, a wire in which agents are asked.
 
     Raises:
-        SettingsError: there is none.
+        SettingsError: there is no such protocol.
     """
     wire: object = get(name)
     if not hasattr(wire, "load_run"):
         raise SettingsError(
-            f"models are asked in {name}, not agents; there are {', '.join(names('protocol'))}"
+            f"{name} is a wire for models, not for agents; "
+            f"the protocols are {', '.join(names('protocol'))}"
         )
     return cast("ProtocolWire", wire)
 
 
 def client(name: str) -> AgentClient | None:
-    """How an agent that speaks the protocol of that name is asked like a model; `None`: models
-    speak it, and are asked by the wire itself. A protocol that others bring has it as its attribute
-    `client`.
+    """Returns the client that asks an agent of that protocol like a model.
+
+    None for a wire in which models are asked: it needs no client. A protocol of another
+    distribution has its client in the attribute `client`.
 
     Raises:
-        SettingsError: there is no such wire, or agents are not asked by it.
+        SettingsError: there is no such wire, or it has no client.
     """
     if name in _MODELS:
         return None
     wire = get(name)
     if hasattr(wire, "load_request"):
         return None
-    if name in _NAMES and name not in _CLIENTS:
-        found = None
-    else:
-        found = (
-            import_module(f"dragoman.wires.{name}.client")
-            if name in _NAMES
-            else getattr(wire, "client", None)
-        )
-    if found is None:
+    client_module: object = None
+    if name in _CLIENTS:
+        client_module = import_module(f"dragoman.wires.{name}.client")
+    elif name not in _NAMES:
+        client_module = getattr(wire, "client", None)
+    if client_module is None:
         raise SettingsError(
-            f"agents are not asked by the wire {name}; those by which they are: {', '.join(_CLIENTS)}"
+            f"agents cannot be asked over the wire {name}; use one of {', '.join(_CLIENTS)}"
         )
-    return cast("AgentClient", found)
+    return cast("AgentClient", client_module)
 
 
 def register(wire: Wire, *, replace: bool = False) -> None:
-    """Makes a wire known by its name, so that providers' records can name it.
+    """Registers a wire under its name, so that provider records can refer to it.
 
     Raises:
-        SettingsError: the name is dragoman's own, or, without `replace`, already registered.
+        SettingsError: the name is one of dragoman's own, or is registered already and `replace` is
+            false.
     """
     if wire.name in _NAMES or (wire.name in _REGISTERED and not replace):
-        raise SettingsError(f"a wire is named {wire.name!r} already; give yours another name")
+        raise SettingsError(f"a wire named {wire.name!r} exists already; give yours another name")
     _REGISTERED[wire.name] = wire
 
 
 def get(name: str) -> Wire:
-    """The wire of that name.
+    """Returns the wire of that name.
 
     Raises:
-        SettingsError: there is none, or its plug-in is broken.
+        SettingsError: there is no such wire, or its plug-in is broken.
     """
     if name in _NAMES:
-        return _built_in(name)
+        return _import_wire(name)
     if name not in _REGISTERED:
-        found = load_plug_in(ENTRY_POINTS, name, "wire")
-        if found is None:
+        wire = load_plug_in(ENTRY_POINTS, name, "wire")
+        if wire is None:
             raise SettingsError(f"no wire is named {name!r}; there are {', '.join(names())}")
-        _REGISTERED[name] = cast("Wire", found)
+        _REGISTERED[name] = cast("Wire", wire)
     return _REGISTERED[name]
 
 
 @cache
-def _built_in(name: str) -> Wire:
+def _import_wire(name: str) -> Wire:
     return cast("Wire", import_module(f"dragoman.wires.{name}"))
 
 
 def embeddings(name: str) -> EmbeddingsWire | None:
-    """The embeddings of the wire of that name; `None`: it has none. A wire that others bring has
-    them as its attribute `embeddings`.
+    """Returns the embeddings of the wire of that name, or None if it has none. A wire of another
+    distribution has them in its attribute `embeddings`.
 
     Raises:
         SettingsError: there is no such wire.
     """
-    if name in _NAMES:
-        own = _EMBEDDINGS.get(name)
-        return (
-            None
-            if own is None
-            else cast("EmbeddingsWire", import_module(f"dragoman.wires.{own}.embeddings"))
-        )
-    return getattr(get(name), "embeddings", None)
+    if name not in _NAMES:
+        return getattr(get(name), "embeddings", None)
+    if name not in _EMBEDDINGS:
+        return None
+    module = import_module(f"dragoman.wires.{_EMBEDDINGS[name]}.embeddings")
+    return cast("EmbeddingsWire", module)

@@ -1,8 +1,7 @@
-"""What a server uses of a wire beside messages, requests and events: functions and data of its
-package that only those have that need them.
+"""The parts of a wire that only a server needs, beside messages, requests and events.
 
-`Serving`: what any wire may have or lack. `ServedWire`: what a wire has whose routes have the
-purposes that are named there.
+`Serving` holds data that any wire may have or lack. `ServedWire` names the functions that a wire
+must have if its routes have certain purposes, such as listing models.
 """
 
 from __future__ import annotations
@@ -19,72 +18,72 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.result import ModelInfo
 from dragoman.wires.wire import Wire
 
-__all__ = ["NEEDED", "ServedWire", "Serving", "serving", "stream_form"]
+__all__ = ["REQUIRED_FUNCTIONS", "ServedWire", "Serving", "get_serving", "get_stream_form"]
 
 
 class Serving(NamedTuple):
-    """What a wire may have for a server, each under its name in the wire's package."""
+    """Data of a wire for a server. Each field is an attribute that the wire's package may have."""
 
     keys: Sequence[KeyPlace] = BEARER
-    """Where its clients put their key."""
+    """Headers or parameters in which clients send their key."""
     bodies: Mapping[str, JsonMap] = {}
-    """Path of a route → JSON Schema of what clients send there."""
+    """Path of a route → JSON Schema of the body that clients send there."""
     request_fields: RequestFields = RequestFields()
-    """What is known of its further request fields."""
+    """Facts about request fields that have no neutral counterpart."""
     allowed: AllowList | None = None
-    """Fields of its requests that a gateway passes on; `None`: all."""
+    """Request fields that a gateway passes on. None: all."""
     forward: Forward | None = None
-    """How a client's body goes to a provider of the same API as it is; `None`: it is read and
+    """Passes a client's body unchanged to a provider of the same API. None: the body is read and
     written again."""
     seal: SealForm = SealForm()
-    """Where its clients keep a token of the server."""
+    """Where clients keep a token of the server."""
 
 
-def serving(wire: object) -> Serving:
-    """Returns what a wire has of it, computed once a wire."""
+def get_serving(wire: object) -> Serving:
+    """Returns a wire's data for a server. It is collected once per wire."""
     try:
-        return _serving(wire)
-    except TypeError:  # it has no hash
-        return _serving.__wrapped__(wire)
+        return _collect_serving(wire)
+    except TypeError:
+        # A plug-in's wire may be an object without a hash, which the cache cannot hold.
+        return _collect_serving.__wrapped__(wire)
 
 
 @lru_cache(256)
-def _serving(wire: object) -> Serving:
+def _collect_serving(wire: object) -> Serving:
     return Serving(**{name: getattr(wire, name) for name in Serving._fields if hasattr(wire, name)})
 
 
-NEEDED: Mapping[str, Sequence[str]] = {
+REQUIRED_FUNCTIONS: Mapping[str, Sequence[str]] = {
     "models": ("dump_models",),
     "model": ("dump_model",),
     "count_tokens": ("dump_token_count",),
     "capabilities": ("dump_capabilities",),
 }
-"""Purpose of a route → the functions of its wire that a server calls there, beside those that every
-wire has."""
+"""Purpose of a route → the functions that a server calls there, beside those of every wire."""
 
 
-def stream_form(wire: Wire, encoder: object) -> tuple[str, bytes]:
-    """The media type of a streamed answer, and what keeps it open: the wire's, where its encoder
-    has none of its own."""
+def get_stream_form(wire: Wire, encoder: object) -> tuple[str, bytes]:
+    """Returns the media type and the ping of a streamed response: the encoder's if it has its own,
+    else the wire's."""
     return getattr(encoder, "stream_type", wire.stream_type), getattr(encoder, "ping", wire.ping)
 
 
 class ServedWire(Wire, Protocol):
-    """A wire whose routes have purposes beside a chat: what is named in brackets needs the
-    function."""
+    """A wire whose routes have purposes beside a chat. Each function is needed for the purpose in
+    brackets."""
 
     def dump_models(self, models: Sequence[ModelInfo], *, now: datetime) -> Json:
-        """All models (`models`)."""
+        """Writes the list of models (`models`)."""
         ...
 
     def dump_model(self, model: ModelInfo, *, now: datetime) -> Json:
-        """One of them (`model`)."""
+        """Writes one model (`model`)."""
         ...
 
     def dump_token_count(self, count: int) -> Json:
-        """How many tokens messages are (`count_tokens`)."""
+        """Writes the number of tokens of a request (`count_tokens`)."""
         ...
 
     def dump_capabilities(self, card: AgentCard, abilities: Abilities) -> Json:
-        """What an agent can do (`capabilities`)."""
+        """Writes the capabilities of an agent (`capabilities`)."""
         ...

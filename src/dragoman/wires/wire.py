@@ -1,5 +1,12 @@
-"""What a wire is: a message format that goes both ways. Protocols, which a package of functions
-satisfies."""
+"""The protocols that wires satisfy. A wire is a message format that dragoman reads and writes.
+
+Usually a wire is a package whose functions are the protocol's methods. `Wire` describes a format
+in which models are asked, `ProtocolWire` one in which agents are asked. `AgentClient`, `FileWire`
+and `EmbeddingsWire` describe what only some wires have.
+
+All of it is sans-I/O: bytes and dictionaries in, values out. The transport sends and receives, so
+that the same wire serves as a client, as an endpoint of the server and as a format of histories.
+"""
 
 from __future__ import annotations
 
@@ -21,70 +28,70 @@ __all__ = ["EmbeddingsWire", "FileWire", "ProtocolWire", "StreamDecoder", "Strea
 
 
 class StreamDecoder(Protocol):
-    """A streamed response → events. Never raises for what a provider sent: errors are `RunError`
-    events."""
+    """Reads a streamed response into events. Never raises for what a provider sent: errors are
+    `RunError` events."""
 
     def feed(self, data: bytes) -> list[Event]:
-        """More bytes, cut anywhere → the events that they complete."""
+        """Returns the events that more bytes complete. The bytes may be cut anywhere."""
         ...
 
     def close(self) -> list[Event]:
-        """The end of the bytes. A stream that ended too early gives a `RunError` with a
+        """Returns the last events. A stream that ended too early gives a `RunError` with a
         `StreamCutError`."""
         ...
 
 
 class StreamEncoder(Protocol):
-    """Events → a streamed response."""
+    """Writes events as a streamed response."""
 
     def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it (`b""`: none)."""
+        """Returns the bytes for one event, or `b""` if the format has none for it."""
         ...
 
     def objects(self, event: Event) -> Sequence[JsonMap]:
-        """One event → what `feed` would frame: the JSON objects that tell of it, in order."""
+        """Returns the JSON objects for one event, in order, before `feed` frames them."""
         ...
 
     def close(self) -> bytes:
-        """The end of the events → the last bytes."""
+        """Returns the last bytes, after all events."""
         ...
 
 
 class _AnyWire(Protocol):
-    """What every wire has: its places in a server, its messages, its errors."""
+    """The part that every wire has: routes on a server, messages, errors."""
 
     @property
     def name(self) -> str:
-        """By which it is known, and named in records; an attribute."""
+        """The wire's name, by which provider records refer to it. An attribute."""
         ...
 
     @property
     def routes(self) -> Sequence[Route]:
-        """Where the official API has what; an attribute."""
+        """Paths and methods of the official API, with their purposes. An attribute."""
         ...
 
     @property
     def stream_type(self) -> str:
-        """Media type of a streamed answer; an attribute."""
+        """Media type of a streamed response. An attribute."""
         ...
 
     @property
     def ping(self) -> bytes:
-        """What keeps a stream open and says nothing; `b""`: the format has no such thing. An
+        """Bytes that keep a stream open without adding to it, or `b""` if the format has none. An
         attribute."""
         ...
 
     def votes(self, message: Any) -> int:
-        """How surely one element of a conversation, as JSON has it, is of this format: 0 it cannot
-        be, 1 it could be, 2 it is likely, 3 it is hardly anything else. Never raises."""
+        """Returns how surely a decoded JSON message is of this format: 0 impossible, 1 possible,
+        2 likely, 3 almost certain. Never raises."""
         ...
 
     def load_messages(
         self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
     ) -> list[Message]:
-        """The part of a request that holds the conversation → messages. `origin` is given to the
-        model's messages. With `problems`, an element of the conversation that cannot be read is
-        left out and noted there, and the rest is read.
+        """Reads the part of a request that holds the conversation. The model's messages get
+        `origin`. With `problems`, a message that cannot be read is left out and noted there, and
+        the rest is read.
 
         Raises:
             HistoryError: the payload is not of this format.
@@ -92,27 +99,25 @@ class _AnyWire(Protocol):
         ...
 
     def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-        """An error's response → the exception that says it."""
+        """Returns the exception for an error response."""
         ...
 
     def dump_error(self, error: DragomanError) -> ErrorResponse:
-        """An exception → the response that says it: status, headers and body."""
+        """Returns the error response for an exception: status, headers and body."""
         ...
 
 
 class Wire(_AnyWire, Protocol):
-    """A message format, both ways. Sans-I/O: no sockets, no clock, no randomness. A wire is a
-    package with these names.
+    """A message format in which models are asked. Sans-I/O: no sockets, no clock, no randomness.
 
-    `target` is where the result goes: provider, endpoint and model. Signed content is written only
-    for a target that reads its origin; without a target, as if for its own origin. `quirks` is the
-    wire's own `Quirks` record.
+    `target` says where the result goes: provider, endpoint and model. Signed content is written
+    only for a target that reads its origin. Without a target it is written as for its own origin.
+    `quirks` is the wire's own `Quirks` record.
     """
 
     def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
-        """What `encoder` and `dump_response` are told beside the events of an answer to `request`,
-        by the API's conventions. `id` tells the response from others; the wire gives it its
-        prefix."""
+        """Returns the arguments of `encoder` and `dump_response` for a response to `request`. `id`
+        identifies the response. The wire adds the prefix that its API uses."""
         ...
 
     def dump_messages(
@@ -123,8 +128,8 @@ class Wire(_AnyWire, Protocol):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> Any:
-        """Messages → the part of a request that holds the conversation. What the wire cannot hold
-        is added to `losses`."""
+        """Writes the part of a request that holds the conversation. Adds to `losses` what the
+        format cannot hold."""
         ...
 
     def load_request(
@@ -136,7 +141,7 @@ class Wire(_AnyWire, Protocol):
         origin: Origin | None = None,
         problems: list[Problem] | None = None,
     ) -> ModelRequest:
-        """A request's body → the neutral request. `problems`: as for `load_messages`.
+        """Reads the body of a request. `problems`: as for `load_messages`.
 
         Raises:
             HistoryError: the body is not of this format.
@@ -151,7 +156,7 @@ class Wire(_AnyWire, Protocol):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> Json:
-        """The neutral request → a request's body."""
+        """Writes the body of a request."""
         ...
 
     def dump_http(
@@ -163,9 +168,9 @@ class Wire(_AnyWire, Protocol):
         losses: list[Loss] | None = None,
         history: DumpedRequest | None = None,
     ) -> HttpRequest:
-        """The neutral request → path, headers and body, and the names of tools that were made fit
-        (`HttpRequest.names`). `history`, which a wire may lack: what the model knows of earlier
-        requests (`codec.history_dump`)."""
+        """Writes path, headers and body of a request, and the tool names that had to change
+        (`HttpRequest.names`). `history`: what was written for earlier requests
+        (`codec.history_dump`). A wire may lack that parameter."""
         ...
 
     def load_response(
@@ -175,35 +180,34 @@ class Wire(_AnyWire, Protocol):
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
-        """A whole response → the events that its stream would have been."""
+        """Reads a whole response into the events that its stream would have given."""
         ...
 
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
     ) -> Json:
-        """Events → a whole response. What it leaves out (choices beyond the first) is added to
-        `losses`; `envelope` as for `encoder`."""
+        """Writes a whole response. Adds to `losses` what it leaves out, such as choices beyond the
+        first. `envelope`: as for `encoder`."""
         ...
 
     def decoder(
         self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> StreamDecoder:
-        """A decoder of one streamed response; a whole one sent in its place is read too."""
+        """Returns a decoder for one streamed response. It also reads a whole one sent instead."""
         ...
 
     def encoder(self, **envelope: Any) -> StreamEncoder:
-        """An encoder of one streamed response. `envelope`: what events do not hold (id, model,
-        created …), as `envelope` gives it."""
+        """Returns an encoder for one streamed response. `envelope`: fields that events do not hold
+        (id, model, created …), as returned by `envelope`."""
         ...
 
 
 class ProtocolWire(_AnyWire, Protocol):
-    """A format in which agents are asked, both ways, and which has no endpoint of a model. What is
-    named as in `Wire` is as there."""
+    """A format in which agents are asked. It has no endpoint for models. Methods that `Wire` has
+    too mean the same here."""
 
     def envelope(self, request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
-        """What `encoder` is told beside the events of a run that answers `request`. `id`: of the
-        run."""
+        """Returns the arguments of `encoder` for a run that answers `request`. `id`: the run's."""
         ...
 
     def dump_messages(
@@ -213,7 +217,7 @@ class ProtocolWire(_AnyWire, Protocol):
         target: Origin | None = None,
         losses: list[Loss] | None = None,
     ) -> Any:
-        """As in `Wire`."""
+        """Writes the part of a request that holds the conversation, as in `Wire`."""
         ...
 
     def load_run(
@@ -225,8 +229,8 @@ class ProtocolWire(_AnyWire, Protocol):
         origin: Origin | None = None,
         problems: list[Problem] | None = None,
     ) -> RunRequest:
-        """What a client asks an agent. What has no field of its own stands in the request's
-        `native`.
+        """Reads what a client asks an agent. Fields without a neutral counterpart go to the
+        request's `native`.
 
         Raises:
             HistoryError: the body is not of this format.
@@ -234,28 +238,28 @@ class ProtocolWire(_AnyWire, Protocol):
         ...
 
     def dump_run(self, request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
-        """What an agent is asked → the body of a request. What the format cannot hold is added to
-        `losses`."""
+        """Writes what an agent is asked as the body of a request. Adds to `losses` what the format
+        cannot hold."""
         ...
 
     def decoder(
         self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> StreamDecoder:
-        """A decoder of one streamed run."""
+        """Returns a decoder for one streamed run."""
         ...
 
     def encoder(self, **envelope: Any) -> StreamEncoder:
-        """An encoder of one streamed run. `envelope`: as `envelope` gives it."""
+        """Returns an encoder for one streamed run. `envelope`: as returned by `envelope`."""
         ...
 
 
 class AgentClient(Protocol):
-    """How an agent is asked like a model: the module `client` of a protocol's package, where it has
-    one. What is named as in `Wire` is as there."""
+    """Asks an agent like a model: the module `client` of a protocol's package, if it has one.
+    Methods that `Wire` has too mean the same here."""
 
     @property
     def name(self) -> str:
-        """The wire's; an attribute."""
+        """The wire's name. An attribute."""
         ...
 
     def dump_request(
@@ -266,7 +270,7 @@ class AgentClient(Protocol):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> Json:
-        """As in `Wire`. What the agent said before is told as it told it."""
+        """Writes the body of a request. The agent's earlier messages go back as it sent them."""
         ...
 
     def dump_http(
@@ -277,7 +281,7 @@ class AgentClient(Protocol):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> HttpRequest:
-        """As in `Wire`."""
+        """Writes path, headers and body of a request, as in `Wire`."""
         ...
 
     def decoder(
@@ -287,38 +291,38 @@ class AgentClient(Protocol):
         new_id: Callable[[], str] | None = None,
         tools: Sequence[str] = (),
     ) -> StreamDecoder:
-        """A decoder that tells a streamed run as one message, from its `answer` (an `AgentAnswer`).
-        `tools`: names of those that the request has."""
+        """Returns a decoder that reads a streamed run as one message. Its attribute `answer` is an
+        `AgentAnswer`. `tools`: names of the request's tools."""
         ...
 
     def dump_cancel(self, run_id: str, quirks: Any = None) -> HttpRequest | None:
-        """The request that ends a run; `None`: it ends with its connection."""
+        """Returns the request that cancels a run, or None if it ends with its connection."""
         ...
 
     def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-        """As in `Wire`."""
+        """Returns the exception for an error response, as in `Wire`."""
         ...
 
 
 @runtime_checkable
 class FileWire(Protocol):
-    """What a wire has beside all this where its providers hold files that their tools made."""
+    """A wire whose providers hold files that their tools made."""
 
     def load_files(self, piece: Content) -> list[DataPart | FilePart]:
-        """The files that a piece of the model's message tells of, but is not itself."""
+        """Returns the files that a piece of the model's message refers to."""
         ...
 
     def dump_download(self, part: FilePart) -> Download:
-        """How the provider is asked for a file; paths are relative to its base URL."""
+        """Returns the requests that fetch a file. Paths are relative to the provider's base URL."""
         ...
 
 
 class EmbeddingsWire(Protocol):
-    """The embeddings of a wire, both ways: the module `embeddings` of its package, where it has
-    one. Errors with a status are the wire's own `load_error`."""
+    """The embeddings of a wire: the module `embeddings` of its package, if it has one. Error
+    responses are read by the wire's own `load_error`."""
 
     def load_request(self, body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-        """A request's body → the neutral request.
+        """Reads the body of a request.
 
         Raises:
             InvalidRequestError: the body is not of this format, or holds no text.
@@ -326,18 +330,18 @@ class EmbeddingsWire(Protocol):
         ...
 
     def dump_request(self, request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
-        """The neutral request → a request's body."""
+        """Writes the body of a request."""
         ...
 
     def dump_http(self, request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
-        """The neutral request → path, headers and body."""
+        """Writes path, headers and body of a request."""
         ...
 
     def load_response(self, body: bytes | JsonMap) -> BatchEmbeddingsResult:
-        """A response → its vectors, in the order of the texts.
+        """Reads the vectors of a response, in the order of the texts.
 
         Raises:
-            ProviderError: an error stands in the place of the vectors; which subclass tells why.
+            ProviderError: the response is an error. The subclass says which.
             DecodeError: it holds no vectors.
         """
         ...
@@ -345,5 +349,5 @@ class EmbeddingsWire(Protocol):
     def dump_response(
         self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
     ) -> Json:
-        """Vectors → a response to `request`."""
+        """Writes vectors as a response to `request`."""
         ...

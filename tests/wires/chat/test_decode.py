@@ -213,8 +213,8 @@ def test_a_name_in_every_piece_costs_no_second_look_at_what_came_before(
 )
 def test_where_an_object_in_pieces_ends(pieces: list[str], reached: bool) -> None:
     end = JsonEnd()
-    assert [end.among(pieces[:count]) for count in range(len(pieces) + 1)][-1] is reached
-    assert JsonEnd().among(pieces) is reached
+    assert [end.is_among(pieces[:count]) for count in range(len(pieces) + 1)][-1] is reached
+    assert JsonEnd().is_among(pieces) is reached
 
 
 def test_details_of_thinking_are_encoded_in_linear_time() -> None:

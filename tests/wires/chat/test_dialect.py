@@ -15,7 +15,7 @@ from dragoman.fold import fold
 from dragoman.message import Content, FinishReason, Origin, Role
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires.chat import ChatDialect
-from dragoman.wires.chat.content import sent_block
+from dragoman.wires.chat.content import dump_noted_block
 from dragoman.wires.chat.record import OutgoingChat
 from dragoman.wires.chat.usage import FINISH, WORDS
 
@@ -88,11 +88,11 @@ def test_responses_whole_and_streamed() -> None:
 
 def test_a_vendor_may_write_plain_texts_in_a_form_of_its_own() -> None:
     def loud(out: OutgoingChat, position: int, place: int, piece: Content) -> dict[str, Any] | None:
-        block = sent_block(out, position, place, piece)
+        block = dump_noted_block(out, position, place, piece)
         return block and {**block, "text": block["text"].upper()}
 
     class Loud(ChatDialect, frozen=True, kw_only=True, eq=False):
-        sent_block = staticmethod(loud)
+        dump_noted_block = staticmethod(loud)
 
     messages = [Message.user("a"), Message.model("b")]
     sent = [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"}]

@@ -17,7 +17,7 @@ from dragoman.message import (
 )
 from dragoman.wires import ollama as wire
 from dragoman.wires.ollama.content import Fields
-from dragoman.wires.ollama.messages import outgoing
+from dragoman.wires.ollama.messages import prepare_conversation
 from support.ollama import PNG
 
 
@@ -88,7 +88,7 @@ def test_an_image_that_is_no_text_is_lost():
 
 def test_a_message_of_many_pieces_costs_linear_time():
     """Pieces are collected in one list a field, not copied with each that comes."""
-    fields = Fields(outgoing((), None, None, None), 0)
+    fields = Fields(prepare_conversation((), None, None, None), 0)
     fields.add(0, "tool_calls", 0)
     first = fields.dump("absent")["tool_calls"]
     for n in range(1, 50):

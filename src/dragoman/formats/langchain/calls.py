@@ -80,7 +80,8 @@ def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[Json]]:
     out: dict[str, list[Json]] = {}
     for call in calls:
         extra_fields, form = OWN.fields(call.native), OWN.form(call.native)
-        extra_fields = {} if form.keys() & {"as", "wire"} else extra_fields
+        if form.keys() & {"as", "wire"}:
+            extra_fields = {}
         entry = {
             **extra_fields,
             "name": call.name,
@@ -110,7 +111,10 @@ def load_function_call(value: Any, where: str) -> ToolCallPart | None:
 
 def dump_function_call(call: ToolCallPart) -> Json:
     """The inverse."""
-    raw = call.raw if call.raw is not None else json_bytes.encode(call.arguments).decode()
+    if call.raw is not None:
+        raw = call.raw
+    else:
+        raw = json_bytes.encode(call.arguments).decode()
     return {"name": call.name, "arguments": raw}
 
 

@@ -183,7 +183,9 @@ def load_extra(extra: Any) -> Extra | None:
     except ValueError:  # half a character of UTF-16 is no ValidationError
         return None
     fine = extra and dump_extra(read) == extra and not any(NOTES[0] in key for key in read.native)
-    return read if fine and NAME not in read.native else None
+    if fine and NAME not in read.native:
+        return read
+    return None
 
 
 def dump_extra(extra: Extra) -> Json:
@@ -352,7 +354,10 @@ def pop_extra(extra_fields: Json) -> Extra | None:
     """Takes what is under our key out of the fields of a message. Returns `None` if nothing is, or
     if it cannot be read."""
     extra = if_object(extra_fields.get("additional_kwargs"))
-    extra_read = load_extra(extra.get(OURS)) if OURS in extra else None
+    if OURS in extra:
+        extra_read = load_extra(extra.get(OURS))
+    else:
+        extra_read = None
     if extra_read is not None:
         set_kwargs(extra_fields, rest(extra, OURS))
     return extra_read

@@ -140,14 +140,20 @@ def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | Non
     """Type and fields → the message. `version`: what stands around them in any case; `None`: what
     stood there."""
     wrap = version or form.get("wrap", "dict")
-    absent = if_list(form.get("absent")) if wrap == form.get("wrap", "dict") else ()
+    if wrap == form.get("wrap", "dict"):
+        absent = if_list(form.get("absent"))
+    else:
+        absent = ()
     usual = {
         key: copy(value)
         for key, value in defaults(type_, wrap).items()
         if key not in absent and key not in fields
     }
     data = {**usual, **{key: value for key, value in fields.items() if key not in absent}}
-    envelope = if_object(form.get("envelope")) if version is None else {}
+    if version is None:
+        envelope = if_object(form.get("envelope"))
+    else:
+        envelope = {}
     if wrap == "plain":
         return data
     if wrap == "constructor":
@@ -173,22 +179,22 @@ def votes(message: Any) -> int:
     fields = if_object(message)
     if isinstance(fields.get("lc"), int) and fields.get("type") == "constructor":
         path = if_list(fields.get("id"))
-        return (
-            3
-            if path
+        if (
+            path
             and if_text(path[-1]) in CLASSES.values()
             and isinstance(fields.get("kwargs"), dict)
-            else 0
-        )
+        ):
+            return 3
+        return 0
     type_ = if_text(fields.get("type"))
     if type_ not in CLASSES or ("role" in fields and type_ not in ("chat", "ChatMessageChunk")):
         return 0
     if isinstance(fields.get("data"), dict) and "content" not in fields:
-        return 3 if "content" in fields["data"] else 2
+        if "content" in fields["data"]:
+            return 3
+        return 2
     if not isinstance(fields.get("content"), (str, list)):
         return 0
-    return (
-        3
-        if {"additional_kwargs", "response_metadata", "tool_calls", "tool_call_id"} & fields.keys()
-        else 2
-    )
+    if {"additional_kwargs", "response_metadata", "tool_calls", "tool_call_id"} & fields.keys():
+        return 3
+    return 2

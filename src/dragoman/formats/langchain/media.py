@@ -42,7 +42,9 @@ def load_media(block: JsonMap) -> Media | None:
         return _load_audio(block)
     if "file" in block:
         return _load_chat_file(block)
-    return _load_source(block) if "source_type" in block else _load_standard(block, block_type)
+    if "source_type" in block:
+        return _load_source(block)
+    return _load_standard(block, block_type)
 
 
 def dump_media(part: Media) -> Block:
@@ -162,7 +164,10 @@ def _load_url(block: JsonMap) -> Media | None:
 def _image_url(part: Media, block_fields: Block, form: JsonMap) -> Block:
     if isinstance(part, FilePart):
         return _standard(part, block_fields, {})
-    url = part.url if isinstance(part, LinkPart) else data_url(part)
+    if isinstance(part, LinkPart):
+        url = part.url
+    else:
+        url = data_url(part)
     inner = if_object(block_fields.pop("image_url", None))
     return {
         **block_fields,
@@ -195,17 +200,18 @@ def _load_chat_file(block: JsonMap) -> Media | None:
     if isinstance(id_ := file.get("file_id"), str):
         return FilePart(id_, native=native)
     part = from_url(if_text(file.get("file_data")), if_text(file.get("filename")) or None)
-    return (
-        DataPart(part.data, part.mime_type, part.name, native)
-        if isinstance(part, DataPart)
-        else None
-    )
+    if isinstance(part, DataPart):
+        return DataPart(part.data, part.mime_type, part.name, native)
+    return None
 
 
 def _chat_file(part: Media, block_fields: Block, _: JsonMap) -> Block:
     if isinstance(part, LinkPart):
         return _standard(part, block_fields, {})
-    file = {"file_id": part.id} if isinstance(part, FilePart) else {"file_data": data_url(part)}
+    if isinstance(part, FilePart):
+        file = {"file_id": part.id}
+    else:
+        file = {"file_data": data_url(part)}
     return {
         **block_fields,
         "type": "file",
@@ -223,7 +229,9 @@ _FORMS: Mapping[str, Callable[[Media, Block, JsonMap], Block]] = {
 
 def _kind(mime_type: str | None) -> str:
     main_type = (mime_type or "").partition("/")[0]
-    return main_type if main_type in ("image", "audio", "video") else "file"
+    if main_type in ("image", "audio", "video"):
+        return main_type
+    return "file"
 
 
 def _utf8(text: str) -> bytes:

@@ -106,11 +106,10 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
                     "LangChain's results are messages of their own, before what follows",
                 )
             )
-        about = (
-            msgspec.structs.replace(extra, id=message.id, native={})
-            if not content and index == results[0]
-            else Extra()
-        )
+        if not content and index == results[0]:
+            about = msgspec.structs.replace(extra, id=message.id, native={})
+        else:
+            about = Extra()
         lost: list[Loss] = []
         tools.append(
             dump_result(cast("ToolResultPart", message.content[index]), about, lost, version)
@@ -119,7 +118,9 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
     if not content and (tools or alone):
         return [*tools, *out]
     main = _dump_main(message, content, extra, losses, version)
-    return [main, *tools, *out] if message.role is Role.MODEL else [*tools, main, *out]
+    if message.role is Role.MODEL:
+        return [main, *tools, *out]
+    return [*tools, main, *out]
 
 
 def dump_remove(mark: MarkPart, version: str | None) -> Json:
@@ -297,9 +298,10 @@ class _Reader:
         opened_message = open_message(entry, where)
         if base_type(opened_message.type) in ("tool", "function"):
             part, extra = self._result(opened_message, where)
-            about = (
-                None if extra is None else msgspec.structs.replace(extra, denied=False, native={})
-            )
+            if extra is None:
+                about = None
+            else:
+                about = msgspec.structs.replace(extra, denied=False, native={})
             if about is not None and dump_extra(about):
                 self._end_results()
                 self._about = about
@@ -358,9 +360,10 @@ class _Reader:
         result: Any = content
         if isinstance(content, list):
             parts = load_content(cast("Any", content), Role.USER, None, form, where)
-            result = (
-                parts if parts and all(_is_result(part) for part in parts) else cast("Any", content)
-            )
+            if parts and all(_is_result(part) for part in parts):
+                result = parts
+            else:
+                result = cast("Any", content)
             form.pop("content", None)
         elif not isinstance(content, str):
             raise HistoryError(
@@ -385,7 +388,10 @@ class _Reader:
 
     def _end_results(self) -> None:
         if self._results:
-            about = {} if self._about is None else msgspec.structs.asdict(self._about)
+            if self._about is None:
+                about = {}
+            else:
+                about = msgspec.structs.asdict(self._about)
             about = {key: about[key] for key in about if key not in ("denied", "native")}
             self._out.append(Message(Role.USER, tuple(self._results), **about))
         self._results, self._about = [], None
@@ -398,7 +404,9 @@ class _NoCall(HistoryError):
 def _fault(error: HistoryError) -> str | None:
     """Returns the field for which a message cannot be read, where it is one."""
     _, dot, field = error.message.partition(" ")[0].partition(".")
-    return field.partition("[")[0] if dot else None
+    if dot:
+        return field.partition("[")[0]
+    return None
 
 
 def _own(opened_message: OpenedMessage) -> tuple[Json, Json]:
@@ -439,14 +447,20 @@ def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> M
     """Returns a message that is no result."""
     type_ = base_type(opened_message.type)
     form, extra_fields = _own(opened_message)
-    id_ = extra_fields.pop("id") if if_text(extra_fields.get("id")) else None
+    if if_text(extra_fields.get("id")):
+        id_ = extra_fields.pop("id")
+    else:
+        id_ = None
     role = ROLES.get(type_) or _CHAT_ROLES.get(if_text(extra_fields.get("role")).lower(), Role.USER)
     extra = pop_extra(extra_fields)
     about: Json = {} if extra is None else msgspec.structs.asdict(extra)
     foreign = about.pop("native", {})
     about = rest(about, "id", "denied")
     usual = is_usual(opened_message, role)
-    signer = provider(opened_message.data) if role is Role.MODEL else None
+    if role is Role.MODEL:
+        signer = provider(opened_message.data)
+    else:
+        signer = None
     content = load_content(opened_message.data.get("content", ""), role, signer, form, where)
     if role is Role.MODEL:
         content = _load_kwargs(extra_fields, load_calls(opened_message.data, content, where), where)

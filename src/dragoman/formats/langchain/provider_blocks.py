@@ -15,8 +15,8 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role
 from dragoman.wires import anthropic, openai_responses
-from dragoman.wires.openai_responses.tools import KINDS
-from dragoman.wires.openai_responses.tools_results import ANSWERS
+from dragoman.wires.openai_responses.tools import CALL_ITEMS
+from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS
 
 __all__ = [
     "ANTHROPIC",
@@ -31,7 +31,7 @@ __all__ = [
 
 ANTHROPIC, RESPONSES = anthropic.name, openai_responses.name
 Block = Json
-_ITEMS = {*KINDS, *ANSWERS, "mcp_list_tools", "mcp_approval_request", "reasoning"}
+_ITEMS = {*CALL_ITEMS, *RESULT_ITEMS, "mcp_list_tools", "mcp_approval_request", "reasoning"}
 _TEXTS = {"text": "output_text", "refusal": "refusal"}
 """Type of a block of a text → that of the block in the provider's item."""
 _CITATIONS = {"url_citation", "file_citation", "container_file_citation", "file_path"}
@@ -54,34 +54,45 @@ def family(block: JsonMap, role: Role) -> str | None:
     ):
         return ANTHROPIC
     if block_type == "compaction":
-        return ANTHROPIC if "content" in block else RESPONSES
+        if "content" in block:
+            return ANTHROPIC
+        return RESPONSES
     if block_type in (
         "container_upload",
         "search_result",
         "tool_addition",
         "tool_removal",
     ) or block_type.endswith("tool_result"):
-        return None if block_type == "server_tool_result" else ANTHROPIC
+        if block_type == "server_tool_result":
+            return None
+        return ANTHROPIC
     if block_type == "image":
-        return ANTHROPIC if isinstance(block.get("source"), dict) else None
+        if isinstance(block.get("source"), dict):
+            return ANTHROPIC
+        return None
     if block_type == "text" and ("citations" in block or "cache_control" in block):
         return ANTHROPIC
     if role is not Role.MODEL:
-        return RESPONSES if block_type in ("input_text", "input_image", "input_file") else None
+        if block_type in ("input_text", "input_image", "input_file"):
+            return RESPONSES
+        return None
     if block_type in _TEXTS:
-        return (
-            RESPONSES
-            if if_text(block.get("id"))
-            and set(block) <= {"type", block_type, "annotations", "logprobs", *_OF_ITEM}
-            else None
-        )
+        if if_text(block.get("id")) and set(block) <= {
+            "type",
+            block_type,
+            "annotations",
+            "logprobs",
+            *_OF_ITEM,
+        }:
+            return RESPONSES
+        return None
     if block_type == "reasoning":
-        return (
-            RESPONSES
-            if "summary" in block or ("content" in block and "reasoning" not in block)
-            else None
-        )
-    return RESPONSES if block_type in _ITEMS else None
+        if "summary" in block or ("content" in block and "reasoning" not in block):
+            return RESPONSES
+        return None
+    if block_type in _ITEMS:
+        return RESPONSES
+    return None
 
 
 def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content, ...]:
@@ -93,7 +104,10 @@ def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content
     if wire == ANTHROPIC:
         entry = {"role": "assistant" if role is Role.MODEL else "user", "content": list(blocks)}
         return anthropic.load_messages({"messages": [entry]})[0].content
-    items = _items(blocks) if role is Role.MODEL else [{"role": "user", "content": list(blocks)}]
+    if role is Role.MODEL:
+        items = _items(blocks)
+    else:
+        items = [{"role": "user", "content": list(blocks)}]
     messages = openai_responses.load_messages({"input": items})
     if any(message.role is not role for message in messages):
         raise HistoryError("an item of the client's stands in a message of the model's")
@@ -107,7 +121,9 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
     if wire == ANTHROPIC:
         entries = anthropic.dump_messages([message], losses=losses)["messages"]
         content: Any = entries[0]["content"] if entries else []
-        return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}]
+        return list(content)
     items = if_objects(openai_responses.dump_messages([message], losses=losses).get("input"))
     blocks: list[Any] = []
     for item in items:
@@ -115,11 +131,10 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
             blocks.append(item)
             continue
         content = item.get("content")
-        inner = (
-            [{"type": "output_text", "text": content}]
-            if isinstance(content, str)
-            else if_list(content)
-        )
+        if isinstance(content, str):
+            inner = [{"type": "output_text", "text": content}]
+        else:
+            inner = if_list(content)
         about = {key: item[key] for key in _OF_ITEM if key in item}
         blocks += (
             [_text_block(if_object(block), about) for block in inner]
@@ -188,4 +203,6 @@ def _text_block(block: Block, about: JsonMap) -> Block:
 def without_index(item: Block) -> Block:
     """Returns a reasoning item without the numbers by which LangChain puts a stream together."""
     pieces = [rest(piece, "index") for piece in if_objects(item.get("summary"))]
-    return {**item, "summary": pieces} if pieces else item
+    if pieces:
+        return {**item, "summary": pieces}
+    return item

@@ -54,18 +54,18 @@ _STANDARD = "standard"
 def load_item(item: Any) -> Content:
     """An item of a user's content → its piece. What is not known is kept whole."""
     if isinstance(item, str):
-        return TextPart(item) if item else keep_whole(MarkPart("text"), item)
+        if item:
+            return TextPart(item)
+        return keep_whole(MarkPart("text"), item)
     fields = if_object(item)
     item_kind = if_text(fields.get("kind"))
     if item_kind in ("text-content", "structured-content"):
         text = if_text(fields.get("content")) or (
             "value" in fields and text_or_json(fields["value"])
         )
-        return (
-            _read(TextPart(text, OWN.note(form={"kind": item_kind})), fields)
-            if text
-            else keep_whole(MarkPart(item_kind), item)
-        )
+        if text:
+            return _read(TextPart(text, OWN.note(form={"kind": item_kind})), fields)
+        return keep_whole(MarkPart(item_kind), item)
     if item_kind == "cache-point":
         return keep_whole(MarkPart(item_kind), item)
     return load_file(fields) or keep_whole(ProviderPart(item_kind or "content"), item)
@@ -96,12 +96,10 @@ def load_binary(fields: JsonMap) -> DataPart | None:
         or not isinstance(mime_type, str)
     ):
         return None
-    data, form = _decoded(text)
-    return (
-        None
-        if data is None
-        else _read(DataPart(data, mime_type, native=OWN.note(form=form)), fields)
-    )
+    data, form = _read_data_url(text)
+    if data is None:
+        return None
+    return _read(DataPart(data, mime_type, native=OWN.note(form=form)), fields)
 
 
 def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
@@ -109,11 +107,9 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
     holds."""
     if isinstance(piece, TextPart):
         item_kind = OWN.form(piece.native).get("kind")
-        return (
-            apply_notes(piece.native, {"content": piece.text, "kind": item_kind})
-            if item_kind
-            else piece.text
-        )
+        if item_kind:
+            return apply_notes(piece.native, {"content": piece.text, "kind": item_kind})
+        return piece.text
     if isinstance(piece, DataPart):
         return dump_binary(piece)
     if isinstance(piece, LinkPart):
@@ -126,14 +122,20 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
         )
     if (holding := holder(piece)) is None:
         return None
-    media_type = {"media_type": piece.mime_type} if piece.mime_type else {}
+    if piece.mime_type:
+        media_type = {"media_type": piece.mime_type}
+    else:
+        media_type = {}
     written = {"file_id": piece.id, "provider_name": holding, **media_type, "kind": "uploaded-file"}
     return apply_notes(piece.native, written)
 
 
 def dump_binary(piece: DataPart) -> Json:
     """A file by its bytes → its object."""
-    encode = b64encode if OWN.form(piece.native).get("base64") == _STANDARD else urlsafe_b64encode
+    if OWN.form(piece.native).get("base64") == _STANDARD:
+        encode = b64encode
+    else:
+        encode = urlsafe_b64encode
     written = {"data": encode(piece.data).decode(), "media_type": piece.mime_type, "kind": "binary"}
     return apply_notes(piece.native, written)
 
@@ -154,7 +156,7 @@ def _read(piece: Any, fields: JsonMap) -> Any:
     return note_as_read(piece, fields, if_object(dump_item(piece)))
 
 
-def _decoded(text: str) -> tuple[bytes | None, dict[str, str]]:
+def _read_data_url(text: str) -> tuple[bytes | None, dict[str, str]]:
     """Base64 → bytes (`None`: it is none that could be given back) and the form that it was in."""
     for decode, encode, form in (
         (urlsafe_b64decode, urlsafe_b64encode, {}),

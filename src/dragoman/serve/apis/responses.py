@@ -82,7 +82,7 @@ class ResponsesApi(Api):
     async def respond_in_progress(self, call: Call, envelope: JsonMap) -> None:
         """See `Api`."""
         body = wire.dump_response([], **envelope)
-        await call.respond(wire.with_state(body, "in_progress", None))
+        await call.respond(wire.dump_unfinished(body, "in_progress", None))
 
     def links(self, request: ModelRequest) -> Links:
         """See `Api`."""
@@ -200,7 +200,7 @@ def _dump_answer(answered: Answered) -> Json:
     body = _dump_completed(answered)
     if answered.state == "completed":
         return body
-    return wire.with_state(body, answered.state, answered.error)
+    return wire.dump_unfinished(body, answered.state, answered.error)
 
 
 def _dump_completed(answered: Answered) -> Json:
@@ -224,7 +224,7 @@ async def _find_answer(call: Call) -> Answered:
         ModelNotFoundError: there is none that the caller may see.
     """
     response_id = call.parameters["id"]
-    answered = await call.service.answers.get(call.caller.id, wire.call_id(response_id))
+    answered = await call.service.answers.get(call.caller.id, wire.read_call_id(response_id))
     if answered is None or not answered.shared or answered.wire != call.wire.name:
         raise ModelNotFoundError(f"there is no response {response_id!r:.100} here")
     return answered
@@ -335,7 +335,7 @@ def _read_links(request: ModelRequest) -> Links:
     }
     return Links(
         request.replace(options=remaining, wire=request.wire if remaining else None),
-        after=None if after is None else wire.call_id(after),
+        after=None if after is None else wire.read_call_id(after),
         conversation=conversation,
         stored=options.get("store") is not False,
         background=options.get("background") is True,
@@ -350,7 +350,7 @@ async def _resolve_references(call: Call, *, passes_on: bool) -> Call:
         InvalidRequestError: one is not kept, or is another's, or is named twice.
         ContextLengthError: together they are larger than may be.
     """
-    references = wire.item_references(call.body)
+    references = wire.find_item_references(call.body)
     if not references:
         return call
     known_items: dict[str, JsonMap] = {}
@@ -380,12 +380,12 @@ async def _resolve_references(call: Call, *, passes_on: bool) -> Call:
     check_conversation(
         len(msgspec.json.encode(list(items.values()))), call.service.limits.conversation_bytes
     )
-    return msgspec.structs.replace(call, body=wire.with_items(call.body, items))
+    return msgspec.structs.replace(call, body=wire.replace_items(call.body, items))
 
 
 def _dump_items(answered: Answered) -> dict[str, Json]:
     """Returns the items of an answer by their ids."""
-    return wire.items_by_id(_dump_completed(answered))
+    return wire.index_items(_dump_completed(answered))
 
 
 def _item_key(name: str) -> str:

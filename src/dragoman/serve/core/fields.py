@@ -24,7 +24,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
 from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.serve.core.call import Call
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 
 __all__ = [
     "HEADER",
@@ -122,7 +122,7 @@ def admit_fields(call: Call) -> Call:
         InvalidRequestError: what a field names is what the request is about.
     """
     check_references(call.body, call.wire.name)
-    allowed = serving(call.wire).allowed
+    allowed = get_serving(call.wire).allowed
     root = _ROOTS.get(call.route.purpose)
     if allowed is None or root is None:
         return call
@@ -226,7 +226,7 @@ def without_wire(request: ModelRequest, wire: str) -> ModelRequest:
 
 
 def _fields_of(wire: str) -> RequestFields:
-    return serving(wires.get(wire)).request_fields
+    return get_serving(wires.get(wire)).request_fields
 
 
 def _asking_paths(fields: JsonMap, table: RequestFields, prefix: str = "") -> Iterator[str]:

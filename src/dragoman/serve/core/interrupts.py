@@ -28,7 +28,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.orchestration.interrupts import WaitingCall, since_model
+from dragoman.orchestration.interrupts import WaitingCall, count_seen_messages
 from dragoman.repair import OpenCall
 from dragoman.serve.core.call import Api
 

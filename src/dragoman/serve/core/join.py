@@ -16,8 +16,8 @@ from dragoman.history.client_copy import Changes, SentCopy, put
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role
-from dragoman.orchestration.interrupts import since_model
-from dragoman.repair import open_calls
+from dragoman.orchestration.interrupts import count_seen_messages
+from dragoman.repair import find_open_calls
 from dragoman.request import RunRequest
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import sign_resume, unknown_interrupt_error
@@ -88,7 +88,7 @@ async def _load_kept(
 
 def _begin_thread(request: RunRequest, thread: str) -> Turn:
     """Returns the turn of a thread of which nothing is kept: all of it is what its client says."""
-    end = since_model(request.messages)
+    end = count_seen_messages(request.messages)
     before, new = request.messages[:end], request.messages[end:]
     check_results(before, new, request.resume, trusted=False)
     return Turn(new, before=before, thread_id=thread, resumes=request.resume, added=(*before, *new))
@@ -121,7 +121,7 @@ def _continue_thread(
     """Returns the turn of a thread with what its client changed in it."""
     spoken = changes.messages
     added = set(map(id, changes.added))
-    end = since_model(spoken)
+    end = count_seen_messages(spoken)
     new = without_system(spoken[end:])
     by_client = [message for message in new if id(message) in added]
     stored = [message for message in new if id(message) not in added]
@@ -169,7 +169,7 @@ def _check_open(stored: Sequence[Message], added: Sequence[Message]) -> None:
     if not results:
         return
     made_up = {call.id for message in added for call in message.tool_calls}
-    for open_call in open_calls(stored):
+    for open_call in find_open_calls(stored):
         call = open_call.call
         if call.run_by == "agent" and call.id in results - made_up:
             raise foreign_result_error(call.id)

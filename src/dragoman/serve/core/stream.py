@@ -25,7 +25,7 @@ from dragoman.serve.core.recall import recall_turn
 from dragoman.serve.core.record import Record
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.http.limits import check_request
-from dragoman.wires.serving import stream_form
+from dragoman.wires.serving import get_stream_form
 
 __all__ = ["Backend", "BytesEncoder", "answer", "stream"]
 
@@ -169,7 +169,7 @@ async def stream(
         DragomanError: the answer failed before anything of it was sent.
     """
     connection = call.connection
-    media_type, ping = stream_form(call.wire, encoder)
+    media_type, ping = get_stream_form(call.wire, encoder)
     connection.stream(
         {"content-type": media_type, **headers},
         ping,

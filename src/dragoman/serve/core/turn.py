@@ -21,7 +21,7 @@ from dragoman.memory.conversation import load_thread
 from dragoman.memory.memory import Memory
 from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role, ToolResultPart
-from dragoman.orchestration.interrupts import since_model
+from dragoman.orchestration.interrupts import count_seen_messages
 from dragoman.orchestration.seal import SIGNED
 from dragoman.request import ModelRequest
 from dragoman.serve.core.call import Call
@@ -120,7 +120,7 @@ def _conversation_to_claim(call: Call, turn: Turn) -> str:
     scope = scope_of(resource_of(call), None)
     if turn.parent is not None:
         return f"answer:{scope}{turn.parent}"
-    return conversation_key(turn.shown[: since_model(turn.shown)], scope)
+    return conversation_key(turn.shown[: count_seen_messages(turn.shown)], scope)
 
 
 async def read_memory(
@@ -133,7 +133,7 @@ async def read_memory(
         StoreError: it cannot be read.
     """
     try:
-        reading = await memory.reading(thread)
+        reading = await memory.read_thread(thread)
         return await load_thread(memory, thread, resource, reading=reading), reading
     except HistoryError as error:
         raise InvalidRequestError("there is no such conversation here") from error
@@ -199,7 +199,7 @@ def _join_thread(
 ) -> Turn:
     """Returns the turn of a thread that the memory holds. It wins over the client's copy: only
     messages after the client's last model message are new."""
-    end = since_model(copy)
+    end = count_seen_messages(copy)
     new = without_system(copy[end:])
     if turn.parent is None and end:
         new = rename_results(new, _match_call_ids(copy[end - 1], stored, pending))
@@ -216,7 +216,7 @@ def _match_call_ids(
 ) -> dict[str, str]:
     """Returns the ids by which the thread has the client's last calls: clients of some formats make
     ids of their own."""
-    end = since_model(stored)
+    end = count_seen_messages(stored)
     calls: list[str] = []
     if end:
         calls = [call.id for call in stored[end - 1].tool_calls if call.run_by == "client"]

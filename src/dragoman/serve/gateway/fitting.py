@@ -22,7 +22,7 @@ import msgspec
 from dragoman import wires
 from dragoman.event import Event, MessageStarted, RunError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, refusal_error
 from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
@@ -234,7 +234,7 @@ class Fitting:
         shared, lost = translate_tools(request, wire, destination.wire)
         losses += [*foreign_losses(request, wire), *lost]
         request = without_wire(shared, wire)
-        unstored = serving(wires.get(destination.wire)).request_fields.unstored
+        unstored = get_serving(wires.get(destination.wire)).request_fields.unstored
         return request.replace(options=unstored) if unstored and not self._stores else request
 
 

@@ -20,7 +20,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, RunError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message
 from dragoman.model.access import Key
 from dragoman.model.middleware import Middleware
@@ -44,7 +44,7 @@ from dragoman.serve.gateway.offers import OfferedModels, providers_of, read_offe
 from dragoman.serve.gateway.upstreams import Listings, Upstreams
 from dragoman.serve.seals.sealing import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 
 if TYPE_CHECKING:
     # cryptography, which few need
@@ -211,7 +211,7 @@ class Gateway:
         name = call.wire.name
         if name not in self._remembering:
             self._remembering[name] = self._is_mixed(
-                name, serving(call.wire).request_fields.restores
+                name, get_serving(call.wire).request_fields.restores
             )
         return self._remembering[name]
 
@@ -270,7 +270,7 @@ class Gateway:
         if not is_own:
             losses += embedding_losses(request, call.wire.name)
         if losses:
-            if self._on_loss == "error" and (refused := refusal(losses)) is not None:
+            if self._on_loss == "error" and (refused := refusal_error(losses)) is not None:
                 raise refused
             call.observed.losses = losses
         if not is_own:

@@ -13,7 +13,7 @@ from dragoman import providers
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
 from dragoman.model.fallbacks import Fallback, ModelChoice, split_choice
-from dragoman.model.strings import parse_model_string, resolve
+from dragoman.model.strings import parse_model_string, resolve_model
 from dragoman.providers import Provider
 from dragoman.serve.http.callers import match_star
 
@@ -124,7 +124,8 @@ def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
             continue
         first, layer = split_choice(choice)
         names |= {
-            resolve(model)[1].name for model in [first, *(() if layer is None else layer.models)]
+            resolve_model(model)[1].name
+            for model in [first, *(() if layer is None else layer.models)]
         }
     return names
 

@@ -150,7 +150,7 @@ def _describe_own_path(path: str, summary: str, content: Any, statuses: set[str]
 
 def _body_schema(wire: Wire, route: Route) -> JsonMap | None:
     """Returns the JSON Schema of a body, as the wire has it, or None."""
-    return serving(wire).bodies.get(route.path)
+    return get_serving(wire).bodies.get(route.path)
 
 
 def _key_places(wire: Wire) -> Sequence[KeyPlace]:

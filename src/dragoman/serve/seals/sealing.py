@@ -38,7 +38,7 @@ from dragoman.serve.seals.sealed_message import (
     split_id,
     unpack,
 )
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Sealing:
     def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
         """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back;
         `longest_id`: characters of a call's id that may hold one."""
-        form = serving(wire).seal
+        form = get_serving(wire).seal
         self._dump, self._load, self._dump_call = form.dump, form.load, form.dump_call
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
@@ -232,7 +232,7 @@ class _TokenlessMessage(msgspec.Struct, frozen=True):
 
 def _take_tokens(wire: Wire, message: Message) -> _TokenlessMessage | None:
     """Takes the tokens out of a message. Returns None if there is none in it."""
-    form = serving(wire).seal
+    form = get_serving(wire).seal
     load, load_call = form.load, form.load_call
     content: list[Content] = []
     positions: list[int] = []

@@ -144,7 +144,7 @@ def _decode(text: Any, kind: Any) -> Any:
     if not isinstance(text, str):
         return None
     try:
-        json_bytes.bound(text, _DEPTH)
+        json_bytes.check_depth(text, _DEPTH)
         return msgspec.json.decode(text, type=kind)
     except ValueError:
         return None

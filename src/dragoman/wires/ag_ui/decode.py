@@ -221,7 +221,7 @@ class Decoder(PartsDecoder):
             return
         value: Any = if_text(fields.get("value"))
         try:
-            json_bytes.bound(value, 3 * json_bytes.MOST_DEPTH)
+            json_bytes.check_depth(value, 3 * json_bytes.MOST_DEPTH)
             self._events.append(event_from_json(value))
         except (HistoryError, ValueError, TypeError) as error:
             raise DecodeError("an event that was carried cannot be read") from error

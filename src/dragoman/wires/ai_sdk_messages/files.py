@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.media import Media, data_url, decoded, from_url, guessed, plain_data
-from dragoman.content import file_type
+from dragoman.content import guess_mime_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.ai_sdk_messages.metadata import find_carried_fields
 from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, Fields, Part, present, restore, text_in
@@ -165,7 +165,7 @@ def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
     if not isinstance(data, str) or not _is_url(data):
         read = _bytes_of(data)
         if read is not None:
-            return DataPart(read[0], type_ or file_type("", read[0])), {"data": read[1]}
+            return DataPart(read[0], type_ or guess_mime_type("", read[0])), {"data": read[1]}
     if isinstance(data, str) and data:
         return _with(file_at(data), None, type_ or None), {}
     return None, {}
@@ -285,7 +285,7 @@ def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
         return file_at(text)
     if isinstance(mime_type, str):
         return DataPart(data, mime_type)
-    return DataPart(data, "image/png" if is_image else file_type("", data))
+    return DataPart(data, "image/png" if is_image else guess_mime_type("", data))
 
 
 def _load_tagged_file(
@@ -307,7 +307,7 @@ def _load_tagged_file(
     if read is None:
         return None, None, {}
     if not isinstance(mime_type, str):
-        mime_type = file_type("", read[0])
+        mime_type = guess_mime_type("", read[0])
     return DataPart(read[0], mime_type), None, {"bytes": _FORMS.get(read[1], read[1])}
 
 

@@ -33,7 +33,7 @@ from dragoman.wires.anthropic.tools import CALLS
 __all__ = [
     "dump_messages",
     "load_messages",
-    "outgoing",
+    "prepare_conversation",
     "load_conversation",
     "votes",
     "dump_conversation",
@@ -154,7 +154,7 @@ def votes(message: Any) -> int:
     return 0 if 0 in found and max(found) < 3 else max(found)
 
 
-def outgoing(
+def prepare_conversation(
     messages: Iterable[Message],
     target: Origin | None,
     quirks: Quirks | None,
@@ -234,7 +234,7 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
     }
 
 
-_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+_CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 

@@ -15,7 +15,11 @@ from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.request import HttpRequest, ModelRequest, Settings
-from dragoman.wires.anthropic.messages import dump_conversation, load_conversation, outgoing
+from dragoman.wires.anthropic.messages import (
+    dump_conversation,
+    load_conversation,
+    prepare_conversation,
+)
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.settings import (
     FIELDS,
@@ -78,7 +82,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     needs."""
     request, betas = sending.request, sending.quirks.betas
     form, options = OWN.form(request.native), request.options
-    made = partial(outgoing, model=request.model)
+    made = partial(prepare_conversation, model=request.model)
     out, payload, words, _ = sending.conversation(
         made, dump_conversation, "messages", notes=_entry_words
     )

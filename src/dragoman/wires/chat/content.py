@@ -45,22 +45,22 @@ from dragoman.wires.chat.record import DialectRecord, OutgoingChat, Reader
 __all__ = [
     "READERS",
     "block_type",
-    "by_type",
+    "lookup_mime_type",
     "dump_block",
     "dump_content",
     "dump_thinking",
-    "fields_of",
+    "list_thinking_fields",
     "load_block",
     "load_content",
     "load_detail",
     "load_thinking",
     "find_loss",
-    "plain_thinking",
+    "make_thinking_part",
     "read_text",
-    "sent_block",
-    "text_key",
-    "usual_type",
-    "with_rest",
+    "dump_noted_block",
+    "get_detail_text_field",
+    "choose_block_type",
+    "note_unread_fields",
     "write_block",
 ]
 
@@ -111,7 +111,7 @@ def dump_block(
     )
 
 
-def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
+def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
     """A piece → the block under which it is sent; `None` where there is none. What it does not hold
     is noted."""
     block = dump_block(out.chat, piece, out.blocks)
@@ -144,16 +144,18 @@ def find_loss(part: Content, block: JsonMap) -> tuple[Lost, str, str] | None:
 def block_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str] = _NONE) -> str:
     """The type of the block that holds a part; empty where none does."""
     type_name = if_text(chat.own.form(part.native).get("type"))
-    return type_name if type_name in chat.readers else chat.usual_type(part, blocks)
+    return type_name if type_name in chat.readers else chat.choose_block_type(part, blocks)
 
 
-def usual_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str]) -> str:
+def choose_block_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str]) -> str:
     """The same, where the part does not tell in which type of block it came."""
     if isinstance(part, LinkPart):
-        return by_type(blocks, part.mime_type or "") or "image_url"
+        return lookup_mime_type(blocks, part.mime_type or "") or "image_url"
     if isinstance(part, DataPart):
         type_name = (
-            by_type(blocks, part.mime_type) or by_type(_DATA_BLOCKS, part.mime_type) or "text"
+            lookup_mime_type(blocks, part.mime_type)
+            or lookup_mime_type(_DATA_BLOCKS, part.mime_type)
+            or "text"
         )
         return (
             "text"
@@ -166,7 +168,7 @@ def usual_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str]) ->
     return "text" if isinstance(part, TextPart) else ""
 
 
-def by_type(table: Mapping[str, str], mime_type: str) -> str | None:
+def lookup_mime_type(table: Mapping[str, str], mime_type: str) -> str | None:
     """What a table has for a media type, or for its first half."""
     return table.get(mime_type) or table.get(mime_type.partition("/")[0])
 
@@ -174,7 +176,7 @@ def by_type(table: Mapping[str, str], mime_type: str) -> str | None:
 _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart | ThinkingPart)
 
 
-def with_rest(
+def note_unread_fields(
     chat: DialectRecord,
     type_name: str,
     part: _P,
@@ -183,7 +185,7 @@ def with_rest(
 ) -> _P:
     """The part with what is left of its block, and with the block's type where the part alone would
     not tell it."""
-    form = form if chat.usual_type(part, _NONE) == type_name else {"type": type_name, **form}
+    form = form if chat.choose_block_type(part, _NONE) == type_name else {"type": type_name, **form}
     return replace(part, native=chat.own.note(fields, form, mark=isinstance(part, FilePart)))
 
 
@@ -194,7 +196,7 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     if isinstance(part, FilePart):
         return {type_name: {"file_id": part.id, **({"filename": part.name} if part.name else {})}}
     if isinstance(part, LinkPart):
-        return {type_name: _locate(type_name, part.url, part.name)}
+        return {type_name: _dump_location(type_name, part.url, part.name)}
     if not isinstance(part, DataPart):
         return {}
     if type_name == "input_audio":
@@ -202,22 +204,22 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
         return {type_name: {"data": b64encode(part.data).decode(), "format": audio_format}}
     url = b64encode(part.data).decode() if type_name == "file_url" else data_url(part)
     made_up = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
-    return {type_name: _locate(type_name, url, part.name or made_up)}
+    return {type_name: _dump_location(type_name, url, part.name or made_up)}
 
 
-def _locate(type_name: str, url: str, name: str | None) -> Json:
+def _dump_location(type_name: str, url: str, name: str | None) -> Json:
     if type_name != "file":
         return {"url": url}
     return {"filename": name, "file_data": url} if name else {"file_data": url}
 
 
-def _inner(type_name: str, block: JsonMap, field: str) -> tuple[str | None, JsonMap]:
+def _read_inner_text(type_name: str, block: JsonMap, field: str) -> tuple[str | None, JsonMap]:
     """The object inside a block, and that field of it where it is a text that is not empty."""
     inner = if_object(block.get(type_name))
     return if_text(inner.get(field)) or None, inner
 
 
-def _rest_of(type_name: str, block: JsonMap, inner: JsonMap, *read: str) -> Json:
+def _collect_unread_fields(type_name: str, block: JsonMap, inner: JsonMap, *read: str) -> Json:
     unread_fields = rest(inner, *read)
     return {
         **rest(block, "type", type_name),
@@ -229,37 +231,44 @@ def read_text(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | 
     """A block that holds a text under the name of its type."""
     text = if_text(block.get(type_name))
     return (
-        with_rest(chat, type_name, TextPart(text), rest(block, "type", type_name)) if text else None
+        note_unread_fields(chat, type_name, TextPart(text), rest(block, "type", type_name))
+        if text
+        else None
     )
 
 
 def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    url, inner = _inner(type_name, block, "url")
+    url, inner = _read_inner_text(type_name, block, "url")
     if url is None:
         return None
     part = LinkPart(url) if type_name == "file_url" else from_url(url)
     # a `file_url` without a scheme is the base64 of a file
     if type_name == "file_url" and ":" not in url and (data := decoded(url)) is not None:
         part = DataPart(data, "application/octet-stream")
-    return with_rest(chat, type_name, part, _rest_of(type_name, block, inner, "url"))
+    return note_unread_fields(
+        chat, type_name, part, _collect_unread_fields(type_name, block, inner, "url")
+    )
 
 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    file_id, inner = _inner(type_name, block, "file_id")
-    url, _ = _inner(type_name, block, "file_data")
-    name, _ = _inner(type_name, block, "filename")
+    file_id, inner = _read_inner_text(type_name, block, "file_id")
+    url, _ = _read_inner_text(type_name, block, "file_data")
+    name, _ = _read_inner_text(type_name, block, "filename")
     read = ("filename",) if name else ()
     if file_id is not None:
-        return with_rest(
+        return note_unread_fields(
             chat,
             type_name,
             FilePart(file_id, name=name),
-            _rest_of(type_name, block, inner, "file_id", *read),
+            _collect_unread_fields(type_name, block, inner, "file_id", *read),
         )
     if url is None:
         return None
-    part, fields = from_url(url, name), _rest_of(type_name, block, inner, "file_data", *read)
-    return with_rest(
+    part, fields = (
+        from_url(url, name),
+        _collect_unread_fields(type_name, block, inner, "file_data", *read),
+    )
+    return note_unread_fields(
         chat,
         type_name,
         part,
@@ -269,12 +278,14 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    text, inner = _inner(type_name, block, "data")
-    audio_format, _ = _inner(type_name, block, "format")
+    text, inner = _read_inner_text(type_name, block, "data")
+    audio_format, _ = _read_inner_text(type_name, block, "format")
     if audio_format is None or text is None or (data := decoded(text)) is None:
         return None
     part = DataPart(data, _AUDIO.get(audio_format, f"audio/{audio_format}"))
-    return with_rest(chat, type_name, part, _rest_of(type_name, block, inner, "data", "format"))
+    return note_unread_fields(
+        chat, type_name, part, _collect_unread_fields(type_name, block, inner, "data", "format")
+    )
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
@@ -294,7 +305,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
 # thinking
 
 
-def text_key(detail_type: object) -> str:
+def get_detail_text_field(detail_type: object) -> str:
     """The field of a detail that holds its text."""
     return "summary" if detail_type == "reasoning.summary" else "text"
 
@@ -314,11 +325,11 @@ def load_thinking(
     details = [load_detail(chat, entry) for entry in entries]
     if details and (same := texts.pop("".join(part.text for part in details), None)):
         details = [load_detail(chat, entry, [*same, chat.details]) for entry in entries]
-    plain = [plain_thinking(chat, fields, text) for text, fields in texts.items()]
+    plain = [make_thinking_part(chat, fields, text) for text, fields in texts.items()]
     return plain + details, (*read, *((chat.details,) if details else ()))
 
 
-def plain_thinking(chat: DialectRecord, fields: Sequence[str], text: str = "") -> ThinkingPart:
+def make_thinking_part(chat: DialectRecord, fields: Sequence[str], text: str = "") -> ThinkingPart:
     """Thinking that came as text in these fields."""
     return ThinkingPart(
         text, chat.own.note(form=None if [*fields] == [chat.thinking[0]] else {"fields": [*fields]})
@@ -327,7 +338,7 @@ def plain_thinking(chat: DialectRecord, fields: Sequence[str], text: str = "") -
 
 def load_detail(chat: DialectRecord, entry: JsonMap, fields: Sequence[str] = ()) -> ThinkingPart:
     """One of the details. `fields`: those that hold the same text."""
-    key = text_key(entry.get("type"))
+    key = get_detail_text_field(entry.get("type"))
     text = if_text(entry.get(key))
     fields_left = rest(entry, key) if text else dict(entry)
     fields = fields or ([] if fields_left else [chat.details])
@@ -336,7 +347,9 @@ def load_detail(chat: DialectRecord, entry: JsonMap, fields: Sequence[str] = ())
     )
 
 
-def fields_of(chat: DialectRecord, part: ThinkingPart, note: str = "fields") -> list[str]:
+def list_thinking_fields(
+    chat: DialectRecord, part: ThinkingPart, note: str = "fields"
+) -> list[str]:
     """The fields that a part came in, where that is noted. Note `again`: those in which a response
     held a detail's text a second time; a request does not."""
     return [
@@ -357,11 +370,15 @@ def dump_thinking(
     out: Json = {}
     for number, part in enumerate(parts):
         detail_fields = chat.own.fields(part.native)
-        for field in fields_of(chat, part) or (
+        for field in list_thinking_fields(chat, part) or (
             [chat.details] if detail_fields and chat.details else [default]
         ):
             if field and field == chat.details:
-                text = {text_key(detail_fields.get("type")): part.text} if part.text else {}
+                text = (
+                    {get_detail_text_field(detail_fields.get("type")): part.text}
+                    if part.text
+                    else {}
+                )
                 out.setdefault(field, []).append(merged(text, detail_fields))
             elif field is not None and part.text:
                 if joined is not None and field in out and number not in joined:

@@ -108,7 +108,9 @@ class Decoder(ResponseDecoder):
 
     def end(self) -> None:
         """See `ResponseDecoder`; some send no mark of the end."""
-        if self._candidates and all(candidate.word for candidate in self._candidates.values()):
+        if self._candidates and all(
+            candidate.vendor_reason for candidate in self._candidates.values()
+        ):
             self.done()
         else:
             super().end()

@@ -40,9 +40,14 @@ from dragoman.message import (
     ToolCallPart,
     Usage,
 )
-from dragoman.wires.chat.content import load_block, load_detail, plain_thinking, text_key
+from dragoman.wires.chat.content import (
+    get_detail_text_field,
+    load_block,
+    load_detail,
+    make_thinking_part,
+)
 from dragoman.wires.chat.record import DialectRecord
-from dragoman.wires.chat.tools import call_kind
+from dragoman.wires.chat.tools import read_call_type
 from dragoman.wires.chat.usage import dump_finish, load_finish
 
 __all__ = ["ChatCandidate", "StreamedCalls"]
@@ -70,7 +75,7 @@ class StreamedCalls:
         Raises:
             DecodeError: it continues a call that nobody began.
         """
-        call_type = call_kind(self._chat, entry)
+        call_type = read_call_type(self._chat, entry)
         body = as_object(entry.get(call_type), "tool call")
         name, call_id, index = (
             as_text(body.get("name")),
@@ -107,7 +112,7 @@ class StreamedCalls:
             self._emitter.events.append(PartDelta(self._emitter.message_id, part.index, text))
         return True
 
-    def answered(self, call_id: str) -> ToolCallPart | None:
+    def close_answered_call(self, call_id: str) -> ToolCallPart | None:
         """The provider ran the tool itself: closes its call, and returns it; `None` where there is
         no such call."""
         part = self._by_id.pop(call_id, None)
@@ -147,11 +152,11 @@ class StreamedCalls:
             return part
         # no id, and a name again: some repeat it with every piece, some send all calls under one
         # index
-        return None if name != call.name or (text and self._is_complete(part)) else part
+        return None if name != call.name or (text and self._has_all_arguments(part)) else part
 
-    def _is_complete(self, part: OpenPart) -> bool:
+    def _has_all_arguments(self, part: OpenPart) -> bool:
         """Whether the arguments of a call have all come."""
-        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(
+        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).is_among(
             part.deltas
         )
 
@@ -206,12 +211,12 @@ class ChatCandidate:
         """`fresh_id`: makes ids of calls that come without one."""
         self.emitter = emitter
         self.message_id = emitter.message_id
-        self.run: OpenPart | None = None
+        self.open_part: OpenPart | None = None
         """The text or thinking that is open."""
-        self.kind = ""
+        self.open_key = ""
         """What `run` is: `text`, the fields of the thinking, a detail's type and index, or a wire's
         own."""
-        self.word: str | None = None
+        self.vendor_reason: str | None = None
         """The vendor's word for why it stopped; `None`: it has not stopped yet."""
         self.calls = StreamedCalls(chat, emitter, fresh_id)
         self.chat = chat
@@ -245,7 +250,7 @@ class ChatCandidate:
             self._think(message, whole=whole)
         if (content := message.get("content", "")) != "":
             self.add_content(content, whole=whole)
-        self.add_further(message)
+        self.add_vendor_fields(message)
         if (calls := message.get(self.chat.calls)) is not None:
             for call in as_list(calls, "tool calls"):
                 self.end()
@@ -266,40 +271,42 @@ class ChatCandidate:
                 self.end()
                 self.emitter.whole(load_block(self.chat, block))
 
-    def add_further(self, message: Json) -> None:
+    def add_vendor_fields(self, message: Json) -> None:
         """What a wire has in fields of its own, between content and calls."""
 
-    def add_text(self, run_kind: str, delta: str, part: Content | None = None) -> None:
+    def add_text(self, part_key: str, delta: str, part: Content | None = None) -> None:
         """More of a text, or of thinking. Another kind than before begins another part."""
         if delta:
-            run = self.run if run_kind == self.kind else None
-            self.emitter.add(run or self.begin(run_kind, part), delta)
+            run = self.open_part if part_key == self.open_key else None
+            self.emitter.add(run or self.begin(part_key, part), delta)
 
-    def begin(self, run_kind: str, part: Content | None) -> OpenPart:
+    def begin(self, part_key: str, part: Content | None) -> OpenPart:
         """Ends what is open, and begins `part` (`None`: a text)."""
         self.end()
-        self.run, self.kind = self.emitter.part(run_kind, part), run_kind
-        return self.run
+        self.open_part, self.open_key = self.emitter.part(part_key, part), part_key
+        return self.open_part
 
     def end(self) -> None:
         """Ends what is open."""
-        if self.run is not None:
-            self.emitter.close(self.run)
-        self.run, self.kind = None, ""
+        if self.open_part is not None:
+            self.emitter.close(self.open_part)
+        self.open_part, self.open_key = None, ""
 
     def think(self, fields: Sequence[str], delta: str) -> None:
         """More thinking, which stood in these fields."""
-        self.add_text("+".join(fields), delta, plain_thinking(self.chat, fields))
+        self.add_text("+".join(fields), delta, make_thinking_part(self.chat, fields))
 
     def finish(self, usage: Usage | None, origin: Origin | None, response: Json) -> None:
         """The answer is complete. `response`: what stood around its choices."""
         self.emitter.start()
-        self.calls.close(at_limit=self.chat.finish.get(self.word or "") is FinishReason.length)
-        reason = load_finish(
-            self.chat, self.word, calls=bool(self.emitter.calls()), refused=self.refused
+        self.calls.close(
+            at_limit=self.chat.finish.get(self.vendor_reason or "") is FinishReason.length
         )
-        usual = dump_finish(self.chat, reason) == self.word
-        native = self._native(response, {} if usual else {"finish_reason": self.word})
+        reason = load_finish(
+            self.chat, self.vendor_reason, calls=bool(self.emitter.calls()), refused=self.refused
+        )
+        usual = dump_finish(self.chat, reason) == self.vendor_reason
+        native = self._native(response, {} if usual else {"finish_reason": self.vendor_reason})
         self.emitter.finish(reason, usage, origin=origin, native=native)
 
     def fail(
@@ -315,7 +322,7 @@ class ChatCandidate:
     def note(self, choice: Json) -> None:
         """What is no content: the reason to stop, probabilities, the vendor's own fields."""
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
-            self.word = reason
+            self.vendor_reason = reason
         logprobs = choice.get("logprobs")
         if logprobs is not None and (logprobs := filled(as_object(logprobs, "logprobs"))):
             gather(self.response.setdefault("logprobs", {}), logprobs)
@@ -334,7 +341,9 @@ class ChatCandidate:
             else []
         )
         details = [as_object(one, "reasoning detail") for one in entries]
-        text = "".join([as_text(entry.get(text_key(entry.get("type")))) for entry in details])
+        text = "".join(
+            [as_text(entry.get(get_detail_text_field(entry.get("type")))) for entry in details]
+        )
         again = [field for field in self.chat.thinking if text and message.get(field) == text]
         for entry in details:
             self._think_detail(entry, again, whole=whole)
@@ -350,15 +359,15 @@ class ChatCandidate:
     def _think_detail(self, entry: Json, again: list[str], *, whole: bool) -> None:
         """One of the details. Texts and summaries come in pieces, all else is whole. `again`:
         fields that hold its text too."""
-        key = text_key(entry.get("type"))
+        key = get_detail_text_field(entry.get("type"))
         text, fields = as_text(entry.get(key)), rest(entry, key)
         if entry.get("type") not in _MERGED_DETAILS:
             self.end()
             self.emitter.whole(load_detail(self.chat, entry))
             return
-        run_kind = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
-        run = self.run if run_kind == self.kind and not whole else None
+        part_key = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
+        run = self.open_part if part_key == self.open_key and not whole else None
         note = {"again": again} if again else None
-        run = run or self.begin(run_kind, ThinkingPart(native=self.chat.own.note(fields, note)))
+        run = run or self.begin(part_key, ThinkingPart(native=self.chat.own.note(fields, note)))
         self.chat.own.open_fields(run.native).update(filled(fields))
         self.emitter.add(run, text)

@@ -19,20 +19,26 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.wires.chat.content import READERS, sent_block, usual_type, write_block
+from dragoman.wires.chat.content import READERS, choose_block_type, dump_noted_block, write_block
 from dragoman.wires.chat.decode import Decoder
 from dragoman.wires.chat.encode import STREAM_TYPE, Encoder, dump_response, envelope
 from dragoman.wires.chat.errors import ERRORS, dump_error, error_body, error_of, load_error
 from dragoman.wires.chat.messages import (
     dump_conversation,
-    dump_other,
+    dump_input_message,
     dump_piece,
+    explain_unsendable,
     load_messages,
-    outgoing,
-    unsendable,
+    prepare_conversation,
 )
 from dragoman.wires.chat.messages_votes import votes
-from dragoman.wires.chat.record import DialectRecord, ErrorLine, Reader, SettingWriter, find_named
+from dragoman.wires.chat.record import (
+    DialectRecord,
+    ErrorLine,
+    Reader,
+    SettingWriter,
+    find_named_pieces,
+)
 from dragoman.wires.chat.request import ROUTES, dump_http, load_request
 from dragoman.wires.chat.settings import SETTINGS
 from dragoman.wires.chat.tools import dump_tools, load_tool, load_tools
@@ -67,9 +73,12 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
     envelope = envelope
     load_error, dump_error = load_error, dump_error
 
-    usual_type, write_block = usual_type, staticmethod(write_block)
-    sent_block, dump_other = staticmethod(sent_block), staticmethod(dump_other)
-    dump_piece, unsendable = staticmethod(dump_piece), staticmethod(unsendable)
+    choose_block_type, write_block = choose_block_type, staticmethod(write_block)
+    dump_noted_block, dump_input_message = (
+        staticmethod(dump_noted_block),
+        staticmethod(dump_input_message),
+    )
+    dump_piece, explain_unsendable = staticmethod(dump_piece), staticmethod(explain_unsendable)
     load_tools, load_tool, dump_tools = load_tools, load_tool, staticmethod(dump_tools)
     load_usage = load_usage
     error_info, error_of = staticmethod(error_info), error_of
@@ -85,7 +94,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
     ) -> Json:
         """The fields of an `Outgoing` by which a conversation fits the vendor: here ids and names
         of the usual kind, and thinking in its first field for it."""
-        named = find_named(messages, tools)
+        named = find_named_pieces(messages, tools)
         return {
             "ids": call_ids(messages) if len(named) > len(tools) else {},
             "names": fitted([piece.name for piece in named]),
@@ -102,7 +111,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
     ) -> list[Json]:
         """Messages → the list of messages. What the format or its target cannot hold is added to
         `losses`."""
-        return dump_conversation(outgoing(self, messages, target, quirks, losses, ()))
+        return dump_conversation(prepare_conversation(self, messages, target, quirks, losses, ()))
 
     def dump_request(
         self,

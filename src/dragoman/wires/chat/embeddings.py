@@ -13,7 +13,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.wires.chat.errors import as_error
+from dragoman.wires.chat.errors import make_error
 from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.chat.usage import dump_usage
 
@@ -73,6 +73,6 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
         return body | rest(result.metadata, "usage", "usage_estimated")
 
     def _error(self, answer: Json) -> DragomanError:
-        return self.chat.error_of(answer) or as_error(
+        return self.chat.error_of(answer) or make_error(
             self.chat, {**answer, "error": "the answer holds no vectors"}
         )

@@ -11,7 +11,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_objects, rest
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, TextPart, ThinkingPart, ToolCallPart
-from dragoman.wires.chat.content import fields_of, text_key
+from dragoman.wires.chat.content import get_detail_text_field, list_thinking_fields
 from dragoman.wires.chat.record import DialectRecord
 
 __all__ = ["Delta", "SentPart", "ChatParts", "Place"]
@@ -80,11 +80,11 @@ class ChatParts:
         part, first = opened.part, not opened.sent
         opened.sent.append(delta)
         if isinstance(part, TextPart):
-            return [self.text(key, [self.text_field(part)], delta)]
+            return [self.text(key, [self.choose_text_field(part)], delta)]
         if isinstance(part, ThinkingPart):
-            return self.more_thinking(key, opened, part, delta, first=first)
+            return self.add_thinking(key, opened, part, delta, first=first)
         if isinstance(part, ToolCallPart) and part.run_by != "provider":
-            return self.more_call(opened, part, delta)
+            return self.add_call_arguments(opened, part, delta)
         return []
 
     def end(self, key: Place, part: Content) -> list[Delta]:
@@ -133,26 +133,28 @@ class ChatParts:
 
     # what a wire may have in another form
 
-    def text_field(self, part: TextPart) -> str:  # noqa: ARG002 for those that have several
+    def choose_text_field(self, part: TextPart) -> str:  # noqa: ARG002 for those that have several
         """The field in which a text is sent."""
         return "content"
 
-    def more_thinking(
+    def add_thinking(
         self, key: Place, opened: SentPart, part: ThinkingPart, delta: str, *, first: bool
     ) -> list[Delta]:
         """More thinking. What came in no field of this format goes in the first for it."""
         chat = self.chat
         if not opened.entry:
             fields = [
-                field for field in fields_of(chat, part) if field in chat.thinking
+                field for field in list_thinking_fields(chat, part) if field in chat.thinking
             ] or chat.thinking[:1]
             return [self.text(key, fields, delta)] if fields else []
         entry = opened.entry if first else self._names(opened)
-        again = [field for field in fields_of(chat, part, "again") if field in chat.thinking]
+        again = [
+            field for field in list_thinking_fields(chat, part, "again") if field in chat.thinking
+        ]
         return [
             {
                 **self.text(key, again, delta),
-                chat.details: [{**entry, text_key(entry.get("type")): delta}],
+                chat.details: [{**entry, get_detail_text_field(entry.get("type")): delta}],
             }
         ]
 
@@ -181,7 +183,7 @@ class ChatParts:
             )
         ]
 
-    def more_call(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
+    def add_call_arguments(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
         """More arguments of a call."""
         return [self.call(opened, {"function": {self.chat.inputs["function"]: delta}})]
 

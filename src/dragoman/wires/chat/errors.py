@@ -12,7 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.chat.record import DialectRecord, ErrorLine
 
-__all__ = ["ERRORS", "as_error", "dump_error", "error_body", "error_of", "load_error"]
+__all__ = ["ERRORS", "make_error", "dump_error", "error_body", "error_of", "load_error"]
 
 ERRORS: Sequence[ErrorLine] = (
     (errors.AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
@@ -41,7 +41,7 @@ def load_error(
     return load(status, headers, body, chat.error_info, chat.error_rules)
 
 
-def as_error(chat: DialectRecord, payload: JsonMap) -> DragomanError:
+def make_error(chat: DialectRecord, payload: JsonMap) -> DragomanError:
     """What stands in a response whose status is of success, but is an error → the exception."""
     return error_from(
         chat.error_info(payload), body=json_bytes.encode(payload), rules=chat.error_rules
@@ -50,7 +50,7 @@ def as_error(chat: DialectRecord, payload: JsonMap) -> DragomanError:
 
 def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
     """The error that a chunk holds in the place of an answer; `None`: it holds none."""
-    return as_error(chat, chunk) if chunk.get("error") else None
+    return make_error(chat, chunk) if chunk.get("error") else None
 
 
 def dump_error(chat: DialectRecord, error: DragomanError) -> ErrorResponse:

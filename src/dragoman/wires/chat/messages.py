@@ -59,12 +59,12 @@ from dragoman.wires.chat.tools import (
 
 __all__ = [
     "dump_conversation",
-    "dump_other",
+    "dump_input_message",
     "dump_piece",
     "load_conversation",
     "load_messages",
-    "outgoing",
-    "unsendable",
+    "prepare_conversation",
+    "explain_unsendable",
 ]
 
 _BRIDGED = "the API wants the model to speak after its tools; a placeholder does"
@@ -121,7 +121,7 @@ def _load_entry(
         return load_result(chat, entry, calls, fresh_ids)
     if role != "assistant":
         return _load_other(chat, entry)
-    answer = _load_straight(chat, entry, origin) or _load_answer(chat, entry, origin, fresh_ids)
+    answer = _load_plain_answer(chat, entry, origin) or _load_answer(chat, entry, origin, fresh_ids)
     calls.update({call.id: call for call in answer.tool_calls})
     return answer
 
@@ -140,7 +140,9 @@ def _load_other(chat: DialectRecord, entry: JsonMap) -> Message:
     )
 
 
-def _load_straight(chat: DialectRecord, entry: JsonMap, origin: Origin | None) -> Message | None:
+def _load_plain_answer(
+    chat: DialectRecord, entry: JsonMap, origin: Origin | None
+) -> Message | None:
     """A model's message that holds calls of the usual form, and a text or nothing beside them;
     `None`: it is no such."""
     calls, content = if_objects(entry.get(chat.calls)), entry.get("content", ABSENT)
@@ -175,7 +177,7 @@ def _load_answer(
     return Message(Role.MODEL, tuple(content), origin=origin, native=native)
 
 
-def outgoing(
+def prepare_conversation(
     chat: DialectRecord,
     messages: Iterable[Message],
     target: Origin | None,
@@ -209,7 +211,7 @@ def dump_conversation(out: OutgoingChat) -> list[Json]:
             if type(piece) is TextPart and piece.native is None and len(content) == 1:
                 dumped.append({"role": role, "content": piece.text})
                 continue
-            dump = _straight_calls if message.role is Role.MODEL else _straight_results
+            dump = _dump_plain_calls if message.role is Role.MODEL else _dump_plain_results
             if (entries := dump(out, position, content, sent_ids)) is not None:
                 dumped += entries
                 continue
@@ -219,7 +221,7 @@ def dump_conversation(out: OutgoingChat) -> list[Json]:
                 if isinstance(piece, ToolCallPart):
                     sent_ids[piece.id] = call_id(out, position, index, piece)
             continue
-        for entry in out.chat.dump_other(out, position, sent_ids):
+        for entry in out.chat.dump_input_message(out, position, sent_ids):
             if out.bridge and entry["role"] == "user" and dumped and dumped[-1]["role"] == "tool":
                 out.lose(position, None, Lost.order, _BRIDGED)
                 dumped.append({"role": "assistant", "content": out.bridge})
@@ -227,7 +229,7 @@ def dump_conversation(out: OutgoingChat) -> list[Json]:
     return dumped
 
 
-def _straight_calls(
+def _dump_plain_calls(
     out: OutgoingChat, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
 ) -> list[Json] | None:
     """A model's message that holds nothing but calls, without anything of a format's own; `None`:
@@ -254,7 +256,7 @@ def _straight_calls(
     ]
 
 
-def _straight_results(
+def _dump_plain_results(
     out: OutgoingChat, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
 ) -> list[Json] | None:
     """A user's message that holds nothing but results, in the same way."""
@@ -276,7 +278,9 @@ def _straight_results(
     return entries
 
 
-def dump_other(out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]) -> list[Json]:
+def dump_input_message(
+    out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]
+) -> list[Json]:
     """A system message, or a user's: its results as tool messages, then the rest of it. `sent_ids`:
     the ids of calls → those under which they were sent."""
     message = out.messages[position]
@@ -337,7 +341,7 @@ def _dump_block(out: OutgoingChat, position: int, index: int, piece: Content) ->
                 position, index, kind_of(piece), "a system message holds text only", label(piece)
             )
         return [{"type": "text", "text": as_text(piece)}]
-    if (block := out.chat.sent_block(out, position, index, piece)) is not None:
+    if (block := out.chat.dump_noted_block(out, position, index, piece)) is not None:
         return [block]
     out.lose(position, index, kind_of(piece), "this format has no place for it in such a message")
     return []
@@ -351,7 +355,7 @@ def _dump_answer(out: OutgoingChat, position: int) -> list[Json]:
     indexes: list[int] = []
     body: Json = {}
     for index, piece in enumerate(message.content):
-        sendable = _sendable(out, position, index, piece)
+        sendable = _strip_unreadable(out, position, index, piece)
         if sendable is None:
             continue
         if chat.thinking and isinstance(sendable, ThinkingPart):
@@ -410,13 +414,15 @@ def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> 
             function = if_object(block.get("function"))
             out.lose_unfinished(position, index, piece, function.get(out.chat.inputs["function"]))
         return out.chat.calls, block
-    return "content", out.chat.sent_block(out, position, index, piece)
+    return "content", out.chat.dump_noted_block(out, position, index, piece)
 
 
-def _sendable(out: OutgoingChat, position: int, index: int, piece: Content) -> Content | None:
+def _strip_unreadable(
+    out: OutgoingChat, position: int, index: int, piece: Content
+) -> Content | None:
     """A piece as it may be sent; `None` where it may not. What is lost is noted."""
     reason, native_of = out.unreadable[position], out.chat.own
-    if (why := out.chat.unsendable(out, position, piece)) is not None:
+    if (why := out.chat.explain_unsendable(out, position, piece)) is not None:
         out.lose(position, index, kind_of(piece), why)
         return None
     if (
@@ -429,7 +435,7 @@ def _sendable(out: OutgoingChat, position: int, index: int, piece: Content) -> C
     return piece
 
 
-def unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
+def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can."""
     reason, is_ours = out.unreadable[position], out.chat.own.is_ours(piece.native)
     if isinstance(piece, ThinkingPart):

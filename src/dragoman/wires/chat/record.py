@@ -47,7 +47,7 @@ __all__ = [
     "OutgoingChat",
     "Reader",
     "SettingWriter",
-    "find_named",
+    "find_named_pieces",
 ]
 
 Block = Json
@@ -179,7 +179,7 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The first piece of a streamed call has a name; else an id is enough."""
     straight: bool = True
     """Texts, calls and results that have nothing of their own are written in the family's form
-    without asking `sent_block`, `dump_other`, `dump_piece` and `unsendable`."""
+    without asking `dump_noted_block`, `dump_input_message`, `dump_piece` and `explain_unsendable`."""
     usage_apart: bool = True
     """A stream holds the usage in a chunk of its own, without choices."""
 
@@ -207,7 +207,7 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """A whole conversation that was loaded → with what only the whole tells."""
         return messages
 
-    def usual_type(self, part: Content, blocks: Mapping[str, str], /) -> str:
+    def choose_block_type(self, part: Content, blocks: Mapping[str, str], /) -> str:
         """The type of the block for a part that does not tell in which type it came; empty where
         none holds it."""
         raise NotImplementedError
@@ -218,12 +218,14 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         raise NotImplementedError
 
     @staticmethod
-    def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Block | None:
+    def dump_noted_block(
+        out: OutgoingChat, position: int, index: int, piece: Content
+    ) -> Block | None:
         """A piece → the block under which it is sent; `None` where there is none."""
         raise NotImplementedError
 
     @staticmethod
-    def dump_other(
+    def dump_input_message(
         out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]
     ) -> list[Json]:
         """The messages for one that is none of the model's. `sent_ids`: the ids of calls → those
@@ -237,7 +239,7 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         raise NotImplementedError
 
     @staticmethod
-    def unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
+    def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
         """Why a piece of a model's message cannot be sent; `None`: it can."""
         raise NotImplementedError
 
@@ -309,7 +311,7 @@ class OutgoingChat(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):
     nothing."""
 
 
-def find_named(
+def find_named_pieces(
     messages: Sequence[Message], tools: Sequence[ToolSpec]
 ) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
     """Returns all that has the name of a tool: the tools, and the calls and results of a

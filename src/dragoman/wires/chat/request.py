@@ -18,7 +18,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest
-from dragoman.wires.chat.messages import dump_conversation, load_conversation, outgoing
+from dragoman.wires.chat.messages import dump_conversation, load_conversation, prepare_conversation
 from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema, load_settings
 
@@ -101,7 +101,9 @@ def dump_http(
     losses = [] if losses is None else losses
     request = own_options(request, chat.name, losses)
     sending = Sending(request, target, quirks, losses, history)
-    out, messages, _, _ = sending.conversation(partial(outgoing, chat), dump_conversation)
+    out, messages, _, _ = sending.conversation(
+        partial(prepare_conversation, chat), dump_conversation
+    )
     own_fields = chat.own.fields(request.native)
     # Made for a vendor, a body is written as that vendor takes it, however a loaded one was
     # spelled.

@@ -29,7 +29,7 @@ from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 
 __all__ = [
     "call_id",
-    "call_kind",
+    "read_call_type",
     "dump_call",
     "dump_result",
     "dump_tool",
@@ -39,13 +39,13 @@ __all__ = [
     "is_function",
     "load_call",
     "load_calls",
-    "load_id",
+    "load_or_mint_id",
     "load_plain_call",
     "load_result",
     "load_tool",
     "load_tool_choice",
     "load_tools",
-    "with_arguments",
+    "set_arguments",
 ]
 
 
@@ -143,7 +143,7 @@ def is_call(chat: DialectRecord, entry: JsonMap) -> bool:
     )
 
 
-def call_kind(chat: DialectRecord, entry: JsonMap) -> str:
+def read_call_type(chat: DialectRecord, entry: JsonMap) -> str:
     """The type of a call: a function, where no other is known."""
     call_type = if_text(entry.get("type"))
     return call_type if call_type in chat.inputs else "function"
@@ -156,17 +156,17 @@ def load_call(chat: DialectRecord, call: JsonMap, fresh_ids: Iterator[str]) -> T
     """
     if (plain := load_plain_call(chat, call)) is not None:
         return plain
-    call_type = call_kind(chat, call)
+    call_type = read_call_type(chat, call)
     body, field = if_object(call.get(call_type)), chat.inputs[call_type]
     form: Json = (
         {} if "type" in call and call_type == "function" else {"type": call.get("type", ABSENT)}
     )
-    call_id, fields = load_id(call, "id", fresh_ids, form)
+    call_id, fields = load_or_mint_id(call, "id", fresh_ids, form)
     part, value = ToolCallPart(call_id, str(body.get("name") or "")), body.get(field)
     if call_type != "function":
         part = replace(part, arguments={"input": str(value or "")})
     else:
-        part = with_arguments(part, value)
+        part = set_arguments(part, value)
         if field not in body:
             form["without"] = "arguments"
         elif arguments_json(part) != value:
@@ -221,7 +221,7 @@ def dump_call(
     if (
         exact
         and "arguments" in form
-        and with_arguments(call, form["arguments"]).arguments == call.arguments
+        and set_arguments(call, form["arguments"]).arguments == call.arguments
     ):
         function[field] = form["arguments"]
     if exact and "without" in form and not call.arguments:
@@ -231,14 +231,16 @@ def dump_call(
     return merged(block | {"function": function}, fields)
 
 
-def with_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
+def set_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
     """A call with its arguments as a vendor has them: as text, as an object, or not at all."""
     if isinstance(value, dict):
         return replace(call, arguments=cast("Json", value), raw=None, state="complete")
     return parse_call(call, value) if isinstance(value, str) else call
 
 
-def load_id(owner: JsonMap, field: str, fresh_ids: Iterator[str], form: Json) -> tuple[str, Json]:
+def load_or_mint_id(
+    owner: JsonMap, field: str, fresh_ids: Iterator[str], form: Json
+) -> tuple[str, Json]:
     """An id, or a fresh one where none was given; then the note of that, and in `form` what stood
     in its place."""
     value = owner.get(field)
@@ -249,7 +251,7 @@ def load_id(owner: JsonMap, field: str, fresh_ids: Iterator[str], form: Json) ->
     return next(fresh_ids), {"id": None}
 
 
-def _id_of_provider(native_of: Own, native: Native, own_id: str | None) -> str | None:
+def _read_provider_id(native_of: Own, native: Native, own_id: str | None) -> str | None:
     """The id that was given: `None` or an empty one where there was none."""
     return (
         native_of.form(native).get("id")
@@ -262,7 +264,7 @@ def call_id(out: OutgoingChat, position: int, index: int, call: ToolCallPart) ->
     """The id under which a call is sent. One that its provider did not give is not sent back to it
     (`None`)."""
     provider_id = (
-        _id_of_provider(out.chat.own, call.native, call.id) if out.exact(position) else call.id
+        _read_provider_id(out.chat.own, call.native, call.id) if out.exact(position) else call.id
     )
     return out.id(position, index, call) if provider_id == call.id else provider_id
 
@@ -294,11 +296,11 @@ def load_result(
     unnamed = (
         key
         for key, call in calls.items()
-        if not _id_of_provider(native_of, call.native, key)
+        if not _read_provider_id(native_of, call.native, key)
         and (not isinstance(name, str) or call.name == name)
     )
     read = ("name",) if form and isinstance(name, str) else ()
-    call_id, fields = load_id(message, "tool_call_id", chain(unnamed, fresh_ids), form)
+    call_id, fields = load_or_mint_id(message, "tool_call_id", chain(unnamed, fresh_ids), form)
     call = calls.pop(call_id, None) if fields else calls.get(call_id)
     further = rest(message, "role", "tool_call_id", "content", *read)
     fields = (further if further.get("id") is not None else rest(further, "id")) | fields
@@ -321,9 +323,9 @@ def dump_result(
     if out.target is not None and out.chat.bare_results:
         fields = {}
     if out.target is None:
-        call_id = _id_of_provider(native_of, part.native, call_id)
+        call_id = _read_provider_id(native_of, part.native, call_id)
     role = form.get("role")
-    if call_id is None and out.target is not None and _is_older(out, position, part):
+    if call_id is None and out.target is not None and _answers_function_call(out, position, part):
         form = {"role": (role := "function")}
     body: Json = {"role": role if role in out.chat.result_roles else out.chat.result_roles[0]}
     if call_id is not None or "id" in form:
@@ -335,7 +337,7 @@ def dump_result(
     return merged(body | content, further), media
 
 
-def _is_older(out: OutgoingChat, position: int, part: ToolResultPart) -> bool:
+def _answers_function_call(out: OutgoingChat, position: int, part: ToolResultPart) -> bool:
     """Whether a result answers the one call of a message that is sent as `function_call`, which has
     no id."""
     calls = out.messages[position - 1].tool_calls if position and out.exact(position - 1) else ()
@@ -374,7 +376,9 @@ def _dump_result(
         return {"content": result}, []
     if not part.is_content:
         return {"content": text_or_json(result)}, []
-    blocks = [(piece, out.chat.sent_block(out, position, index, piece) or {}) for piece in result]
+    blocks = [
+        (piece, out.chat.dump_noted_block(out, position, index, piece) or {}) for piece in result
+    ]
     whole = out.tool_media or content_form == "list"
     sendable = [block for piece, block in blocks if whole or isinstance(piece, TextPart)]
     media = [block for piece, block in blocks if not (whole or isinstance(piece, TextPart))]

@@ -52,11 +52,11 @@ def load_usage(chat: DialectRecord, fields: JsonMap) -> tuple[Usage | None, Json
     times, …)."""
     numbers = _numbers(fields)
     if not numbers:
-        return None, _rest_of(fields, set())
+        return None, _drop_counted(fields, set())
     # so that the first wins
     ways = [(name, path) for name, paths in chat.counts.items() for path in reversed(paths)]
     counts = {name: numbers[path] for name, path in ways if path in numbers}
-    return (Usage(**counts) if counts else None), _rest_of(fields, {path for _, path in ways})
+    return (Usage(**counts) if counts else None), _drop_counted(fields, {path for _, path in ways})
 
 
 def dump_usage(chat: DialectRecord, usage: Usage, beside: Any = None) -> Json:
@@ -110,14 +110,14 @@ def _numbers(fields: JsonMap, above: Path = ()) -> dict[Path, int]:
     return numbers
 
 
-def _rest_of(fields: JsonMap, neutral: set[Path], above: Path = ()) -> Json:
+def _drop_counted(fields: JsonMap, neutral: set[Path], above: Path = ()) -> Json:
     """What stands beside the neutral counts, without what is zero or empty."""
     unread_fields: Json = {}
     for name, value in fields.items():
         if (*above, name) in neutral:
             continue
         if (
-            value_left := _rest_of(inner, neutral, (*above, name))
+            value_left := _drop_counted(inner, neutral, (*above, name))
             if (inner := if_object(value))
             else value
         ):

@@ -41,7 +41,7 @@ from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load
 __all__ = [
     "dump_messages",
     "load_messages",
-    "outgoing",
+    "prepare_conversation",
     "load_conversation",
     "votes",
     "dump_conversation",
@@ -114,7 +114,7 @@ def votes(message: Any) -> int:
     return 0 if 0 in piece_votes and max(piece_votes) < 3 else max(piece_votes)
 
 
-def outgoing(
+def prepare_conversation(
     messages: Iterable[Message],
     target: Origin | None,
     quirks: Quirks | None,
@@ -167,7 +167,7 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     return dumped
 
 
-_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+_CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 

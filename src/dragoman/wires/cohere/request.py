@@ -9,7 +9,11 @@ from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import HttpRequest, ModelRequest, Settings
-from dragoman.wires.cohere.messages import dump_conversation, load_conversation, outgoing
+from dragoman.wires.cohere.messages import (
+    dump_conversation,
+    load_conversation,
+    prepare_conversation,
+)
 from dragoman.wires.cohere.quirks import NAME, OWN, Quirks
 from dragoman.wires.cohere.settings import (
     FIELDS,
@@ -76,7 +80,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     word."""
     request = sending.request
     form, own_fields = OWN.form(request.native), OWN.fields(request.native)
-    out, messages, _, _ = sending.conversation(outgoing, dump_conversation)
+    out, messages, _, _ = sending.conversation(prepare_conversation, dump_conversation)
     body: Json = {"model": request.model} if request.model else {}
     body["messages"] = messages
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))

@@ -115,7 +115,7 @@ class Decoder(ResponseDecoder):
             self.read(body)
             return
         try:
-            json_bytes.bound(body)
+            json_bytes.check_depth(body)
         except ValueError as error:
             self.fail(DecodeError(f"the answer cannot be read: {error}", body=body))
             return

@@ -14,7 +14,7 @@ from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
 from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json
-from dragoman.retry_after import duration
+from dragoman.retry_after import parse_duration
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -83,7 +83,7 @@ def _info(payload: Any) -> ErrorInfo:
         error_info(payload),
         means=_STATUSES.get(as_text(inner.get("status"))),
         request_id=_detail(details, "RequestInfo", "requestId"),
-        retry_after=duration(_detail(details, "RetryInfo", "retryDelay") or ""),
+        retry_after=parse_duration(_detail(details, "RetryInfo", "retryDelay") or ""),
     )
 
 

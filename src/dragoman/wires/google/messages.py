@@ -29,7 +29,7 @@ __all__ = [
     "dump_messages",
     "load_conversation",
     "load_messages",
-    "outgoing",
+    "prepare_conversation",
     "votes",
     "layout",
 ]
@@ -92,7 +92,7 @@ def votes(message: Any) -> int:
     return 2 if fields.get("role") == "model" else 1
 
 
-def outgoing(
+def prepare_conversation(
     messages: Iterable[Message],
     target: Origin | None,
     quirks: Quirks | None,
@@ -181,7 +181,7 @@ def dump_conversation(out: OutgoingContents) -> Json:
     return {**payload, "contents": contents}
 
 
-_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+_CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 

@@ -16,7 +16,11 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
-from dragoman.wires.google.messages import dump_conversation, load_conversation, outgoing
+from dragoman.wires.google.messages import (
+    dump_conversation,
+    load_conversation,
+    prepare_conversation,
+)
 from dragoman.wires.google.quirks import NAME, OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
 from dragoman.wires.google.tools import (
@@ -129,7 +133,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     is."""
     request = sending.request
     form = OWN.form(request.native)
-    made = partial(outgoing, model=request.model)
+    made = partial(prepare_conversation, model=request.model)
     out, payload, _, _ = sending.conversation(made, dump_conversation, "contents")
     if request.settings.parallel_tool_calls is not None:
         out.lose(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")

@@ -17,11 +17,11 @@ from dragoman.codec.media import IMAGES, audio_type, data_url, decoded, from_url
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart
 from dragoman.wires.chat import content
-from dragoman.wires.chat.content import read_text, with_rest
+from dragoman.wires.chat.content import note_unread_fields, read_text
 from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 from dragoman.wires.mistral.quirks import OWN
 
-__all__ = ["BLOCKS", "sent_block", "usual_type", "write_block"]
+__all__ = ["BLOCKS", "dump_noted_block", "choose_block_type", "write_block"]
 
 _KINDS = {
     "image": "image_url",
@@ -32,17 +32,20 @@ _KINDS = {
 """First half of a media type → the chunk that carries it. Other data is sent as text."""
 
 
-def usual_type(
+def choose_block_type(
     chat: DialectRecord,  # noqa: ARG001 as of a method
     part: Content,
     blocks: Mapping[str, str],  # noqa: ARG001 here no vendor has further ones
 ) -> str:
     """The type of the chunk that holds a part; empty where none does."""
     if isinstance(part, LinkPart):
-        return content.by_type(_KINDS, part.mime_type or guessed(part.url) or "image/*") or "text"
+        return (
+            content.lookup_mime_type(_KINDS, part.mime_type or guessed(part.url) or "image/*")
+            or "text"
+        )
     if isinstance(part, DataPart):
         type_name = (
-            content.by_type(_KINDS, part.mime_type)
+            content.lookup_mime_type(_KINDS, part.mime_type)
             if part.mime_type != "application/octet-stream"
             else None
         )
@@ -82,7 +85,7 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     }
 
 
-def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
+def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
     """A piece → the chunk under which it is sent. Thinking stands in the model's messages, and in
     those from which it was loaded, such as a system prompt that shows how to think."""
     elsewhere = out.messages[position].role is not Role.MODEL and "here" not in OWN.form(
@@ -90,17 +93,17 @@ def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> 
     )
     if isinstance(piece, ThinkingPart) and elsewhere:
         return None
-    return content.sent_block(out, position, index, piece)
+    return content.dump_noted_block(out, position, index, piece)
 
 
 def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     value, fields_left = block.get(type_name), rest(block, "type", type_name)
     if isinstance(value, str) and value:
-        return with_rest(chat, type_name, from_url(value), fields_left, {"url": "string"})
+        return note_unread_fields(chat, type_name, from_url(value), fields_left, {"url": "string"})
     if not (url := if_text(if_object(value).get("url"))):
         return None
     inner = rest(if_object(value), "url")
-    return with_rest(
+    return note_unread_fields(
         chat, type_name, from_url(url), {**fields_left, **({type_name: inner} if inner else {})}
     )
 
@@ -109,7 +112,7 @@ def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
     url, name = if_text(block.get(type_name)), if_text(block.get("document_name"))
     read = ("document_name",) if name else ()
     return (
-        with_rest(
+        note_unread_fields(
             chat, type_name, from_url(url, name or None), rest(block, "type", type_name, *read)
         )
         if url
@@ -121,7 +124,7 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
     text, fields_left = if_text(block.get(type_name)), rest(block, "type", type_name)
     if ":" in text:
         part = from_url(text)
-        return with_rest(
+        return note_unread_fields(
             chat,
             type_name,
             part,
@@ -130,7 +133,9 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
         )
     data = decoded(text)
     return (
-        with_rest(chat, type_name, DataPart(data, audio_type(data) or "audio/mpeg"), fields_left)
+        note_unread_fields(
+            chat, type_name, DataPart(data, audio_type(data) or "audio/mpeg"), fields_left
+        )
         if data
         else None
     )
@@ -139,7 +144,7 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     file_id = if_text(block.get("file_id"))
     return (
-        with_rest(chat, type_name, FilePart(file_id), rest(block, "type", "file_id"))
+        note_unread_fields(chat, type_name, FilePart(file_id), rest(block, "type", "file_id"))
         if file_id
         else None
     )
@@ -148,7 +153,9 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     value, fields_left = block.get("thinking"), rest(block, "type", "thinking")
     if isinstance(value, str):
-        return with_rest(chat, type_name, ThinkingPart(value), fields_left, {"items": "string"})
+        return note_unread_fields(
+            chat, type_name, ThinkingPart(value), fields_left, {"items": "string"}
+        )
     if not isinstance(value, list) or (value and not if_objects(value)):
         return None
     texts = [plain_text(item) for item in if_objects(value)]
@@ -156,7 +163,7 @@ def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
         len(text) if text else item for text, item in zip(texts, if_objects(value), strict=True)
     ]
     usual = len(items) == 1 and texts[0] is not None
-    return with_rest(
+    return note_unread_fields(
         chat,
         type_name,
         ThinkingPart("".join(filter(None, texts))),

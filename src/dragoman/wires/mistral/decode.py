@@ -102,7 +102,7 @@ class Candidate(ChatCandidate):
         """See the family's; a message may be the result of a tool that the provider ran itself."""
         if call_id := message.get("tool_call_id"):
             self.end()
-            if (call := self.calls.answered(as_text(call_id))) is not None:
+            if (call := self.calls.close_answered_call(as_text(call_id))) is not None:
                 self.emitter.whole(
                     ToolResultPart(call.id, call.name, message.get("content"), run_by="provider")
                 )
@@ -128,18 +128,18 @@ class Candidate(ChatCandidate):
                     self.emitter.whole(part)
             elif type_name == "text":
                 self.add_text("text", as_text(block.get("text")))
-                if self.run is not None and (further := unread(block, ("type", "text"))):
-                    OWN.open_fields(self.run.native).update(further)
+                if self.open_part is not None and (further := unread(block, ("type", "text"))):
+                    OWN.open_fields(self.open_part.native).update(further)
             else:
                 self._think_block(block)
 
     def end(self) -> None:
         """See the family's."""
-        if self.run is not None:
+        if self.open_part is not None:
             if self.closed is not None:
-                OWN.open_fields(self.run.native)["closed"] = self.closed
-            if OWN.form(self.run.native):
-                self._divide(self.run)
+                OWN.open_fields(self.open_part.native)["closed"] = self.closed
+            if OWN.form(self.open_part.native):
+                self._divide(self.open_part)
         super().end()
         self.closed, self._divided = None, 0
 
@@ -156,7 +156,11 @@ class Candidate(ChatCandidate):
         items = [{"type": "text", "text": value}] if isinstance(value, str) else if_objects(value)
         further = unread(block, ("type", "thinking"))
         if items or further:
-            run = self.run if self.run is not None and self.kind == "thinking" else None
+            run = (
+                self.open_part
+                if self.open_part is not None and self.open_key == "thinking"
+                else None
+            )
             run = run or self.begin("thinking", ThinkingPart())
             for item in items:
                 text = as_text(item.get("text")) if item.get("type") == "text" else ""
@@ -166,7 +170,7 @@ class Candidate(ChatCandidate):
             self.closed = further.pop("closed", self.closed)
             if further:
                 OWN.open_fields(run.native).update(further)
-        if not items and self.kind == "thinking":
+        if not items and self.open_key == "thinking":
             self.end()
 
     def _divide(self, run: OpenPart) -> list[Any]:
@@ -198,13 +202,17 @@ class Decoder(ChatDecoder):
         if candidate is None:
             return False
         if isinstance(content, str):
-            if candidate.kind == "text" and content and (run := candidate.run) is not None:
+            if (
+                candidate.open_key == "text"
+                and content
+                and (run := candidate.open_part) is not None
+            ):
                 run.deltas.append(content)
                 self._events.append(PartDelta(candidate.message_id, run.index, content))
             else:
                 candidate.add_text("text", content)
         else:
             candidate.add_text("thinking", content[0].thinking[0].text, ThinkingPart())
-            if content[0].closed is not None and candidate.kind == "thinking":
+            if content[0].closed is not None and candidate.open_key == "thinking":
                 candidate.closed = content[0].closed
         return True

@@ -14,7 +14,7 @@ from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat import ChatDialect
 from dragoman.wires.chat import tools as chat_tools
 from dragoman.wires.chat import usage as chat_usage
-from dragoman.wires.chat.errors import as_error
+from dragoman.wires.chat.errors import make_error
 from dragoman.wires.chat.record import DialectRecord, ErrorLine
 from dragoman.wires.chat.settings import SETTINGS, as_it_is, tool_choice
 from dragoman.wires.mistral import content, encode, messages
@@ -101,7 +101,7 @@ def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
         or chunk.get("error")
         or ("choices" not in chunk and complains)
     ):
-        return as_error(chat, chunk)
+        return make_error(chat, chunk)
     return None
 
 
@@ -117,10 +117,10 @@ class MistralChat(ChatDialect, frozen=True, kw_only=True, eq=False):
     decoder_type, encoder_type = Decoder, encode.Encoder
     whole_response = staticmethod(encode.dump_response)
     fit, note_loaded = messages.fit, staticmethod(messages.note_loaded)
-    usual_type, write_block = content.usual_type, staticmethod(content.write_block)
-    sent_block = staticmethod(content.sent_block)
-    dump_other = staticmethod(messages.dump_other)
-    unsendable = staticmethod(messages.unsendable)
+    choose_block_type, write_block = content.choose_block_type, staticmethod(content.write_block)
+    dump_noted_block = staticmethod(content.dump_noted_block)
+    dump_input_message = staticmethod(messages.dump_input_message)
+    explain_unsendable = staticmethod(messages.explain_unsendable)
     load_tool = load_tool
     error_of, error_body = error_of, staticmethod(error_body)
     call_votes = staticmethod(messages.call_votes)

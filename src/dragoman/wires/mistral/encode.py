@@ -68,7 +68,7 @@ class Parts(ChatParts):
         self._thinks = False
         return super().text(place, fields, delta)
 
-    def more_thinking(
+    def add_thinking(
         self,
         key: Place,  # noqa: ARG002
         opened: SentPart,  # noqa: ARG002
@@ -90,7 +90,7 @@ class Parts(ChatParts):
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
         return []
 
-    def more_call(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
+    def add_call_arguments(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
         return []
 
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002

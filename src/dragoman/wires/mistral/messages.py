@@ -26,10 +26,18 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
-from dragoman.wires.chat.record import DialectRecord, OutgoingChat, find_named
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat, find_named_pieces
 from dragoman.wires.mistral.quirks import OWN, Quirks
 
-__all__ = ["EVIDENCE", "call_votes", "dump_other", "fit", "note_loaded", "unsendable", "LAYOUT"]
+__all__ = [
+    "EVIDENCE",
+    "call_votes",
+    "dump_input_message",
+    "fit",
+    "note_loaded",
+    "explain_unsendable",
+    "LAYOUT",
+]
 
 LAYOUT = Layout(
     fields=("messages",),
@@ -85,12 +93,14 @@ def _note_oddities(piece: Content, role: Role, call_ids_seen: set[str]) -> Conte
     return replace(piece, native=OWN.with_form(piece.native, **form)) if form else piece
 
 
-def dump_other(out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]) -> list[Json]:
+def dump_input_message(
+    out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]
+) -> list[Json]:
     """A system message, or a user's. The API takes no system message after the first others."""
     message = out.messages[position]
     late = message.role is Role.SYSTEM and position > out.head
     if not late or OWN.form(message.native).get("place") == "here":
-        return messages.dump_other(out, position, sent_ids)
+        return messages.dump_input_message(out, position, sent_ids)
     out.lose(
         position,
         None,
@@ -100,11 +110,11 @@ def dump_other(out: OutgoingChat, position: int, sent_ids: Mapping[str, str | No
     return [{"role": "user", "content": f"<system>\n{message.text}\n</system>"}]
 
 
-def unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
+def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can."""
     if isinstance(piece, ThinkingPart) and not out.quirks.thinking:
         return out.unreadable[position] or "the server takes no thinking back"
-    return messages.unsendable(out, position, piece)
+    return messages.explain_unsendable(out, position, piece)
 
 
 def fit(
@@ -120,7 +130,7 @@ def fit(
     def is_as_loaded(piece: ToolCallPart | ToolResultPart | ToolSpec, note: str) -> bool:
         return target is None and note in OWN.form(piece.native)
 
-    named = find_named(conversation, tools)
+    named = find_named_pieces(conversation, tools)
     as_is = [piece.name for piece in named if is_as_loaded(piece, "name_as_is")]
     ids: dict[tuple[int, int], str] = {}
     if len(named) > len(tools):

@@ -19,7 +19,7 @@ from dragoman.message import Origin, ThinkingPart
 from dragoman.wires.ollama.content import load_images
 from dragoman.wires.ollama.errors import error_of
 from dragoman.wires.ollama.quirks import OWN
-from dragoman.wires.ollama.tools import is_call, load_call, without_number
+from dragoman.wires.ollama.tools import drop_call_index, is_call, load_call
 from dragoman.wires.ollama.usage import add_fields, load_finish, load_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
@@ -133,7 +133,7 @@ class Decoder(MessageDecoder):
         for call in calls:
             if not is_call(call):
                 raise DecodeError("a call names no tool")
-            self._out.whole(load_call(without_number(call, self._calls), self._fresh_id))
+            self._out.whole(load_call(drop_call_index(call, self._calls), self._fresh_id))
             self._calls += 1
 
     def _fresh_id(self) -> str:

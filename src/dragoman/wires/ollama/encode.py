@@ -35,7 +35,7 @@ from dragoman.wires.ollama.content import dump_block
 from dragoman.wires.ollama.errors import dump_error
 from dragoman.wires.ollama.generate import GENERATE, is_generate
 from dragoman.wires.ollama.quirks import OWN
-from dragoman.wires.ollama.tools import dump_call, number
+from dragoman.wires.ollama.tools import dump_call, set_call_index
 from dragoman.wires.ollama.usage import dump_finish, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
@@ -56,7 +56,7 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
     for field, value in (item for piece in message.content for item in _fields(piece).items()):
         values.setdefault(field, []).extend([value] if field in _TEXTS else value)
     for index, call in enumerate(values.get("tool_calls", ())):
-        number(call, index)
+        set_call_index(call, index)
     fields = {
         field: "".join(pieces) if field in _TEXTS else pieces for field, pieces in values.items()
     }
@@ -125,7 +125,7 @@ class Encoder(ResponseEncoder):
         if (event.message_id, event.index) in self._sent or not (fields := _fields(event.part)):
             return NONE
         for call in fields.get("tool_calls", ()):
-            number(call, self._calls)
+            set_call_index(call, self._calls)
             self._calls += 1
         return [self._line(fields)]
 

@@ -45,7 +45,7 @@ __all__ = [
     "dump_messages",
     "load_conversation",
     "load_messages",
-    "outgoing",
+    "prepare_conversation",
     "votes",
     "layout",
 ]
@@ -129,7 +129,7 @@ def _is_usual_call(call: Any) -> bool:
     )
 
 
-def outgoing(
+def prepare_conversation(
     messages: Iterable[Message],
     target: Origin | None,
     quirks: Quirks | None,
@@ -171,7 +171,7 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     return dumped
 
 
-_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+_CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 

@@ -21,7 +21,11 @@ from dragoman.wires.ollama.generate import (
     is_prompt,
     load_prompt,
 )
-from dragoman.wires.ollama.messages import dump_conversation, load_conversation, outgoing
+from dragoman.wires.ollama.messages import (
+    dump_conversation,
+    load_conversation,
+    prepare_conversation,
+)
 from dragoman.wires.ollama.quirks import NAME, OWN, Quirks
 from dragoman.wires.ollama.settings import dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.ollama.tools import dump_tools, is_tool, load_tools
@@ -126,10 +130,10 @@ def _payload(sending: Sending[Quirks]) -> tuple[Outgoing[Quirks], Json]:
     """The conversation, ready for its dump, and the fields of the body that hold it."""
     request = sending.request
     if is_generate(request):
-        out = outgoing(request.messages, sending.target, sending.quirks, sending.losses)
+        out = prepare_conversation(request.messages, sending.target, sending.quirks, sending.losses)
         if (prompt := dump_prompt(out.messages)) is not None:
             return out, prompt
-    out, messages, _, _ = sending.conversation(outgoing, dump_conversation)
+    out, messages, _, _ = sending.conversation(prepare_conversation, dump_conversation)
     return out, {"messages": messages}
 
 

@@ -34,8 +34,8 @@ __all__ = [
     "load_call",
     "load_result",
     "load_tools",
-    "number",
-    "without_number",
+    "set_call_index",
+    "drop_call_index",
 ]
 
 
@@ -102,14 +102,14 @@ def dump_call(call: ToolCallPart, call_id: str) -> Json:
     return merged({**named, "function": function}, rest(OWN.fields(call.native), "id"))
 
 
-def number(call: Json, index: int) -> None:
+def set_call_index(call: Json, index: int) -> None:
     """Gives a call of an answer its place in it (`function.index`), as servers do that give ids.
     One that says another keeps it."""
     if "id" in call:
         call["function"] = {"index": index, **call["function"]}
 
 
-def without_number(call: JsonMap, index: int) -> JsonMap:
+def drop_call_index(call: JsonMap, index: int) -> JsonMap:
     """The inverse: a call without its place, where it is just that."""
     function = if_object(call.get("function"))
     if not call.get("id") or type(function.get("index")) is not int or function["index"] != index:

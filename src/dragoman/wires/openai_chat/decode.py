@@ -35,9 +35,9 @@ from dragoman.wires.chat.content import load_block
 from dragoman.wires.chat.decode import Decoder as ChatDecoder
 from dragoman.wires.chat.decode_parts import ChatCandidate as ChatCandidate
 from dragoman.wires.chat.record import DialectRecord
-from dragoman.wires.openai_chat.messages import FIELDS, in_field
+from dragoman.wires.openai_chat.messages import FIELDS, note_field
 from dragoman.wires.openai_chat.quirks import OWN
-from dragoman.wires.openai_chat.tools import load_executed
+from dragoman.wires.openai_chat.tools import load_executed_tool
 
 __all__ = ["ChatCandidate", "Decoder"]
 
@@ -130,7 +130,7 @@ class Candidate(ChatCandidate):
         """What the vendor's filter says of the answer; the last word counts."""
         self.response["content_filter_results"] = results
 
-    def add_further(self, message: Json) -> None:
+    def add_vendor_fields(self, message: Json) -> None:
         """See the family's."""
         if _FURTHER.isdisjoint(message):
             return
@@ -162,7 +162,9 @@ class Candidate(ChatCandidate):
         for image in as_list(message.get("images"), "images"):
             self.end()
             self.emitter.whole(
-                in_field("images", load_block(self.chat, rest(as_object(image, "image"), "index")))
+                note_field(
+                    "images", load_block(self.chat, rest(as_object(image, "image"), "index"))
+                )
             )
         audio = filled(as_object(message.get("audio"), "audio"))
         if not audio or (self._audio is None and not ({"id", "data", "transcript"} & audio.keys())):
@@ -186,7 +188,7 @@ class Candidate(ChatCandidate):
         """Tools that the vendor ran itself: first the call, then, with it or later, its result."""
         for value in entries:
             entry = as_object(value, "executed tool")
-            call, result = load_executed(entry, iter(self._fresh_id, None))
+            call, result = load_executed_tool(entry, iter(self._fresh_id, None))
             index = as_index(entry.get("index", len(self._executed)))
             if index not in self._executed:
                 self.end()
@@ -220,13 +222,13 @@ class Decoder(ChatDecoder):
             piece = delta.tool_calls[0]
             # Beside a text, or while one is open, a piece of a call takes the longer way, which
             # ends the text.
-            alone = not text and not thought and candidate.run is None
+            alone = not text and not thought and candidate.open_part is None
             return alone and candidate.calls.more(piece.index, piece.function.arguments)
         if text and not thought:
-            if candidate.kind != "text":
+            if candidate.open_key != "text":
                 candidate.add_text("text", text)
                 return True
-            run: Any = candidate.run
+            run: Any = candidate.open_part
             run.deltas.append(text)
             self._events.append(PartDelta(candidate.message_id, run.index, text))
             return True

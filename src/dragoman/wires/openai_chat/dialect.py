@@ -16,7 +16,7 @@ from dragoman.message import FinishReason, Usage
 from dragoman.wires.chat import ChatDialect
 from dragoman.wires.chat import usage as chat_usage
 from dragoman.wires.chat.content import READERS, read_text
-from dragoman.wires.chat.errors import as_error
+from dragoman.wires.chat.errors import make_error
 from dragoman.wires.chat.record import DialectRecord, SettingWriter
 from dragoman.wires.chat.settings import SETTINGS, as_it_is, reasoning
 from dragoman.wires.openai_chat import messages, tools
@@ -148,11 +148,11 @@ def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
     """An error in the place of an answer, or of a choice; some vendors have a shape of their own,
     with a status of success."""
     if chunk.get("error"):
-        return as_error(chat, chunk)
+        return make_error(chat, chunk)
     for choice in as_list(chunk.get("choices"), "choices"):
         if isinstance(choice, dict) and (error := cast("Json", choice).get("error")):
-            return as_error(chat, {**chunk, "error": error})
-    return as_error(chat, chunk) if "base_resp" in chunk and vendor_status(chunk) else None
+            return make_error(chat, {**chunk, "error": error})
+    return make_error(chat, chunk) if "base_resp" in chunk and vendor_status(chunk) else None
 
 
 def error_info(payload: Any) -> ErrorInfo:
@@ -167,9 +167,9 @@ class OpenAIChat(ChatDialect, frozen=True, kw_only=True, eq=False):
 
     decoder_type, encoder_type = Decoder, Encoder
     fit = messages.fit
-    sent_block = staticmethod(messages.sent_block)
+    dump_noted_block = staticmethod(messages.dump_noted_block)
     dump_piece = staticmethod(messages.dump_piece)
-    unsendable = staticmethod(messages.unsendable)
+    explain_unsendable = staticmethod(messages.explain_unsendable)
     load_tools, dump_tools = tools.load_tools, staticmethod(tools.dump_tools)
     load_usage = load_usage
     error_info, error_of = staticmethod(error_info), error_of

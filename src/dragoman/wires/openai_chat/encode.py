@@ -19,7 +19,7 @@ from dragoman.wires.chat.encode_parts import Delta, SentPart
 from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.openai_chat.messages import FIELDS
 from dragoman.wires.openai_chat.quirks import OWN
-from dragoman.wires.openai_chat.tools import dump_executed
+from dragoman.wires.openai_chat.tools import dump_executed_tool
 
 __all__ = ["Encoder", "ChatParts"]
 
@@ -33,20 +33,20 @@ class Parts(ChatParts):
         super().__init__(chat)
         self._executed: dict[str, tuple[int, ToolCallPart]] = {}
 
-    def text_field(self, part: TextPart) -> str:
+    def choose_text_field(self, part: TextPart) -> str:
         return "refusal" if OWN.form(part.native).get("field") == "refusal" else "content"
 
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """See the family's; a custom call is sent whole."""
-        if _is_older(part):
+        if _is_function_call(part):
             return [{"function_call": {"name": part.name, "arguments": ""}}]
         deltas = super().begin_call(opened, part)
         return [] if _is_custom(part) else deltas
 
-    def more_call(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:
-        if _is_older(part):
+    def add_call_arguments(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:
+        if _is_function_call(part):
             return [{"function_call": {"arguments": delta}}]
-        return [] if _is_custom(part) else super().more_call(opened, part, delta)
+        return [] if _is_custom(part) else super().add_call_arguments(opened, part, delta)
 
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         if _is_custom(part):
@@ -55,7 +55,7 @@ class Parts(ChatParts):
             return [
                 self.call(opened, {"id": part.id, "type": "custom", "custom": body, **call_fields})
             ]
-        if not _is_older(part):
+        if not _is_function_call(part):
             return super().end_call(opened, part)
         renamed = isinstance(opened.part, ToolCallPart) and opened.part.name != part.name
         return [{"function_call": {"name": part.name}}] if renamed else []
@@ -65,14 +65,14 @@ class Parts(ChatParts):
         if isinstance(part, ToolCallPart):
             number = self.number("executed_tools")
             self._executed[part.id] = (number, part)
-            return [{"executed_tools": [dump_executed(part, None, number)]}]
+            return [{"executed_tools": [dump_executed_tool(part, None, number)]}]
         if (
             isinstance(part, ToolResultPart)
             and part.run_by == "provider"
             and part.id in self._executed
         ):
             number, call = self._executed[part.id]
-            return [{"executed_tools": [rest(dump_executed(call, part, number), "arguments")]}]
+            return [{"executed_tools": [rest(dump_executed_tool(call, part, number), "arguments")]}]
         if isinstance(part, DataPart) and part.mime_type.startswith("audio/"):
             audio = {
                 "id": "",
@@ -107,6 +107,6 @@ def _is_custom(part: ToolCallPart) -> bool:
     return OWN.form(part.native).get("type") == "custom"
 
 
-def _is_older(part: ToolCallPart) -> bool:
+def _is_function_call(part: ToolCallPart) -> bool:
     """Whether it came as the older `function_call`, of which a message has one."""
     return OWN.form(part.native).get("field") == "function_call"

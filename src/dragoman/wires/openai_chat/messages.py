@@ -30,9 +30,13 @@ from dragoman.message import (
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
 from dragoman.wires.chat.content import dump_block, find_loss, load_block
-from dragoman.wires.chat.record import DialectRecord, OutgoingChat, find_named
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat, find_named_pieces
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
-from dragoman.wires.openai_chat.tools import dump_executed, load_executions, load_function_call
+from dragoman.wires.openai_chat.tools import (
+    dump_executed_tool,
+    load_executed_tools,
+    load_function_call,
+)
 
 __all__ = [
     "EVIDENCE",
@@ -40,10 +44,10 @@ __all__ = [
     "ROLES",
     "call_votes",
     "dump_piece",
-    "in_field",
+    "note_field",
     "fit",
-    "sent_block",
-    "unsendable",
+    "dump_noted_block",
+    "explain_unsendable",
     "LAYOUT",
 ]
 
@@ -70,29 +74,31 @@ _SHORTEST = 40
 """How long an id may be for every vendor that is known."""
 
 
-def in_field(field: str, part: Content) -> Content:
+def note_field(field: str, part: Content) -> Content:
     """A part that stands in a field of its own, beside the message's content."""
     return replace(part, native=OWN.with_form(part.native, field=field))
 
 
 def _refusal(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
-    return [in_field("refusal", TextPart(value))] if isinstance(value, str) and value else []
+    return [note_field("refusal", TextPart(value))] if isinstance(value, str) and value else []
 
 
 def _images(chat: DialectRecord, value: Any, _: Iterator[str]) -> list[Content]:
-    return [in_field("images", load_block(chat, image)) for image in if_objects(value)]
+    return [note_field("images", load_block(chat, image)) for image in if_objects(value)]
 
 
 def _audio(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
     audio_id = if_text(if_object(value).get("id"))
-    return [in_field("audio", FilePart(audio_id))] if value == {"id": audio_id} and audio_id else []
+    return (
+        [note_field("audio", FilePart(audio_id))] if value == {"id": audio_id} and audio_id else []
+    )
 
 
 FIELDS = {
     "refusal": _refusal,
     "images": _images,
     "audio": _audio,
-    "executed_tools": load_executions,
+    "executed_tools": load_executed_tools,
     "function_call": load_function_call,
 }
 """Fields of the model's message beside content, thinking and calls, in the order in which they are
@@ -142,7 +148,7 @@ def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> 
             for other_piece in content[:index]
             if isinstance(other_piece, ToolCallPart) and other_piece.run_by == "provider"
         ]
-        return "executed_tools", dump_executed(piece, results.get(piece.id), len(before))
+        return "executed_tools", dump_executed_tool(piece, results.get(piece.id), len(before))
     if field == "refusal" and isinstance(piece, TextPart):
         return "refusal", piece.text
     if field == "audio":
@@ -177,7 +183,7 @@ def _is_after_provider_tool(content: Sequence[Content], index: int) -> bool:
     return False
 
 
-def unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
+def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
     """Why a piece of a model's message cannot be sent; `None`: it can."""
     reason = out.unreadable[position]
     homeless = isinstance(piece, ThinkingPart) and NAME not in (piece.native or ())
@@ -186,10 +192,10 @@ def unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
     if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
         taken = out.target is None or out.quirks.executed_tools
         return reason or (None if taken else "the vendor takes no record of tools that it ran")
-    return messages.unsendable(out, position, piece)
+    return messages.explain_unsendable(out, position, piece)
 
 
-def sent_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
+def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
     """A piece → the block under which it is sent; what that does not hold is noted.
 
     A target would take a link to something else for a broken image, and refuse the conversation.
@@ -217,7 +223,9 @@ def fit(
     ids: dict[tuple[int, int], str] = {}
     names: dict[str, str] = {}
     limit = quirks.max_id_length
-    if (target is not None or limit is not None) and (named := find_named(conversation, tools)):
+    if (target is not None or limit is not None) and (
+        named := find_named_pieces(conversation, tools)
+    ):
         given_by_vendor = set[int]()
         if limit is None and target is not None:
             # What the vendor gave itself goes back as it is, whatever it looks like.

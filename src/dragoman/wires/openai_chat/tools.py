@@ -19,11 +19,11 @@ from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 from dragoman.wires.openai_chat.quirks import OWN
 
 __all__ = [
-    "dump_executed",
+    "dump_executed_tool",
     "dump_function_choice",
     "dump_tools",
-    "load_executed",
-    "load_executions",
+    "load_executed_tool",
+    "load_executed_tools",
     "load_function_call",
     "load_function_choice",
     "load_tools",
@@ -79,7 +79,7 @@ def load_function_call(
     return [replace(call, native=OWN.with_form(call.native, field="function_call"))]
 
 
-def load_executions(
+def load_executed_tools(
     _: DialectRecord, value: Any, fresh_ids: Iterator[str]
 ) -> list[ToolCallPart | ToolResultPart]:
     """Tools that the vendor ran (Groq's `executed_tools`) → their calls and, where they are known,
@@ -87,18 +87,18 @@ def load_executions(
     return [
         part
         for entry in if_objects(value)
-        for part in load_executed(entry, fresh_ids)
+        for part in load_executed_tool(entry, fresh_ids)
         if part is not None
     ]
 
 
-def load_executed(
+def load_executed_tool(
     entry: JsonMap, fresh_ids: Iterator[str]
 ) -> tuple[ToolCallPart, ToolResultPart | None]:
     """One of them."""
     call_id = next(fresh_ids)
     name, output = str(entry.get("type") or ""), entry.get("output")
-    call = tools.with_arguments(
+    call = tools.set_arguments(
         ToolCallPart(call_id, name, run_by="provider"), entry.get("arguments")
     )
     native = OWN.note(rest(entry, "index", "type", "arguments", "output"))
@@ -107,8 +107,8 @@ def load_executed(
     return call, ToolResultPart(call_id, name, output, run_by="provider", native=native)
 
 
-def dump_executed(call: ToolCallPart, result: ToolResultPart | None, index: int) -> Json:
-    """The inverse of `load_executed`."""
+def dump_executed_tool(call: ToolCallPart, result: ToolResultPart | None, index: int) -> Json:
+    """The inverse of `load_executed_tool`."""
     arguments = arguments_json(call) if call.state == "complete" else call.raw or ""
     entry = merged(
         {"index": index, "type": call.name, "arguments": arguments}, OWN.fields(call.native)

@@ -28,22 +28,22 @@ from dragoman.wires.openai_responses.request import dump_http, dump_request, loa
 from dragoman.wires.openai_responses.serving import (
     LINKS,
     bodies,
-    call_id,
     dump_deleted,
     dump_input_items,
     dump_model,
     dump_models,
     dump_seal,
     dump_token_count,
+    dump_unfinished,
+    find_item_references,
     forward,
+    index_items,
     is_lasting,
-    item_references,
-    items_by_id,
     load_seal,
+    read_call_id,
+    replace_items,
     request_fields,
     seal,
-    with_items,
-    with_state,
 )
 from dragoman.wires.openai_responses.serving_allowed import allowed
 
@@ -59,8 +59,8 @@ __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
 __all__ += ["dump_seal", "load_seal"]
 __all__ += ["is_lasting"]
-__all__ += ["call_id", "dump_deleted", "LINKS", "with_state"]
-__all__ += ["item_references", "items_by_id", "with_items"]
+__all__ += ["read_call_id", "dump_deleted", "LINKS", "dump_unfinished"]
+__all__ += ["find_item_references", "index_items", "replace_items"]
 __all__ += ["bodies", "request_fields", "allowed", "forward"]
 __all__ += ["dump_interrupt", "load_interrupt", "load_resume"]
 __all__ += ["seal"]

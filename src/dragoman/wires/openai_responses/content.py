@@ -53,9 +53,9 @@ __all__ = [
     "load_block",
     "load_content",
     "load_reasoning",
-    "resolved",
-    "sendable",
-    "unsaid",
+    "is_self_contained",
+    "split_sendable",
+    "find_loss",
     "split_joined",
 ]
 
@@ -126,7 +126,7 @@ def is_block(piece: Content) -> bool:
     return isinstance(piece, ProviderPart) and bool(OWN.form(piece.native).get("block"))
 
 
-def unsaid(part: Block, block: JsonMap) -> tuple[Lost, str, str] | None:
+def find_loss(part: Block, block: JsonMap) -> tuple[Lost, str, str] | None:
     """What of a file its block does not hold, why, and which file."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
@@ -310,7 +310,7 @@ def is_plain(blocks: list[Json]) -> bool:
 
 
 def _block(block: JsonMap, usual: str, *, full: bool, from_response: bool) -> Content:
-    sent, unsent = sendable(block) if from_response else (dict(block), {})
+    sent, unsent = split_sendable(block) if from_response else (dict(block), {})
     form: Json = {}
     if full and block.get("type") == "output_text":
         if "annotations" not in sent:
@@ -325,7 +325,7 @@ def _block(block: JsonMap, usual: str, *, full: bool, from_response: bool) -> Co
     return piece
 
 
-def sendable(block: JsonMap) -> tuple[Json, Json]:
+def split_sendable(block: JsonMap) -> tuple[Json, Json]:
     """The fields of a response's item or block that a request may have, and those of the others
     that are not empty."""
     unsent = (*_NEVER_SENT, *_UNSENT.get(str(block.get("type")), ()))
@@ -371,7 +371,7 @@ def dump_reasoning(part: ThinkingPart) -> Json:
     return {"type": "reasoning", **own_fields, **fields}
 
 
-def resolved(part: ThinkingPart) -> bool:
+def is_self_contained(part: ThinkingPart) -> bool:
     """Whether the item can be understood without the provider having stored it."""
     return bool(OWN.fields(part.native).get("encrypted_content"))
 

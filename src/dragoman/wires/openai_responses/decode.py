@@ -22,7 +22,7 @@ from dragoman.wires.openai_responses.decode_parts import OpenItems
 from dragoman.wires.openai_responses.errors import error_of
 from dragoman.wires.openai_responses.linking import content_digest
 from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.usage import echo, load_envelope, load_finish, load_usage
+from dragoman.wires.openai_responses.usage import load_echo, load_envelope, load_finish, load_usage
 
 __all__ = ["PARTIAL_IMAGE", "Decoder", "decoder", "load_response"]
 
@@ -153,7 +153,7 @@ class Decoder(MessageDecoder):
         given = {"served_model": response.get("model"), "response_id": response.get("id")}
         known = {name: value for name, value in given.items() if isinstance(value, str) and value}
         self._out.origin = msgspec.structs.replace(self._out.origin or Origin(""), **known)
-        self._out.start(native=OWN.note(echo=echo(response)))
+        self._out.start(native=OWN.note(echo=load_echo(response)))
 
     def _finish(self, response: Json) -> None:
         """The terminal event, or the whole response."""
@@ -175,7 +175,7 @@ class Decoder(MessageDecoder):
             load_usage(usage),
             origin=self._out.origin if self._out.origin != began else None,
             native=OWN.note(
-                echo=echo(response),
+                echo=load_echo(response),
                 response=load_envelope(response),
                 digest=content_digest(message),
             ),

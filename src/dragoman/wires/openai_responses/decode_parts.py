@@ -14,10 +14,10 @@ from dragoman.event import OpenText
 from dragoman.fold import arguments_text
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, TextPart, ThinkingPart, ToolCallPart
-from dragoman.wires.openai_responses.content import BETWEEN, REASONING, sendable
+from dragoman.wires.openai_responses.content import BETWEEN, REASONING, split_sendable
 from dragoman.wires.openai_responses.items import Calls, load_item
 from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
+from dragoman.wires.openai_responses.tools import CALL_ITEMS, FUNCTION, choose_item_type
 
 __all__ = ["OpenItems"]
 
@@ -77,13 +77,13 @@ class OpenItems:
         if id_ := if_text(item.get("id")):
             self._ids[id_] = index
         self._last = max(self._last, index)
-        sent, unsent = sendable(item)
+        sent, unsent = split_sendable(item)
         opened: Content | None = None
         if entry.type == "reasoning":
             opened = ThinkingPart(
                 native=OWN.note(rest(sent, "type", "summary", "content"), response=unsent)
             )
-        elif entry.type in KINDS:
+        elif entry.type in CALL_ITEMS:
             known = {**sent, "arguments": ""} if entry.type == FUNCTION else rest(sent, "result")
             call = load_item(known, {}, unsent)[0]
             if isinstance(call, ToolCallPart):
@@ -179,7 +179,7 @@ class OpenItems:
                 and (part := entry.parts.get(_WHOLE))
                 and isinstance(part.part, ThinkingPart)
             ):
-                sent, unsent = sendable(item)
+                sent, unsent = split_sendable(item)
                 amended = load_item(sent, {}, unsent)
                 if amended != entry.pieces:
                     self._out.amend(part, amended[0])
@@ -187,7 +187,7 @@ class OpenItems:
     def _end(self, entry: _OpenItem, item: Json) -> None:
         """Closes the parts of an item with what it really is, and adds what is missing."""
         entry.type = str(item.get("type", "message"))  # some servers only now say what it is
-        sent, unsent = sendable(item)
+        sent, unsent = split_sendable(item)
         pieces = entry.pieces = load_item(sent, self._calls, unsent, images=self._images)
         self._images += sum(isinstance(piece, DataPart) for piece in pieces)
         self.refused = self.refused or any(
@@ -245,4 +245,4 @@ def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
         return piece.text
     if piece.raw is not None:
         return piece.raw
-    return arguments_text(piece) if piece.arguments or kind_of(piece) == FUNCTION else ""
+    return arguments_text(piece) if piece.arguments or choose_item_type(piece) == FUNCTION else ""

@@ -32,7 +32,13 @@ from dragoman.wires.openai_responses.encode_parts import ItemWriter
 from dragoman.wires.openai_responses.errors import code_of, dump_error
 from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.request import dump_request
-from dragoman.wires.openai_responses.usage import REPEATED, USUAL, dump_finish, dump_usage, echo
+from dragoman.wires.openai_responses.usage import (
+    REPEATED,
+    USUAL,
+    dump_finish,
+    dump_usage,
+    load_echo,
+)
 
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
 
@@ -203,7 +209,7 @@ class Encoder(ResponseEncoder):
             "output": [],
             "usage": None,
             **USUAL,
-            **echo(state.envelope),
+            **load_echo(state.envelope),
             **rest(self._envelope, "output", "usage", "status"),
         }
         self._writer.response_id = str(self.response["id"])

@@ -21,16 +21,16 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.openai_responses.content import dump_reasoning, is_block
-from dragoman.wires.openai_responses.items import begun_item
+from dragoman.wires.openai_responses.items import read_item_start
 from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.tools import (
     FUNCTION,
+    choose_item_type,
     dump_call,
-    hold_result,
-    holds_result,
-    kind_of,
+    is_call_item,
+    write_result,
 )
-from dragoman.wires.openai_responses.tools_results import answer_type, dump_provider_result
+from dragoman.wires.openai_responses.tools_results import dump_provider_result, read_result_type
 
 __all__ = ["Add", "ItemWriter"]
 
@@ -113,13 +113,13 @@ class ItemWriter:
         if (
             isinstance(part, DataPart)
             and item is not None
-            and holds_result(item, OWN.form(part.native).get("call"))
+            and is_call_item(item, OWN.form(part.native).get("call"))
         ):
-            hold_result(item, part)
+            write_result(item, part)
             return item
         if isinstance(part, DataPart) and part.mime_type.startswith("image/"):
             item = {"type": "image_generation_call", "status": "completed"}
-            hold_result(item, part)
+            write_result(item, part)
             return self._whole(item)
         return self._end_text(TextPart(as_text(part)))
 
@@ -194,7 +194,7 @@ class ItemWriter:
         self._add("content_part.added", **self._at(part), part=_block(part, ""))
 
     def _open_message(self, part: TextPart | ProviderPart) -> Json:
-        begun = begun_item(part.native)
+        begun = read_item_start(part.native)
         if self._item is None or self._item["type"] != "message" or begun is not None:
             fields: Json = {
                 "status": "completed",
@@ -233,7 +233,7 @@ class ItemWriter:
             )
         self._add("content_part.done", **self._at(part), part=block)
         item["content"].append(block)
-        if status := (begun_item(part.native) or {}).get("status"):
+        if status := (read_item_start(part.native) or {}).get("status"):
             item["status"] = status
         return item
 
@@ -268,10 +268,10 @@ class ItemWriter:
         return item
 
     def _end_result(self, part: ToolResultPart) -> Json | None:
-        if answer_type(part) is not None:
+        if read_result_type(part) is not None:
             return self._whole({**dump_provider_result(part), **OWN.response(part.native)})
         item = self._item
-        if item is None or not holds_result(item, part.id):
+        if item is None or not is_call_item(item, part.id):
             return None
         if item["type"] == "mcp_call" and not OWN.is_ours(part.native):
             text = text_or_json(part.result)
@@ -281,7 +281,7 @@ class ItemWriter:
             }
             item |= {"error": failed} if part.is_error else {"output": text}
         else:
-            hold_result(item, part)
+            write_result(item, part)
         return item
 
 
@@ -304,13 +304,13 @@ def _name(part: Content) -> str:
             else _SUMMARY
         )
     if isinstance(part, ToolCallPart):
-        return f"{kind_of(part)}_arguments"
+        return f"{choose_item_type(part)}_arguments"
     return "refusal" if OWN.form(part.native).get("type") == "refusal" else "output_text"
 
 
 def _streams(call: ToolCallPart) -> bool:
     """Whether a call's arguments come piece by piece."""
-    return kind_of(call) in (FUNCTION, "mcp_call")
+    return choose_item_type(call) in (FUNCTION, "mcp_call")
 
 
 def _logprobs(part: Content) -> Json:
@@ -337,6 +337,6 @@ def _call_item(call: ToolCallPart) -> Json:
     item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
     if _streams(call):
         item["arguments"] = arguments_text(call) if call.state == "complete" else call.raw or ""
-    if kind_of(call) == "mcp_call":
+    if choose_item_type(call) == "mcp_call":
         item = {"server_label": "provider", "output": None, "error": None, **item}
     return item

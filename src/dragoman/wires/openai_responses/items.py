@@ -31,27 +31,27 @@ from dragoman.wires.openai_responses.content import (
     dump_block,
     dump_content,
     dump_reasoning,
+    find_loss,
     is_block,
+    is_self_contained,
     load_content,
     load_reasoning,
-    resolved,
-    unsaid,
 )
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
 from dragoman.wires.openai_responses.tools import (
+    CALL_ITEMS,
     FUNCTION,
-    KINDS,
     dump_call,
-    hold_result,
-    holds_result,
+    is_call_item,
     load_call,
+    write_result,
 )
 from dragoman.wires.openai_responses.tools_results import (
-    ANSWERS,
-    answer_type,
+    RESULT_ITEMS,
     dump_provider_result,
     dump_result,
     load_provider_result,
+    read_result_type,
 )
 
 __all__ = [
@@ -60,10 +60,10 @@ __all__ = [
     "Calls",
     "OutgoingItems",
     "FROM_CLIENT",
-    "begun_item",
+    "read_item_start",
     "dump_items",
     "load_item",
-    "side_of",
+    "choose_role",
 ]
 
 ABSENT = "absent"
@@ -99,11 +99,11 @@ class OutgoingItems(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """Ids of the items that are sent already: none may stand in a request twice."""
 
 
-def side_of(item: JsonMap, calls: Calls) -> Role:
+def choose_role(item: JsonMap, calls: Calls) -> Role:
     """Who an item of a request comes from."""
     if "role" in item:
         return ROLES.get(str(item["role"]), Role.USER)
-    if item.get("type") in ANSWERS:
+    if item.get("type") in RESULT_ITEMS:
         call = calls.get(str(item.get("call_id")))
         by_provider = item.get("execution") == "server" or (
             call is not None and call.run_by == "provider"
@@ -126,12 +126,12 @@ def load_item(
     """
     type_ = str(item.get("type", "message"))
     pieces: list[Content] = []
-    if type_ in KINDS:
+    if type_ in CALL_ITEMS:
         pieces = load_call(item, unsent, images=images)
         calls.update({piece.id: piece for piece in pieces if isinstance(piece, ToolCallPart)})
     elif type_ == "reasoning":
         pieces = [load_reasoning(item, unsent or {})]
-    elif type_ in ANSWERS:
+    elif type_ in RESULT_ITEMS:
         pieces = [load_provider_result(item, calls, unsent or {})]
     elif item.get("role") == "assistant":
         pieces = _load_message(item, from_response=unsent is not None)
@@ -156,7 +156,7 @@ def _load_message(item: JsonMap, *, from_response: bool) -> list[Content]:
     ]
 
 
-def begun_item(native: Native) -> JsonMap | None:
+def read_item_start(native: Native) -> JsonMap | None:
     """Fields of the message item that begins with this piece; `None`: it begins none."""
     notes = OWN.notes(native)
     return if_object(notes["item"]) if "item" in notes else None
@@ -193,7 +193,9 @@ class _Writer:
         self._usual = "output_text" if self._model else "input_text"
         self._unreadable = out.unreadable[position]
         thinking = [piece for piece in self._message.content if isinstance(piece, ThinkingPart)]
-        alone = out.quirks.plain_thinking or (bool(thinking) and all(map(resolved, thinking)))
+        alone = out.quirks.plain_thinking or (
+            bool(thinking) and all(map(is_self_contained, thinking))
+        )
         self._keeps = self._unreadable is None and (out.target is None or out.holds or alone)
         """Whether items may go back under their ids."""
         self._items: list[Json] = []
@@ -224,7 +226,7 @@ class _Writer:
         """A piece of a message item's content."""
         if isinstance(piece, DataPart) and self._write_into_call(piece):
             return
-        begun = begun_item(piece.native)
+        begun = read_item_start(piece.native)
         if not self._model:
             if self._open is None:
                 self._form = OWN.form(self._message.native).get("content")
@@ -253,8 +255,8 @@ class _Writer:
         if call_id is None:
             return False
         for item in reversed(self._items):
-            if holds_result(item, call_id):
-                hold_result(item, piece)
+            if is_call_item(item, call_id):
+                write_result(item, piece)
                 return True
         return False
 
@@ -346,10 +348,10 @@ class _Writer:
         item = dump_reasoning(part)
         plain = out.quirks.plain_thinking and part.text != ""
         why = self._unreadable
-        if why is None and out.target is not None and not resolved(part) and not plain:
+        if why is None and out.target is not None and not is_self_contained(part) and not plain:
             why = None if out.holds and "id" in item else _FORGOTTEN
         if why is None and not self._may_keep(item):
-            why = None if resolved(part) or plain else "it stands in the request already"
+            why = None if is_self_contained(part) or plain else "it stands in the request already"
             item = rest(item, "id")
         if why is not None:
             self._lose(index, Lost.thinking, why)
@@ -374,13 +376,13 @@ class _Writer:
     def _result(self, part: ToolResultPart, index: int) -> Json | None:
         if part.run_by == "provider":
             which = f"a result of {part.name}, which the provider ran"
-            if answer_type(part) is not None:
+            if read_result_type(part) is not None:
                 return self._signed(part, dump_provider_result(part), index, which)
             call = next(
-                (item for item in reversed(self._items) if holds_result(item, part.id)), None
+                (item for item in reversed(self._items) if is_call_item(item, part.id)), None
             )
             if call is not None:
-                hold_result(call, part)
+                write_result(call, part)
             else:
                 self._lose(
                     index, Lost.tool_result, self._unreadable or "its call is not sent", which
@@ -402,7 +404,7 @@ class _Writer:
     def _block(self, piece: Block, index: int) -> Json:
         """The content block of a piece. What it does not hold is noted."""
         block = dump_block(piece, self._usual)
-        if (lost := unsaid(piece, block)) is not None:
+        if (lost := find_loss(piece, block)) is not None:
             self._lose(index, *lost)
         return block
 

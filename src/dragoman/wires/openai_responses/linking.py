@@ -10,7 +10,14 @@ from dragoman.message import FinishReason, Message, Origin, Role
 from dragoman.wires.openai_responses.items import OutgoingItems
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 
-__all__ = ["LINKED_BY_CALLER", "anchor", "content_digest", "is_stored", "may_be_anchor", "may_link"]
+__all__ = [
+    "LINKED_BY_CALLER",
+    "find_anchor",
+    "content_digest",
+    "is_stored",
+    "may_be_anchor",
+    "may_link",
+]
 
 LINKED_BY_CALLER = ("previous_response_id", "conversation", "prompt")
 """Options by which a caller says himself what the request goes on from. `previous_response_id:
@@ -33,7 +40,7 @@ def may_link(target: Origin | None, quirks: Quirks, options: JsonMap) -> bool:
     return stored and not any(name in options for name in LINKED_BY_CALLER)
 
 
-def anchor(out: OutgoingItems) -> tuple[int, str] | None:
+def find_anchor(out: OutgoingItems) -> tuple[int, str] | None:
     """The newest message that a request which may link can go on from: its position and the id of
     its response; `None`: none.
 

@@ -39,20 +39,20 @@ from dragoman.wires.openai_responses.items import (
     ROLES,
     Calls,
     OutgoingItems,
+    choose_role,
     dump_items,
     load_item,
-    side_of,
 )
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
-from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
-from dragoman.wires.openai_responses.tools_results import ANSWERS, load_result
+from dragoman.wires.openai_responses.tools import CALL_ITEMS, FUNCTION, choose_item_type
+from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS, load_result
 
 __all__ = [
     "dump_conversation",
     "dump_messages",
     "load_conversation",
     "load_messages",
-    "outgoing",
+    "prepare_conversation",
     "votes",
     "layout",
 ]
@@ -120,7 +120,7 @@ def _depth(item: Any) -> tuple[None, str] | None:
 
 _ITEMS = frozenset(
     [
-        *KINDS, *ANSWERS, *FROM_CLIENT, "compaction", "item_reference", "mcp_approval_request", "mcp_list_tools",
+        *CALL_ITEMS, *RESULT_ITEMS, *FROM_CLIENT, "compaction", "item_reference", "mcp_approval_request", "mcp_list_tools",
     ]
 )  # fmt: skip
 """Types of items that no other format has."""
@@ -173,7 +173,7 @@ def _is_shared(block: Any) -> bool:
     )
 
 
-def outgoing(
+def prepare_conversation(
     messages: Iterable[Message],
     target: Origin | None,
     quirks: Quirks | None,
@@ -240,7 +240,7 @@ def _note_calls(out: OutgoingItems) -> None:
     for message, reason in zip(out.messages, out.unreadable, strict=True):
         for call in filter(_is_ours_to_run, message.content):
             if reason is None:
-                out.kinds[call.id] = kind_of(call)
+                out.kinds[call.id] = choose_item_type(call)
                 out.foreign.discard(call.id)
             else:
                 out.kinds[call.id] = FUNCTION
@@ -256,7 +256,7 @@ def _dump_instructions(out: OutgoingItems, head: int) -> str:
     return "\n\n".join([message.text for message in messages])
 
 
-_CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
+_CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
@@ -303,7 +303,7 @@ class _Reader:
         ):
             self._plain(_PLAIN[role], text)
             return
-        side = side_of(item, self._calls)
+        side = choose_role(item, self._calls)
         if side is Role.MODEL:
             pieces = load_item(item, self._calls)
             self._gather(side, [_as_is(piece, self._known) for piece in pieces])
@@ -312,7 +312,7 @@ class _Reader:
             self.end()
             self._out.append(_message(item, side))
         else:
-            result = load_result(item, self._calls) if item.get("type") in ANSWERS else None
+            result = load_result(item, self._calls) if item.get("type") in RESULT_ITEMS else None
             piece = result or ProviderPart(
                 str(item.get("type", "message")), OWN.note(item, mark=True)
             )

@@ -15,12 +15,16 @@ from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.openai_responses.items import OutgoingItems
 from dragoman.wires.openai_responses.linking import (
     LINKED_BY_CALLER,
-    anchor,
+    find_anchor,
     is_stored,
     may_be_anchor,
     may_link,
 )
-from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation, outgoing
+from dragoman.wires.openai_responses.messages import (
+    dump_conversation,
+    load_conversation,
+    prepare_conversation,
+)
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_responses.settings import (
     FIELDS,
@@ -96,11 +100,11 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     holds = is_stored(options)
     link = Link[OutgoingItems](
         lambda message: may_be_anchor(message, target),
-        anchor,
+        find_anchor,
         lambda out, at: dump_conversation(out, after=at),
     )
     out, payload, _, linked = sending.conversation(
-        partial(outgoing, holds=holds),
+        partial(prepare_conversation, holds=holds),
         dump_conversation,
         "input",
         link=link if may_link(target, quirks, options) else None,

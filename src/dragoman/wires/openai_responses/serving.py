@@ -26,7 +26,7 @@ from dragoman.wires.openai_responses.quirks import OWN, Quirks
 __all__ = [
     "forward",
     "bodies",
-    "call_id",
+    "read_call_id",
     "dump_deleted",
     "dump_input_items",
     "dump_model",
@@ -34,14 +34,14 @@ __all__ = [
     "dump_seal",
     "is_lasting",
     "dump_token_count",
-    "item_references",
-    "items_by_id",
+    "find_item_references",
+    "index_items",
     "LINKS",
     "load_seal",
     "request_fields",
     "seal",
-    "with_items",
-    "with_state",
+    "replace_items",
+    "dump_unfinished",
 ]
 
 _SEARCHES = (
@@ -111,12 +111,12 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
     return HttpRequest("/responses", body={**fields, "model": request.model})
 
 
-def call_id(response_id: str) -> str:
+def read_call_id(response_id: str) -> str:
     """The id of a response without its prefix."""
     return response_id.removeprefix(_PREFIX)
 
 
-def with_state(body: JsonMap, state: str, error: JsonMap | None) -> Json:
+def dump_unfinished(body: JsonMap, state: str, error: JsonMap | None) -> Json:
     """A response that is not completed. `state`: `in_progress`, `failed` or `cancelled`; `error`:
     the body of its error."""
     what = if_object(if_object(error).get("error"))
@@ -126,7 +126,7 @@ def with_state(body: JsonMap, state: str, error: JsonMap | None) -> Json:
     return {**body, "status": state, "error": failure, "incomplete_details": None, "usage": usage}
 
 
-def item_references(body: JsonMap) -> list[tuple[int, str]]:
+def find_item_references(body: JsonMap) -> list[tuple[int, str]]:
     """The items of a request that are named in place of being there: the place of each in its
     `input`, and its id."""
     listed = if_list(body.get("input"))
@@ -143,13 +143,13 @@ def _reference(item: JsonMap) -> str:
     return if_text(item.get("id")) if is_one else ""
 
 
-def items_by_id(response: JsonMap) -> dict[str, Json]:
+def index_items(response: JsonMap) -> dict[str, Json]:
     """The items of a whole response, by the ids that requests may name them by."""
     items = [if_object(item) for item in if_list(response.get("output"))]
     return {name: item for item in items if (name := if_text(item.get("id")))}
 
 
-def with_items(body: JsonMap, items: Mapping[int, JsonMap]) -> Json:
+def replace_items(body: JsonMap, items: Mapping[int, JsonMap]) -> Json:
     """A request with these items at these places of its `input`."""
     return {
         **body,

@@ -29,19 +29,19 @@ from dragoman.wires.openai_responses.quirks import OWN, Quirks
 
 __all__ = [
     "FUNCTION",
-    "KINDS",
+    "CALL_ITEMS",
     "CallItemType",
-    "arguments_of",
+    "load_arguments",
     "dump_call",
     "dump_tool_choice",
     "dump_tools",
-    "hold_result",
-    "holds_result",
-    "kind_of",
+    "write_result",
+    "is_call_item",
+    "choose_item_type",
     "load_call",
     "load_tool_choice",
     "load_tools",
-    "runner",
+    "find_runner",
 ]
 
 _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
@@ -66,7 +66,7 @@ class CallItemType(msgspec.Struct, frozen=True, kw_only=True):
     """Field that holds the result: of the answer, or of the item itself."""
 
 
-KINDS: Mapping[str, CallItemType] = {
+CALL_ITEMS: Mapping[str, CallItemType] = {
     FUNCTION: CallItemType(answer="function_call_output"),
     "custom_tool_call": CallItemType(held=("input",), answer="custom_tool_call_output"),
     "local_shell_call": CallItemType(
@@ -139,13 +139,13 @@ def dump_tool_choice(choice: str, out: Outgoing[Quirks]) -> str | Json:
     return choice if choice in _CHOICES else {"type": "function", "name": out.name(choice)}
 
 
-def runner(item: JsonMap) -> Literal["agent", "provider"]:
+def find_runner(item: JsonMap) -> Literal["agent", "provider"]:
     """Who runs the tool that an item calls."""
     environment = item.get("environment")
     hosted = isinstance(environment, dict) and "container" in str(
         cast("Json", environment).get("type")
     )
-    kind = KINDS[item["type"]]
+    kind = CALL_ITEMS[item["type"]]
     return (
         "provider"
         if kind.answer is None or hosted or item.get("execution") == "server"
@@ -153,10 +153,10 @@ def runner(item: JsonMap) -> Literal["agent", "provider"]:
     )
 
 
-def kind_of(call: ToolCallPart) -> str:
+def choose_item_type(call: ToolCallPart) -> str:
     """Type of the item that a call is. A provider's call without one came through another wire."""
     kind = if_text(OWN.fields(call.native).get("type"))
-    return kind if kind in KINDS else FUNCTION if call.run_by != "provider" else "mcp_call"
+    return kind if kind in CALL_ITEMS else FUNCTION if call.run_by != "provider" else "mcp_call"
 
 
 def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) -> list[Content]:
@@ -166,15 +166,15 @@ def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) 
     `unsent`: fields that a response has and no request may; `None`: it stands in a request, which
     is kept to the letter. `images`: how many were made before.
     """
-    kind = KINDS[item["type"]]
-    run_by = runner(item)
+    kind = CALL_ITEMS[item["type"]]
+    run_by = find_runner(item)
     id_field = "call_id" if run_by == "agent" else "id"
     id_ = item.get(id_field)
     name = item.get("name", kind.name)
     if not isinstance(id_, str) or not isinstance(name, str) or (run_by == "agent" and not id_):
         return []
     form: Json = {"named": True} if "name" in item and kind.name is not None else {}
-    call, read = arguments_of(ToolCallPart(id_, name, run_by=run_by), item)
+    call, read = load_arguments(ToolCallPart(id_, name, run_by=run_by), item)
     if item["type"] not in _TEXTUAL and isinstance(item.get("arguments"), str):
         form["text"] = True
     elif (
@@ -191,22 +191,22 @@ def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) 
     return [msgspec.structs.replace(call, native=native), *result]
 
 
-def arguments_of(call: ToolCallPart, item: JsonMap) -> tuple[ToolCallPart, list[str]]:
+def load_arguments(call: ToolCallPart, item: JsonMap) -> tuple[ToolCallPart, list[str]]:
     """The call with its arguments, and the fields of the item that hold them."""
     value = item.get("arguments")
     if isinstance(value, str):
         return _parsed(call, value), ["arguments"]
     if item["type"] in _TEXTUAL:
         return msgspec.structs.replace(call, arguments=if_object(value)), ["arguments"]
-    found = [field for field in KINDS[item["type"]].held if field in item]
+    found = [field for field in CALL_ITEMS[item["type"]].held if field in item]
     return msgspec.structs.replace(call, arguments={field: item[field] for field in found}), found
 
 
 def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
     """A call → its item, with its own fields, under that id and name."""
     fields, form = OWN.fields(call.native), OWN.form(call.native)
-    type_ = kind_of(call)
-    kind = KINDS[type_]
+    type_ = choose_item_type(call)
+    kind = CALL_ITEMS[type_]
     item = {
         "type": type_,
         **rest(fields, "type"),
@@ -222,7 +222,7 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
             form.get("arguments") == "absent" and call.state == "complete"
         )  # a stored note of no field at all
         value = {"arguments": form["arguments"]} if "arguments" in form and not older else {}
-        again, _ = arguments_of(ToolCallPart(call.id, call.name), {"type": type_, **value})
+        again, _ = load_arguments(ToolCallPart(call.id, call.name), {"type": type_, **value})
         if (again.state, again.arguments) == (
             call.state,
             call.arguments,
@@ -232,14 +232,14 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
     return item
 
 
-def holds_result(item: JsonMap | None, id_: Any) -> bool:
+def is_call_item(item: JsonMap | None, id_: Any) -> bool:
     """Whether an item is a call of that id, which may hold what came of it."""
-    return item is not None and item.get("id") == id_ and item.get("type") in KINDS
+    return item is not None and item.get("id") == id_ and item.get("type") in CALL_ITEMS
 
 
-def hold_result(item: Json, result: ToolResultPart | DataPart) -> None:
+def write_result(item: Json, result: ToolResultPart | DataPart) -> None:
     """Writes into a call's item what came of it."""
-    field = KINDS[item["type"]].result
+    field = CALL_ITEMS[item["type"]].result
     if isinstance(result, DataPart) and (held := if_object(OWN.form(result.native).get("output"))):
         output = {**if_object(held.get("fields")), "url": data_url(result)}
         index, outputs = held.get("place"), if_list(item.get(field))

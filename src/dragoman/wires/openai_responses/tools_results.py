@@ -20,29 +20,29 @@ from dragoman.message import (
 )
 from dragoman.wires.openai_responses.content import dump_block, load_block
 from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
+from dragoman.wires.openai_responses.tools import CALL_ITEMS, FUNCTION, choose_item_type
 
 __all__ = [
-    "ANSWERS",
-    "answer_type",
+    "RESULT_ITEMS",
+    "read_result_type",
     "dump_provider_result",
     "dump_result",
     "load_provider_result",
     "load_result",
 ]
 
-ANSWERS: Mapping[str, str] = {
-    kind.answer: call for call, kind in KINDS.items() if kind.answer is not None
+RESULT_ITEMS: Mapping[str, str] = {
+    kind.answer: call for call, kind in CALL_ITEMS.items() if kind.answer is not None
 }
 """Type of an answer → the type of the call that it answers."""
 _WITH_BLOCKS = ("function_call_output", "custom_tool_call_output")
 
 
-def answer_type(part: ToolResultPart) -> str | None:
+def read_result_type(part: ToolResultPart) -> str | None:
     """Type of the item that a result came in; `None`: it is that of its call's answer, or came
     through another wire."""
     kind = if_text(OWN.fields(part.native).get("type"))
-    return kind if kind in ANSWERS else None
+    return kind if kind in RESULT_ITEMS else None
 
 
 def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
@@ -53,10 +53,10 @@ def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultP
         return None
     type_ = item["type"]
     call = calls.get(id_)
-    call_type = FUNCTION if call is None else kind_of(call)
-    field = KINDS[ANSWERS[type_]].result
+    call_type = FUNCTION if call is None else choose_item_type(call)
+    field = CALL_ITEMS[RESULT_ITEMS[type_]].result
     result, form = _loaded(item[field], type_) if field in item else (None, {"output": "absent"})
-    known = ["call_id", field, *(["type"] if KINDS[call_type].answer == type_ else [])]
+    known = ["call_id", field, *(["type"] if CALL_ITEMS[call_type].answer == type_ else [])]
     return ToolResultPart(
         id_, call.name if call else "", result, native=OWN.note(rest(item, *known), form=form)
     )
@@ -65,9 +65,9 @@ def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultP
 def dump_result(part: ToolResultPart, id_: str, call_type: str) -> Json:
     """A result → the answer to a call of that type."""
     fields, form = OWN.fields(part.native), OWN.form(part.native).get("output")
-    type_ = answer_type(part) or KINDS[call_type].answer or "function_call_output"
+    type_ = read_result_type(part) or CALL_ITEMS[call_type].answer or "function_call_output"
     item: Json = {"type": type_, "call_id": id_, **rest(fields, "type", "call_id")}
-    field = KINDS[ANSWERS[type_]].result
+    field = CALL_ITEMS[RESULT_ITEMS[type_]].result
     if form == "absent" and part.result is None:
         return item
     if form == "raw":
@@ -95,22 +95,24 @@ def load_provider_result(
     item: JsonMap, calls: dict[str, ToolCallPart], unsent: JsonMap = {}
 ) -> ToolResultPart:
     """An item by which the provider answers itself → the result."""
-    call_type = ANSWERS[item["type"]]
-    field = KINDS[call_type].result
+    call_type = RESULT_ITEMS[item["type"]]
+    field = CALL_ITEMS[call_type].result
     id_: Any = item.get("call_id")
     form = {} if isinstance(id_, str) else {"call_id": "absent"}
     if not isinstance(id_, str):  # it answers the latest call of its type
-        id_ = next((known for known in reversed(calls) if kind_of(calls[known]) == call_type), "")
-    name = calls[id_].name if id_ in calls else KINDS[call_type].name or ""
+        id_ = next(
+            (known for known in reversed(calls) if choose_item_type(calls[known]) == call_type), ""
+        )
+    name = calls[id_].name if id_ in calls else CALL_ITEMS[call_type].name or ""
     native = OWN.note(rest(item, field, *([] if form else ["call_id"])), form=form, response=unsent)
     return ToolResultPart(id_, name, item.get(field), run_by="provider", native=native)
 
 
 def dump_provider_result(part: ToolResultPart) -> Json:
-    """The inverse of `load_provider_result`, of a result that has an `answer_type`."""
+    """The inverse of `load_provider_result`, of a result that came in an item of its own."""
     fields = OWN.fields(part.native)
     call_id = {} if OWN.form(part.native).get("call_id") == "absent" else {"call_id": part.id}
-    return {**fields, **call_id, KINDS[ANSWERS[fields["type"]]].result: part.result}
+    return {**fields, **call_id, CALL_ITEMS[RESULT_ITEMS[fields["type"]]].result: part.result}
 
 
 def _loaded(output: Any, type_: str) -> tuple[Any, dict[str, str]]:

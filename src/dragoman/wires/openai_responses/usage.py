@@ -14,7 +14,7 @@ __all__ = [
     "USUAL",
     "dump_finish",
     "dump_usage",
-    "echo",
+    "load_echo",
     "load_envelope",
     "load_finish",
     "load_usage",
@@ -105,7 +105,7 @@ def load_envelope(response: JsonMap) -> Json:
     return fields
 
 
-def echo(response: JsonMap) -> Json:
+def load_echo(response: JsonMap) -> Json:
     """What a response repeats of its request, where that is not the usual and not large."""
     echoed = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
     objects = [key for key, usual in USUAL.items() if isinstance(usual, dict)]
