@@ -11,7 +11,7 @@ import pytest
 from dragoman import wires
 from dragoman.serve.http.callers import Caller, fits_pattern, match_star
 from dragoman.serve.http.observed import find_offered_name
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 
 pytestmark = pytest.mark.mend("4.6")
 

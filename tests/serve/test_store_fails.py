@@ -195,7 +195,7 @@ async def test_what_waits_for_a_locked_file_is_bounded(
     store, before = open_answers(f"sqlite:///{locked}"), asyncio.all_tasks()
     await store.save(_answered("first"))
     monkeypatch.setattr(
-        sql_answers, "_MOST_WAITING", 5 * len(msgspec.json.encode(_answered("a00")))
+        sql_answers, "_MOST_QUEUED_BYTES", 5 * len(msgspec.json.encode(_answered("a00")))
     )
     other = sqlite3.connect(locked, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -26,7 +26,7 @@ from dragoman.serve.http.callers import STRANGER, Caller, find_keys
 from dragoman.serve.http.connection import Connection
 from dragoman.serve.http.method_paths import MethodPath
 from dragoman.serve.http.observed import Observed, log_failure
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
 
 __all__ = ["Endpoint", "api_of", "is_offered"]
@@ -167,7 +167,7 @@ class Endpoint:
         return response.status
 
     async def _find_caller(self, wire: Wire, route: Route, scope: Scope) -> Caller:
-        presented = find_keys(scope["headers"], scope["query_string"], serving(wire).keys)
+        presented = find_keys(scope["headers"], scope["query_string"], get_serving(wire).keys)
         caller = await self._service.authenticate(presented)
         if caller is None and route.public and not presented:
             return STRANGER

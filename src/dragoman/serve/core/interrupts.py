@@ -170,7 +170,7 @@ def restore_asked_calls(
     Raises:
         InvalidRequestError: an answer cannot be understood.
     """
-    end = since_model(messages)
+    end = count_seen_messages(messages)
     waiting = _collect_interrupts(messages[end - 1], api) if end else {}
     tail, resumes = split_resumes(messages[end:], waiting, api)
     if not waiting:

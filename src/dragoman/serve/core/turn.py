@@ -166,7 +166,7 @@ def _join_copy(call: Call, turn: Turn, request: ModelRequest, thread: str | None
     messages = request.messages
     if turn.parent is None:  # all of it is the client's copy
         restored, resumes = restore_asked_calls(messages, call.api)
-        end = since_model(restored)
+        end = count_seen_messages(restored)
         check_results(restored[:end], restored[end:], resumes, trusted=False)
         system = [message for message in restored if message.role is Role.SYSTEM]
         new = without_system(restored)

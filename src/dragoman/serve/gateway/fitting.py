@@ -27,7 +27,7 @@ from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPar
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
 from dragoman.serve.core.fields import foreign_losses, translate_tools, without_wire
-from dragoman.wires.serving import Serving, serving
+from dragoman.wires.serving import Serving, get_serving
 
 __all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
 
@@ -176,7 +176,7 @@ class Fitting:
         wire = request.wire or destination.wire
         if wire != destination.wire:
             return self._translate(request, wire, destination, losses)
-        client, served = self._client, serving(wires.get(wire))
+        client, served = self._client, get_serving(wires.get(wire))
         messages: Sequence[Message] = request.messages
         if client is not None and request.messages is self._messages:
             messages = settle_messages(client.request.messages, client.stored, destination, served)
@@ -248,7 +248,7 @@ async def with_losses(
     `behind`: losses to put last."""
     is_pending = bool(losses or trailing)
     async with aclosing(following):
-        if on_loss == "error" and (refused := refusal([*losses, *trailing])) is not None:
+        if on_loss == "error" and (refused := refusal_error([*losses, *trailing])) is not None:
             yield [RunError(refused)]
             return
         async for events in following:

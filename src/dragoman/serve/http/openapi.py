@@ -10,7 +10,7 @@ from dragoman.codec.serving import PURPOSES, KeyPlace, Route
 from dragoman.errors import InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.http.method_paths import MethodPath
-from dragoman.wires.serving import serving
+from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
 
 __all__ = ["describe_server"]
@@ -154,7 +154,7 @@ def _body_schema(wire: Wire, route: Route) -> JsonMap | None:
 
 
 def _key_places(wire: Wire) -> Sequence[KeyPlace]:
-    return serving(wire).keys
+    return get_serving(wire).keys
 
 
 def _scheme_name(key: KeyPlace) -> str:
