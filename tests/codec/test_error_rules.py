@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import RunError, wires
-from dragoman.codec.error_rules import ErrorInfo, error_from
+from dragoman.codec.error_rules import ErrorInfo, build_error
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -478,7 +478,7 @@ def test_a_busy_provider_tells_when_to_come_back() -> None:
 
 
 def test_an_error_of_which_nothing_is_told_still_says_something() -> None:
-    error = error_from(ErrorInfo())
+    error = build_error(ErrorInfo())
     assert type(error) is ProviderError
     assert error.message == "the provider failed. This is a fault of the provider's own; try again."
     assert (error.status, error.request_id) == (None, None)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 from dragoman.content import upgrade_stored
 
-OWN = Own("w")
+OWN = WireNative("w")
 BOTH: dict[str, Any] = {
     "w": {"a": 1},
     "w:notes": {"spelling": {"b": 2}, "response": {"c": 3}},

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import Message, TextPart, ToolCallPart, ToolResultPart, formats, wires
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import detect_list
 from dragoman.formats.registry import detectable, layout
@@ -63,8 +63,8 @@ def test_what_a_format_writes_is_read_as_it_was(name: str) -> None:
         else payload
     )
     found = detect_list(payload if isinstance(payload, list | dict) else body)[0]
-    said = neutral_chain(format_.load_messages(payload))
-    assert neutral_chain(formats.get(found.format).load_messages(found.payload)) == said
+    said = chain_neutral_digests(format_.load_messages(payload))
+    assert chain_neutral_digests(formats.get(found.format).load_messages(found.payload)) == said
 
 
 def test_plain_texts_are_read_alike_by_all_and_have_the_usual_format() -> None:
@@ -77,7 +77,7 @@ def test_where_formats_read_it_differently_nothing_is_guessed() -> None:
     names = [name for name in LISTS["messages"] if formats.get(name).votes(several[1])]
     payloads = {"anthropic": {"messages": several}}
     chains = {
-        tuple(neutral_chain(formats.get(name).load_messages(payloads.get(name, several))))
+        tuple(chain_neutral_digests(formats.get(name).load_messages(payloads.get(name, several))))
         for name in names
     }
     assert len(chains) > 1, "all formats read it alike now: find another example"
@@ -145,7 +145,7 @@ def test_recorded_bodies_are_told(folder: str) -> None:
                 if wire.name != "anthropic"
                 else {name: body[name] for name in ("system", "messages") if name in body}
             )
-            assert neutral_chain(
+            assert chain_neutral_digests(
                 formats.get(found[0].format).load_messages(found[0].payload)
-            ) == neutral_chain(wire.load_messages(own)), exchange
+            ) == chain_neutral_digests(wire.load_messages(own)), exchange
     assert seen

@@ -121,9 +121,9 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls = 0
         for module, name in (
-            (turns_module, "goes_on"),
-            (rows, "goes_on"),
-            (fresh_module, "neutral"),
+            (turns_module, "continues_turn"),
+            (rows, "continues_turn"),
+            (fresh_module, "neutral_digest"),
             (add, "stamp"),
             (add, "decide_outcome"),
             (add, "fill_arguments"),

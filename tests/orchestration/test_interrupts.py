@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Interrupt, Message, Tool, ToolCallPart, ToolResultPart, repair, tool
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.errors import HistoryError
 from dragoman.message import OURS, MarkPart
 from dragoman.orchestration.interrupts import (
@@ -79,7 +79,7 @@ def test_an_id_is_the_calls_where_the_conversation_has_it_once() -> None:
     last = Message.model(call("delete", id="a"))
     assert waits(last) == [("a", "approval")]
     assert waits(earlier, answer, last.replace(id="m2")) == [("a@m2", "approval")]
-    assert waits(earlier, answer, last) == [(f"a@{neutral(last)}", "approval")]
+    assert waits(earlier, answer, last) == [(f"a@{neutral_digest(last)}", "approval")]
     twins = Message.model("Two.", call("delete", id="a"), call("delete", id="a")).replace(id="m")
     assert waits(twins) == [("a@m#1", "approval"), ("a@m#2", "approval")]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import formats
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.codec.json_values import if_list
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
@@ -106,7 +106,7 @@ def judged(case: Case) -> Verdict:
     if set(names) == {case.format}:
         return Verdict("right", names)
     try:
-        own = neutral_chain(
+        own = chain_neutral_digests(
             formats.get(case.format).load_messages(payload_of(case.value, case.format))
         )
     except HistoryError:
@@ -119,7 +119,7 @@ def judged(case: Case) -> Verdict:
         ]
     except HistoryError:
         return Verdict("refused", names)
-    if neutral_chain(read) == own:
+    if chain_neutral_digests(read) == own:
         return Verdict("alike", names)
     return Verdict("left" if _is_anothers(case, found) else "wrong", names)
 
@@ -153,6 +153,8 @@ def _is_anothers(case: Case, found: Sequence[Detected]) -> bool:
 def _read(element: Any, name: str) -> tuple[str, ...]:
     """What a format makes of a message by itself."""
     try:
-        return tuple(neutral_chain(formats.get(name).load_messages(payload_of(element, name))))
+        return tuple(
+            chain_neutral_digests(formats.get(name).load_messages(payload_of(element, name)))
+        )
     except HistoryError:
         return ()

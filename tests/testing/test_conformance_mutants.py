@@ -33,7 +33,7 @@ from dragoman import (
     unfold,
     wires,
 )
-from dragoman.codec.history_dump import DumpRules, dumped
+from dragoman.codec.history_dump import DumpRules, dump_with_history
 from dragoman.codec.serving import ErrorResponse, Route
 from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageDropped, MessageFinished, RunError
@@ -272,7 +272,8 @@ def numbered(
         lambda out: [{**one, "number": n} for n, one in enumerate(dump_conversation(out))],
     )
     return HttpRequest(
-        "/chat", body={"messages": dumped(history, way, request.messages, losses, ()).payload}
+        "/chat",
+        body={"messages": dump_with_history(history, way, request.messages, losses, ()).payload},
     )
 
 

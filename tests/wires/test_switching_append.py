@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import wires
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.message import (
     DataPart,
     LinkPart,
@@ -87,7 +87,9 @@ def conversation(drawn: list[tuple[str | None, list[Message]]]) -> tuple[list[Me
     lengths = [len(messages)]
     for wire, turn in drawn:
         if wire is not None:
-            origin = msgspec.structs.replace(TARGETS[wire], prefix=prefix(repair(messages), "w"))
+            origin = msgspec.structs.replace(
+                TARGETS[wire], prefix=compute_prefix(repair(messages), "w")
+            )
             turn = [turn[0].replace(origin=origin), *turn[1:]]
         messages += turn
         lengths.append(len(messages))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from dragoman import json_bytes, wires
-from dragoman.codec.json_values import if_list, if_object, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import if_list, if_object, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.detection import Detected, detect_conversation, open_conversation
@@ -305,14 +305,14 @@ def _body(
         )
     if name != to:
         why = f"some of it is known to {name} alone"
-        wire_fields = Own(name).fields(request.native).items()
+        wire_fields = WireNative(name).fields(request.native).items()
         losses += [
             Loss(None, None, Lost.option, why, key) for key, value in wire_fields if _says(value)
         ]
     body = wires.get(to).dump_request(request.replace(model=model), target=target, losses=losses)
     if model:
         return body
-    return rest(body, "model")
+    return read_extra_fields(body, "model")
 
 
 def _says(value: Any) -> bool:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.digest import neutral_chain
-from dragoman.codec.json_values import bounded, if_object, if_text
+from dragoman.codec.digest import chain_neutral_digests
+from dragoman.codec.json_values import check_depth, if_object, if_text
 from dragoman.codec.layout import Layout
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
@@ -204,7 +204,7 @@ def open_conversation(value: Any) -> OpenedConversation:
     Raises:
         HistoryError: there is none in it, or it nests too deep.
     """
-    bounded(value)
+    check_depth(value)
     facts = _load_facts()
     if isinstance(value, list):
         return OpenedConversation(cast("list[Any]", value), "", {})
@@ -356,6 +356,6 @@ def _reading(name: str, part: list[Any], body: JsonMap) -> tuple[str, ...]:
     """Returns what a format makes of messages: a digest of each."""
     try:
         payload = registry.layout(name).payload(part, body)
-        return tuple(neutral_chain(registry.get(name).load_messages(payload)))
+        return tuple(chain_neutral_digests(registry.get(name).load_messages(payload)))
     except HistoryError:
         return ()

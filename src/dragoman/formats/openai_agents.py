@@ -14,9 +14,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
 from dragoman.codec.layout import Layout
-from dragoman.codec.native import Own, signatures
+from dragoman.codec.native import WireNative, read_signatures
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -44,7 +44,7 @@ __all__ = ["FAKE_ID", "dump_messages", "layout", "lift", "load_messages", "lower
 
 FAKE_ID = "__fake_id__"
 """The id of items that no Responses API made."""
-_OWN = Own("openai_agents")
+_OWN = WireNative("openai_agents")
 _DATA = "provider_data"
 _BLOCKS = "thinking_blocks"
 _FAMILIES = {"claude": "anthropic", "gemini": "google"}
@@ -97,7 +97,9 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
                 holders = (NAME, "google")
             else:
                 holders = (NAME,)
-            if not isinstance(piece, ProviderPart) and rest(signatures(piece.native), *holders):
+            if not isinstance(piece, ProviderPart) and read_extra_fields(
+                read_signatures(piece.native), *holders
+            ):
                 losses.append(
                     Loss(
                         position,
@@ -179,8 +181,8 @@ def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
     blocks = if_objects(data.get(_BLOCKS))
     if not blocks or not all(_is_block(block) for block in blocks):
         return [part]
-    envelope = rest(item, "type", "summary", "content", "encrypted_content")
-    envelope[_DATA] = rest(data, _BLOCKS)
+    envelope = read_extra_fields(item, "type", "summary", "content", "encrypted_content")
+    envelope[_DATA] = read_extra_fields(data, _BLOCKS)
     if _reasoning(envelope, blocks) == item:
         note = envelope
     else:
@@ -219,9 +221,11 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
     whole = item.get("type") == "reasoning"
     if whole and if_object(item.get(_DATA)).get(_BLOCKS) == blocks:
         return load_reasoning(item), len(parts)
-    envelope = rest(item, "type", "summary", "content", "encrypted_content")
+    envelope = read_extra_fields(item, "type", "summary", "content", "encrypted_content")
     return load_reasoning(
-        _reasoning({**envelope, _DATA: rest(if_object(item.get(_DATA)), _BLOCKS)}, blocks)
+        _reasoning(
+            {**envelope, _DATA: read_extra_fields(if_object(item.get(_DATA)), _BLOCKS)}, blocks
+        )
     ), len(parts)
 
 
@@ -247,7 +251,7 @@ def _is_block(block: JsonMap) -> bool:
 def _load_block(block: JsonMap) -> ThinkingPart:
     if block["type"] == "redacted_thinking":
         return ThinkingPart(native={"anthropic": dict(block)})
-    block_fields = rest(block, "type", "thinking")
+    block_fields = read_extra_fields(block, "type", "thinking")
     return ThinkingPart(block["thinking"], {"anthropic": block_fields} if block_fields else None)
 
 
@@ -280,7 +284,7 @@ def _lift_call(call: ToolCallPart) -> ToolCallPart:
     signature = if_text(data.get("thought_signature"))
     if not signature:
         return call
-    item_fields = {**fields, _DATA: rest(data, "thought_signature")}
+    item_fields = {**fields, _DATA: read_extra_fields(data, "thought_signature")}
     return replace(
         call,
         native={
@@ -313,7 +317,7 @@ def votes(message: Any) -> int:
     """Returns how surely an object is an item of the SDK: 0 = cannot be, 1 = could be (or one of
     the Responses API alone), 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
-    vote = openai_responses.votes(rest(fields, "provider_data"))
+    vote = openai_responses.votes(read_extra_fields(fields, "provider_data"))
     if vote and ("provider_data" in fields or fields.get("id") == FAKE_ID):
         return 3
     return min(vote, 1)

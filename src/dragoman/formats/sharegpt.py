@@ -15,9 +15,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import bounded, if_object, if_text, rest
+from dragoman.codec.json_values import check_depth, if_object, if_text, read_extra_fields
 from dragoman.codec.layout import Layout
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.formats.sharegpt_dump import dump_messages
 from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
@@ -74,7 +74,7 @@ def load_messages(
         HistoryError: it is no such conversation, or a turn cannot be read and no problems are noted.
     """
     if problems is None:
-        payload = bounded(payload)
+        payload = check_depth(payload)
     document: Json = {"conversations": payload} if isinstance(payload, list) else if_object(payload)
     turns = document.get("conversations")
     if not isinstance(turns, list):
@@ -82,7 +82,7 @@ def load_messages(
             'a conversation of ShareGPT is {"conversations": [{"from": …, "value": …}, …]}'
         )
     reader = _Reader(origin)
-    extra = rest(document, "conversations")
+    extra = read_extra_fields(document, "conversations")
     if system := if_text(extra.get("system")):
         reader.messages.append(
             Message.system(system).replace(native=OWN.note(form={"place": "system"}))
@@ -90,13 +90,13 @@ def load_messages(
         del extra["system"]
     for index, turn in enumerate(cast("list[Any]", turns)):
         try:
-            reader.read(_turn(turn if problems is None else bounded(turn), index))
+            reader.read(_turn(turn if problems is None else check_depth(turn), index))
         except HistoryError as error:
-            noted(error, problems, index, _field_at_fault(turn))
+            note_problem(error, problems, index, _field_at_fault(turn))
     messages = reader.messages
     if not messages:
         if extra:
-            noted(
+            note_problem(
                 HistoryError("a conversation without turns has no message to keep its fields with"),
                 problems,
                 -1,
@@ -107,10 +107,10 @@ def load_messages(
     elif extra:
         try:
             messages[0] = messages[0].replace(
-                native=OWN.with_notes(messages[0].native, document=bounded(extra))
+                native=OWN.with_notes(messages[0].native, document=check_depth(extra))
             )
         except HistoryError as error:
-            noted(error, problems, -1, None)
+            note_problem(error, problems, -1, None)
     return messages
 
 
@@ -153,7 +153,11 @@ class _Reader:
 
     def read(self, turn: JsonMap) -> None:
         """The next turn."""
-        speaker, value, fields = str(turn["from"]), turn["value"], rest(turn, "from", "value")
+        speaker, value, fields = (
+            str(turn["from"]),
+            turn["value"],
+            read_extra_fields(turn, "from", "value"),
+        )
         form: Json = {} if isinstance(value, str) else {"value": None}
         if speaker in _RESULTS or _ROLES[speaker] is Role.USER:
             self._pairing.end()

@@ -8,11 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import has_error, if_object, if_text
-from dragoman.codec.marks import unmarked_all
-from dragoman.codec.media import as_text, label, text_of
-from dragoman.codec.native import signatures
+from dragoman.codec.marks import strip_all_marks
+from dragoman.codec.media import describe_as_text, media_label, read_media_text
+from dragoman.codec.native import read_signatures
 from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import kind_of
+from dragoman.codec.replay import name_part_type
 from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
 from dragoman.formats.sharegpt_values import (
     TAGS,
@@ -54,7 +54,7 @@ def dump_messages(
     """Messages → `{"conversations": […], …}`; the list alone where it was read so. What the format
     cannot hold is added to `losses`."""
     conversation = tuple(messages)
-    plain, positions = unmarked_all(conversation)
+    plain, positions = strip_all_marks(conversation)
     out = Outgoing(
         messages=plain,
         target=target,
@@ -218,15 +218,15 @@ def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResult
         if isinstance(piece, TextPart):
             texts.append(piece.text)
             continue
-        if text_of(piece) is None:
+        if read_media_text(piece) is None:
             out.lose(
                 position,
                 part_index,
-                kind_of(piece),
+                name_part_type(piece),
                 "the format holds text only; a text names it",
-                label(piece),
+                media_label(piece),
             )
-        texts.append(as_text(piece))
+        texts.append(describe_as_text(piece))
     if len(texts) > 1:
         out.lose(position, part_index, Lost.texts, "the pieces of a result are one text")
     return "".join(texts)
@@ -259,7 +259,7 @@ def _answer(
             out.lose(
                 position,
                 part_index,
-                kind_of(piece),
+                name_part_type(piece),
                 "it has tags in it that are read as something else",
             )
     return "gpt" if "calls" in form else speaker, value
@@ -304,7 +304,7 @@ def _writable_parts(
             out.lose(
                 position,
                 part_index,
-                kind_of(piece),
+                name_part_type(piece),
                 "the format has no place for it",
                 _which(piece),
             )
@@ -341,7 +341,7 @@ def _holds_thinking(out: Outgoing[Any], position: int, part_index: int, part: Th
 
 
 def _drop_signature(out: Outgoing[Any], position: int, part_index: int, piece: Content) -> None:
-    if piece.native and signatures(piece.native):
+    if piece.native and read_signatures(piece.native):
         out.lose(position, part_index, Lost.signature, _UNSIGNED)
 
 
@@ -359,7 +359,7 @@ def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
             out.lose(
                 position,
                 part_index,
-                kind_of(piece),
+                name_part_type(piece),
                 "the format has no place for it",
                 _which(piece),
             )
@@ -375,12 +375,12 @@ def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
 def _as_text(out: Outgoing[Any], position: int, part_index: int, piece: Any) -> str:
     if isinstance(piece, TextPart):
         return piece.text
-    if text_of(piece) is None:
+    if read_media_text(piece) is None:
         out.lose(
             position,
             part_index,
-            kind_of(piece),
+            name_part_type(piece),
             "the format holds text only; a text names it",
-            label(piece),
+            media_label(piece),
         )
-    return as_text(piece)
+    return describe_as_text(piece)

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import bounded, if_object, if_text, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import check_depth, if_object, if_text, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.errors import HistoryError
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
@@ -35,7 +35,7 @@ __all__ = [
     "same_json",
 ]
 
-OWN = Own("sharegpt")
+OWN = WireNative("sharegpt")
 """The format's part of `native`."""
 _NOTATION = re.compile(r"""(?:[^\\]|\\[\\'"bfnrtux])*""")
 """A text in Python's notation whose escapes are known."""
@@ -60,7 +60,7 @@ def _python(text: str) -> Any:
         return None
     try:
         json_bytes.check_depth(text.replace("'", '"'))
-        value = bounded(ast.literal_eval(text))
+        value = check_depth(ast.literal_eval(text))
         if isinstance(value, (dict, list)) and json_bytes.decode(json_bytes.encode(value)) == value:
             return cast("Any", value)
     except (
@@ -100,7 +100,9 @@ def load_call(value: Any) -> ToolCallPart | None:
         or not isinstance(fields.get("id", ""), str)
     ):
         return None
-    call = ToolCallPart(fields.get("id", ""), name, native=OWN.note(rest(fields, *_READ)))
+    call = ToolCallPart(
+        fields.get("id", ""), name, native=OWN.note(read_extra_fields(fields, *_READ))
+    )
     if isinstance(arguments, str):
         return parse_call(call, arguments)
     return ToolCallPart(call.id, name, cast("Json", arguments), native=call.native)
@@ -128,7 +130,7 @@ def load_result(value: Any) -> ToolResultPart | None:
     if "content" not in fields or not isinstance(call_id, str) or not isinstance(name, str):
         return None
     return ToolResultPart(
-        call_id, name, fields["content"], native=OWN.note(rest(fields, *_READ_RESULT))
+        call_id, name, fields["content"], native=OWN.note(read_extra_fields(fields, *_READ_RESULT))
     )
 
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from dragoman.codec.marks import kinds
-from dragoman.codec.turns import only_answers, turns
+from dragoman.codec.marks import collect_part_types
+from dragoman.codec.turns import holds_only_answers, split_turns
 from dragoman.history.format_fields import is_done
 from dragoman.history.fresh import Digests, add_new, find_resent
 from dragoman.history.rows import NOWHERE, Row, Rows, order_rows
@@ -95,8 +95,8 @@ class Addition:
                 self.orders.update(zip(map(id, remaining), orders, strict=True))
                 return
         self.rows.settle()
-        self._has_calls = len(self.rows) > 0 and ToolCallPart in kinds(messages)
-        for turn in turns(remaining):
+        self._has_calls = len(self.rows) > 0 and ToolCallPart in collect_part_types(messages)
+        for turn in split_turns(remaining):
             for piece in _without_twins(turn.messages):
                 for position, part in self._split_by_turn(piece):
                     if position is not None:
@@ -255,7 +255,7 @@ class Addition:
         ):
             new = stamp(full, self.mint, None if before is None else before.message.created_at)
             if self.source == "response":
-                is_answer = new.role is Role.MODEL or only_answers(new)
+                is_answer = new.role is Role.MODEL or holds_only_answers(new)
                 if new.turn is None and (turn or is_answer):
                     new = new.replace(turn=turn or new.id)
                 turn = new.turn
@@ -318,7 +318,7 @@ class Addition:
             return None
         if last is None or message.turn is not None or not self.merge:
             return None
-        if message.role is not Role.MODEL and not only_answers(message):
+        if message.role is not Role.MODEL and not holds_only_answers(message):
             return None
         first = rows[rows.last_start].message
         if last.order <= rows.sealed:

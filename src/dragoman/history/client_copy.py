@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import formats
-from dragoman.codec.json_values import bounded, if_object, if_text
-from dragoman.codec.turns import only_answers
+from dragoman.codec.json_values import check_depth, if_object, if_text
+from dragoman.codec.turns import holds_only_answers
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layout
@@ -142,7 +142,7 @@ def read_copy(payload: Any, format: str) -> SentCopy:  # noqa: A002 what it is c
     codec = formats.get(format)
     if payload is None or isinstance(payload, str):
         return SentCopy([Message.user(payload)] if payload else [])
-    body = if_object(bounded(payload))
+    body = if_object(check_depth(payload))
     holds_list = "role" in body or any(field in body for field in _LISTS)
     if isinstance(body.get("message"), dict) and not holds_list:
         body = {**body, "messages": [body["message"]]}
@@ -291,7 +291,7 @@ def _find_question(stored: Sequence[Message], message_id: str) -> int:
 
 
 def _is_question(message: Message) -> bool:
-    return message.role is Role.USER and not only_answers(message)
+    return message.role is Role.USER and not holds_only_answers(message)
 
 
 class _Start(NamedTuple):

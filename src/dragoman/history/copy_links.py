@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.history.matching import Match
 from dragoman.history.pieces import Place, is_shared
 from dragoman.message import (
@@ -244,7 +244,7 @@ class CopyLinks:
             return False
         if message.role is Role.MODEL:
             return _begin_alike(message.text, before.text)
-        return not only_answers(message) and not only_answers(before)
+        return not holds_only_answers(message) and not holds_only_answers(before)
 
 
 def _piece_group(piece: Content) -> str:
@@ -259,7 +259,7 @@ def _number_units(stored: Sequence[Message], floor: int) -> dict[int, int]:
     for position in range(floor, len(stored)):
         message = stored[position]
         if message.role is not Role.SYSTEM:
-            is_question = message.role is Role.USER and not only_answers(message)
+            is_question = message.role is Role.USER and not holds_only_answers(message)
             number += is_question or is_after_question
             is_after_question = is_question
         units[position] = number

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.history.foreign import import_content, import_message
 from dragoman.history.matching import Match
 from dragoman.history.pieces import Place, is_shared
@@ -257,7 +257,7 @@ class CopyMerge:
             return False
         if message.role is Role.MODEL:
             return _begin_alike(message.text, before.text)
-        return not only_answers(message) and not only_answers(before)
+        return not holds_only_answers(message) and not holds_only_answers(before)
 
     # what stays, and where
 
@@ -390,7 +390,7 @@ class CopyMerge:
         message, extra = self._copy[index], set(self._extra[index])
         if not owners:
             return extra, set()
-        if message.role is Role.USER and only_answers(self._stored[owners[-1]]):
+        if message.role is Role.USER and holds_only_answers(self._stored[owners[-1]]):
             return extra, set()
         if message.role is Role.MODEL:
             matched = [
@@ -473,7 +473,7 @@ def _number_units(stored: Sequence[Message], floor: int) -> dict[int, int]:
     for position in range(floor, len(stored)):
         message = stored[position]
         if message.role is not Role.SYSTEM:
-            begins = message.role is Role.USER and not only_answers(message)
+            begins = message.role is Role.USER and not holds_only_answers(message)
             number += begins or asks
             asks = begins
         units[position] = number

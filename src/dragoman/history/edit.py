@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 from typing import Any, Protocol
 
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.errors import HistoryError
 from dragoman.history.add import ReplacedBranch
 from dragoman.history.exchanges import find_cuts, find_start
@@ -79,7 +79,7 @@ def find_answer(rows: Rows, message_id: str | None) -> int:
 
 
 def _is_question(message: Message) -> bool:
-    return message.role is Role.USER and not only_answers(message)
+    return message.role is Role.USER and not holds_only_answers(message)
 
 
 def cut_rows(rows: Rows, position: int) -> ReplacedBranch:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from dragoman.codec.marks import unmarked
-from dragoman.codec.turns import only_answers
+from dragoman.codec.marks import strip_marks
+from dragoman.codec.turns import holds_only_answers
 from dragoman.history.rows import Rows
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.repair import repair
@@ -30,7 +30,7 @@ def find_cuts(messages: Sequence[Message]) -> list[int]:
     for position, message in enumerate(messages):
         was_question, is_question = (
             is_question,
-            message.role is Role.USER and not only_answers(message),
+            message.role is Role.USER and not holds_only_answers(message),
         )
         if position == 0 or (is_question and not was_question and not open_):
             positions.append(position)
@@ -81,7 +81,7 @@ _LEAST = 64
 def sanitize(message: Message) -> Message | None:
     """Returns a message without marks and blank texts; `None` where nothing is left of it. A
     model's blank text stays where it is all there is."""
-    bare = unmarked(message)
+    bare = strip_marks(message)
     if any(isinstance(piece, TextPart) and not piece.text.strip() for piece in bare.content):
         content = tuple(
             [

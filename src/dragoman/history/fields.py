@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, rest
-from dragoman.codec.replay import kind_of
+from dragoman.codec.json_values import if_object, read_extra_fields
+from dragoman.codec.replay import name_part_type
 from dragoman.history.target import Target
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss, Lost
@@ -140,7 +140,7 @@ def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
     if bearer.piece is None:
         return (position, None, Lost.system_message) in known
     return any(
-        (position, bearer.part, kind_of(piece)) in known
+        (position, bearer.part, name_part_type(piece)) in known
         for piece in (bearer.piece, bearer.inside)
         if piece is not None
     )
@@ -187,7 +187,7 @@ def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) ->
     """Returns whether what is written of a message or piece is another without a field, or with
     another value of it: the usual one may be written anyway."""
     fields = if_object(bearer.native[group.wire])
-    other_fields, value = rest(fields, group.field), fields[group.field]
+    other_fields, value = read_extra_fields(fields, group.field), fields[group.field]
     if (
         message.origin is not None
     ):  # as it stands in the conversation, whose digests are not those of one message

@@ -10,9 +10,9 @@ from itertools import groupby, repeat
 
 from msgspec.structs import force_setattr
 
-from dragoman.codec.digest import neutral
-from dragoman.codec.marks import kinds
-from dragoman.codec.turns import goes_on
+from dragoman.codec.digest import neutral_digest
+from dragoman.codec.marks import collect_part_types
+from dragoman.codec.turns import continues_turn
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import Mint, Source, later_time, microseconds, read_noted_time
 from dragoman.history.turn_merge import lacks_arguments
@@ -31,7 +31,7 @@ class Digests:
         """Returns the digest of a message."""
         entry = self._known.get(id(message))
         if entry is None or entry[0] is not message:
-            entry = self._known[id(message)] = message, neutral(message)
+            entry = self._known[id(message)] = message, neutral_digest(message)
         return entry[1]
 
 
@@ -63,7 +63,7 @@ def _has_answer(messages: Sequence[Message]) -> bool:
 
 
 def _alike(message: Message, other: Message, digests: Digests) -> bool:
-    return message.role is other.role and digests.of(message) == neutral(other)
+    return message.role is other.role and digests.of(message) == neutral_digest(other)
 
 
 def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:
@@ -71,7 +71,7 @@ def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) ->
     a bounded number of times."""
     if not _has_answer(messages):
         return 0
-    pattern = [neutral(message) for message in messages]
+    pattern = [neutral_digest(message) for message in messages]
     back = [0] * len(pattern)
     length = 0
     for index in range(1, len(pattern)):
@@ -99,7 +99,7 @@ def add_new(
     the order of its times."""
     if not _are_new(rows, messages):
         return None
-    last, types = rows.last, kinds(messages)
+    last, types = rows.last, collect_part_types(messages)
     if last is not None and ToolCallPart in types and lacks_arguments(messages):
         return None
     if source == "memory":
@@ -180,11 +180,11 @@ def _starts(
     if types.isdisjoint((ToolResultPart, MarkPart)) and not any(
         message.turn is not None for message in messages
     ):
-        begins = first is None or before is None or not goes_on(first, before, messages[0])
+        begins = first is None or before is None or not continues_turn(first, before, messages[0])
         return [begins, *repeat(True, len(messages) - 1)]
     starts: list[bool] = []
     for message in messages:
-        begins = first is None or before is None or not goes_on(first, before, message)
+        begins = first is None or before is None or not continues_turn(first, before, message)
         starts.append(begins)
         first, before = message if begins else first, message
     return starts

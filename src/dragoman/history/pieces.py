@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.codec.json_values import if_object
 from dragoman.history.format_fields import STEP, approval_of
 from dragoman.json_bytes import JsonMap
@@ -96,7 +96,7 @@ def shared_key(message: Message) -> str:
         return f"{message.role}: {content[0].text}"  # no digest, which is hexadecimal
     shared = [piece for piece in content if is_shared(piece)]
     if len(shared) == len(content):
-        return neutral(message)
+        return neutral_digest(message)
     return shared_key(Message(message.role, tuple(shared)))
 
 

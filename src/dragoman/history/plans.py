@@ -11,7 +11,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
+from dragoman.codec.history_pieces import (
+    find_sent_messages,
+    map_losses_before_repair,
+    map_losses_to_input,
+)
 from dragoman.errors import HistoryError
 from dragoman.formats.registry import Format
 from dragoman.history.fields import find_lost_fields
@@ -97,7 +101,9 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
     """
     conversation = tuple(messages)
     sent_messages, positions = (
-        (conversation, range(len(conversation))) if target.waits else places_sent(conversation)
+        (conversation, range(len(conversation)))
+        if target.waits
+        else find_sent_messages(conversation)
     )
     mended, repairs, sources = (
         target.mended(sent_messages) if target.mended else (sent_messages, [], None)
@@ -111,8 +117,8 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
             )
     return Written(
         payload,
-        _sort_losses(given_losses(unrepaired_losses(losses, sources), positions)),
-        _sort_losses(given_losses((*repairs, *_find_moved(mended, sources)), positions)),
+        _sort_losses(map_losses_to_input(map_losses_before_repair(losses, sources), positions)),
+        _sort_losses(map_losses_to_input((*repairs, *_find_moved(mended, sources)), positions)),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dragoman import formats
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.errors import DragomanError
 from dragoman.history.alignment import align, align_texts, pair_equal
 from dragoman.history.pieces import Piece, Place, shared_pieces
@@ -39,7 +39,7 @@ def widen_spans(
     starts = [
         position
         for position, message in enumerate(messages)
-        if message.role is Role.USER and not only_answers(message)
+        if message.role is Role.USER and not holds_only_answers(message)
     ]
     begins, number = [0, *starts], 0
     widened: list[tuple[int, int]] = []

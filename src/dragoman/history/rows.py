@@ -17,7 +17,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
-from dragoman.codec.turns import goes_on
+from dragoman.codec.turns import continues_turn
 from dragoman.history.format_fields import is_sealed
 from dragoman.message import Message, ToolCallPart
 
@@ -257,7 +257,7 @@ class Rows:
         if (message.native or message.metadata) and is_sealed(message):
             self.sealed = max(self.sealed, row.order)
         if starts is None:
-            starts = last is None or not goes_on(
+            starts = last is None or not continues_turn(
                 self[self.last_start].message, last.message, message
             )
         position = len(self)
@@ -408,7 +408,9 @@ class Rows:
         for number, row in enumerate(
             chain(new_rows, map(self.__getitem__, range(stop, len(self))))
         ):
-            starts = first is None or before is None or not goes_on(first, before, row.message)
+            starts = (
+                first is None or before is None or not continues_turn(first, before, row.message)
+            )
             # Behind the new rows the first turn that begins where it did before ends the walk:
             # nothing later changes.
             if number >= len(new_rows) and starts and row.starts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self, overload
 
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.errors import HistoryError
 from dragoman.history.read import read, unreadable_error
 from dragoman.history.rows import Rows
@@ -37,11 +37,11 @@ class Systems:
         """All of them, as they came."""
         self.changes = 0
         """How often they were changed."""
-        self._digests = {(system.tag, neutral(system.message)) for system in self.every}
+        self._digests = {(system.tag, neutral_digest(system.message)) for system in self.every}
 
     def add(self, message: Message, tag: str | None, behind: int) -> bool:
         """Adds a message, unless one of that tag has its content; whether it did."""
-        key = tag, neutral(message)
+        key = tag, neutral_digest(message)
         if key in self._digests:
             return False
         self._digests.add(key)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dragoman import formats, wires
-from dragoman.codec.replay import readable
+from dragoman.codec.replay import find_unreadable
 from dragoman.errors import SettingsError
 from dragoman.formats import dragoman
 from dragoman.formats.registry import Format
@@ -61,7 +61,7 @@ class Target(NamedTuple):
 
     def unreadable(self, messages: Sequence[Message]) -> Sequence[str | None]:
         """For each message why what its provider signed may not go there; `None`: it may."""
-        return readable(messages, self.origin, self.reads)
+        return find_unreadable(messages, self.origin, self.reads)
 
 
 def find_target(target: str | Provider | Format) -> Target:

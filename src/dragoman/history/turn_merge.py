@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.codec.json_values import if_object
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.history.format_fields import is_done, is_sealed
 from dragoman.history.pieces import (
     APPROVED,
@@ -350,7 +350,7 @@ def decide_outcome(
         if merge and not is_done([*before, *added]):
             return Outcome(_merge_turns(before, added))
         return Outcome(added, replaced=True)
-    if len(before) == len(added) == 1 and neutral(before[0]) == neutral(added[0]):
+    if len(before) == len(added) == 1 and neutral_digest(before[0]) == neutral_digest(added[0]):
         return Outcome([_with_fields(before[0], added[0])])
     return Outcome(added, replaced=True)
 
@@ -360,7 +360,7 @@ def _is_continued(turn: Sequence[Message], added: Sequence[Message]) -> bool:
     and are not there yet."""
     turns, ids = {message.turn for message in turn}, {message.id for message in turn}
     return is_model(turn) and all(
-        only_answers(message)
+        holds_only_answers(message)
         and message.turn is not None
         and message.turn in turns
         and message.id not in ids

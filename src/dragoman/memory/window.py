@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.history.exchanges import find_cuts
 from dragoman.memory.settings import Window
 from dragoman.memory.store import MessageQuery, Store
@@ -200,4 +200,4 @@ def _starts(messages: Sequence[Message]) -> list[int]:
 
 
 def _begins(message: Message) -> bool:
-    return message.role is Role.USER and not only_answers(message)
+    return message.role is Role.USER and not holds_only_answers(message)

@@ -194,7 +194,7 @@ class _CallReader:
         elif isinstance(event, MessageFinished):
             self._finish(event)
         elif isinstance(event, RunError):
-            event.error.partial = message.partial() if message.started else None
+            event.error.partial = message.build_partial_message() if message.started else None
             message.events.append(event)
         return message.take()
 
@@ -217,7 +217,7 @@ class _CallReader:
         message = self._message
         if not message.started and self._started is not None:
             message.begin(self._steps.complete_start(self._started))
-        part = message.part(text, ToolCallPart(new_id(), self._tool.name))
+        part = message.ensure_part(text, ToolCallPart(new_id(), self._tool.name))
         message.add(part, text)
         return part
 

@@ -14,7 +14,7 @@ from weakref import ref
 
 import msgspec
 
-from dragoman.codec.media import Media, as_text, guessed, text_of
+from dragoman.codec.media import Media, describe_as_text, guess_media_type, read_media_text
 from dragoman.fold import arguments_text
 from dragoman.json_bytes import JsonMap
 from dragoman.message import (
@@ -214,8 +214,8 @@ def _collect_texts(pieces: Iterable[Content], texts: list[str], files: list[File
                 _collect_texts(result, texts, files)
             else:
                 texts.append(result if isinstance(result, str) else _dump_json(result))
-        elif isinstance(piece, DataPart) and text_of(piece) is not None:
-            texts.append(as_text(piece))
+        elif isinstance(piece, DataPart) and read_media_text(piece) is not None:
+            texts.append(describe_as_text(piece))
         elif isinstance(piece, DataPart | LinkPart | FilePart):
             files.append(measure_file(piece))
     return calls
@@ -313,7 +313,9 @@ class FileSize(NamedTuple):
 def measure_file(part: Media) -> FileSize:
     """The size of a file, as far as its bytes tell; else that of a usual one."""
     mime_type = (
-        part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "image/*"
+        part.mime_type
+        or (guess_media_type(part.url) if isinstance(part, LinkPart) else None)
+        or "image/*"
     )
     data = part.data if isinstance(part, DataPart) else b""
     file_kind = mime_type.partition("/")[0]

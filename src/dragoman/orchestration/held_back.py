@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.codec.marks import interrupt_of
+from dragoman.codec.marks import read_interrupt
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, ToolCallPart
@@ -38,7 +38,7 @@ async def hold_back_calls(
     # The answer to a call of an unknown tool is an error.
     reasons: list[Reason | None] = [
         reason_of(call, tools)
-        if call.name in tools or call.run_by == "client" or interrupt_of(call)
+        if call.name in tools or call.run_by == "client" or read_interrupt(call)
         else None
         for call in calls
     ]

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.digest import neutral
-from dragoman.codec.marks import INTERRUPT, interrupt_of
+from dragoman.codec.digest import neutral_digest
+from dragoman.codec.marks import INTERRUPT, read_interrupt
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.json_bytes import Json, JsonMap
@@ -162,7 +162,7 @@ def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
     # It cannot be run, whoever runs it.
     if call.state != "complete":
         return None
-    if (interrupt := interrupt_of(call)) is not None and interrupt.reason != "tool":
+    if (interrupt := read_interrupt(call)) is not None and interrupt.reason != "tool":
         return interrupt.reason
     if call.run_by == "client" or tool is None or tool.handler is None:
         return "tool"
@@ -204,7 +204,7 @@ def interrupt_for(
     details = {**_of_call(open_call.call), **details}
     metadata: Json = {
         **({"message_id": message.id} if message.id else {}),
-        "message_digest": neutral(message),
+        "message_digest": neutral_digest(message),
     }
     interrupt = Interrupt(
         answer_ids(messages, open_call)[0] + (f"?{answered + 1}" if answered else ""),
@@ -220,7 +220,7 @@ def interrupt_for(
 def _of_call(call: ToolCallPart) -> Json:
     """What is known of a call for which an agent waits that was asked like a model. The ids of its
     messages are nobody's here."""
-    interrupt = interrupt_of(call)
+    interrupt = read_interrupt(call)
     if interrupt is None or interrupt.reason == "tool":
         return {}
     metadata = {
@@ -251,7 +251,7 @@ def answer_ids(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, .
         if key_with_message.role is Role.MODEL
         for piece in key_with_message.content
     )
-    keys = [key for key in (message.id, neutral(message)) if key]
+    keys = [key for key in (message.id, neutral_digest(message)) if key]
     with_message = [f"{open_call.call.id}@{key}" for key in keys]
     with_place = [f"{key_with_message}#{open_call.place}" for key_with_message in with_message]
     if len(positions) > 1:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.marks import answering, interrupt_of
+from dragoman.codec.marks import attach_resume, read_interrupt
 from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import JsonMap
@@ -192,7 +192,7 @@ def _decide(
     resume, interrupt = answers[0]
     call = waiting.call.call
     payload = _payload(resume)
-    if interrupt.reason != "tool" and interrupt_of(call) is not None:
+    if interrupt.reason != "tool" and read_interrupt(call) is not None:
         if payload is not None and payload.get("approved") is not False:
             _check(resume, interrupt, payload, seal, now, waiting.state())
         return Decision(waiting, result=_pass_on(call, resume, payload))
@@ -349,7 +349,7 @@ def _pass_on(call: ToolCallPart, resume: Resume, payload: JsonMap | None) -> Too
         result = _denial_of(call, payload.get("reason"))
     else:
         result = _result(call, resume, payload.get("value", dict(payload)))
-    return answering(result, resume)
+    return attach_resume(result, resume)
 
 
 def _denial_of(call: ToolCallPart, reason: Any) -> ToolResultPart:

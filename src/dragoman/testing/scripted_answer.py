@@ -323,11 +323,11 @@ async def live_events(
         async with aclosing(_iterate_pieces(pieces)) as every:
             async for piece in every:
                 if isinstance(piece, str):
-                    emitter.text("text", piece)
+                    emitter.add_text("text", piece)
                 elif isinstance(piece, Content):
                     emitter.close_all()
                     calls += isinstance(piece, ToolCallPart)
-                    emitter.whole(with_id(piece, f"call_{number}_{calls}"))
+                    emitter.add_whole_part(with_id(piece, f"call_{number}_{calls}"))
                 else:
                     emitter.events.append(piece)
                 events_so_far += (events := emitter.take())

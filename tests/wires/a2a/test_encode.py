@@ -64,7 +64,7 @@ RUN: list[Event] = [
 def objects(events: list[Event], **envelope: Any) -> list[Json]:
     encoder = a2a.encoder(**{"task_id": "task-1", "context_id": "t", **envelope})
     found = [each for event in events for each in encoder.objects(event)]
-    return [dict(each) for each in [*found, *encoder.closing()]]
+    return [dict(each) for each in [*found, *encoder.close_objects()]]
 
 
 def artifacts(listed: list[Json]) -> list[tuple[str, Any, bool, bool]]:

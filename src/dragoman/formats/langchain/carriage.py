@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_object, if_text, rest
+from dragoman.codec.json_values import drop_empty, if_object, if_text, read_extra_fields
 from dragoman.content import MarkPart, ToolResultPart
 from dragoman.formats.langchain.envelope import (
     NAME,
@@ -169,7 +169,7 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
 def foreign(native: Native) -> dict[str, Json]:
     """Returns the fields of other formats in a `native`, where they say something."""
     by_format = {
-        key: filled(if_object(value))
+        key: drop_empty(if_object(value))
         for key, value in (native or {}).items()
         if key != NAME and NOTES[0] not in key
     }
@@ -338,7 +338,7 @@ def as_was(value: Message | ToolResultPart, fields: Json, form: JsonMap) -> Json
     exact = if_object(form.get("exact"))
     if not exact or exact.get("digest") != _digest(value):
         return fields
-    return {**rest(fields, *exact["dropped"]), **if_object(exact.get("fields"))}
+    return {**read_extra_fields(fields, *exact["dropped"]), **if_object(exact.get("fields"))}
 
 
 def _digest(value: Message | ToolResultPart) -> str:
@@ -359,7 +359,7 @@ def pop_extra(extra_fields: Json) -> Extra | None:
     else:
         extra_read = None
     if extra_read is not None:
-        set_kwargs(extra_fields, rest(extra, OURS))
+        set_kwargs(extra_fields, read_extra_fields(extra, OURS))
     return extra_read
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.content import (
     Content,
     DataPart,
@@ -315,7 +315,7 @@ def _dump(piece: Content) -> Any:
 
 def _load_text(block: Block, _: str | None) -> TextPart | None:
     text = block.get("text")
-    extra_fields, foreign = _extras(rest(block, "type", "text"))
+    extra_fields, foreign = _extras(read_extra_fields(block, "type", "text"))
     if isinstance(text, str) and text:
         return TextPart(text, _native(extra_fields, {}, foreign))
     return None
@@ -332,7 +332,7 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
     text = block.get(field, "")
     if not isinstance(text, str):
         return None
-    extra_fields, foreign = _extras(rest(block, "type", field))
+    extra_fields, foreign = _extras(read_extra_fields(block, "type", field))
     form: Json = {"as": block_type, **({} if field in block else {"text": "absent"})}
     if block_type == "reasoning":
         signature = if_object(extra_fields.get("extras")).get("signature")
@@ -342,10 +342,13 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
         form["signer"] = signer
         foreign = {**foreign, signer: {_SIGNED[signer]: signature}}
         if block_type == "reasoning":
-            more = rest(extra_fields["extras"], "signature")
-            extra_fields = {**rest(extra_fields, "extras"), **({"extras": more} if more else {})}
+            more = read_extra_fields(extra_fields["extras"], "signature")
+            extra_fields = {
+                **read_extra_fields(extra_fields, "extras"),
+                **({"extras": more} if more else {}),
+            }
         else:
-            extra_fields = rest(extra_fields, "signature")
+            extra_fields = read_extra_fields(extra_fields, "signature")
     return ThinkingPart(text, _native(extra_fields, form, foreign))
 
 
@@ -374,7 +377,7 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
     id_, name, arguments = block.get("id"), block.get("name"), block.get("args")
     if not isinstance(id_, str) or not isinstance(name, str) or not isinstance(arguments, dict):
         return None
-    extra_fields, foreign = _extras(rest(block, "type", "id", "name", "args"))
+    extra_fields, foreign = _extras(read_extra_fields(block, "type", "id", "name", "args"))
     by_provider = block["type"] == "server_tool_call"
     native = _native(extra_fields, {"as": block["type"]}, foreign)
     return ToolCallPart(
@@ -411,7 +414,9 @@ def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
     id_, status = block.get("tool_call_id"), block.get("status")
     if not isinstance(id_, str) or status not in ("success", "error"):
         return None
-    extra_fields, foreign = _extras(rest(block, "type", "tool_call_id", "status", "output"))
+    extra_fields, foreign = _extras(
+        read_extra_fields(block, "type", "tool_call_id", "status", "output")
+    )
     form = {"as": "server_tool_result", **({} if "output" in block else {"output": "absent"})}
     native = _native(extra_fields, form, foreign)
     return ToolResultPart(id_, "", block.get("output"), status == "error", "provider", native)
@@ -433,8 +438,11 @@ def _extras(block_fields: Block) -> tuple[Block, Json]:
     extras = if_object(block_fields.get("extras"))
     if not (foreign := _foreign(extras)):
         return block_fields, {}
-    more = rest(extras, OURS)
-    return {**rest(block_fields, "extras"), **({"extras": more} if more else {})}, foreign
+    more = read_extra_fields(extras, OURS)
+    return {
+        **read_extra_fields(block_fields, "extras"),
+        **({"extras": more} if more else {}),
+    }, foreign
 
 
 def _foreign(fields_around: JsonMap) -> Json:

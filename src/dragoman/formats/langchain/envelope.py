@@ -10,8 +10,8 @@ from copy import copy
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Role
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 NAME = "langchain"
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 ROLES = {"human": Role.USER, "ai": Role.MODEL, "system": Role.SYSTEM}
 """Type of a message → whose it is."""
@@ -109,7 +109,7 @@ def open_message(entry: Any, where: str) -> OpenedMessage:
         data, form = fields.get("kwargs"), {"wrap": "constructor"}
         envelope = {
             key: value
-            for key, value in rest(fields, "kwargs").items()
+            for key, value in read_extra_fields(fields, "kwargs").items()
             if _constructor(type_).get(key) != value
         }
     elif "data" in fields and "content" not in fields:
@@ -117,7 +117,7 @@ def open_message(entry: Any, where: str) -> OpenedMessage:
             if_text(fields.get("type")),
             fields.get("data"),
             {},
-            rest(fields, "type", "data"),
+            read_extra_fields(fields, "type", "data"),
         )
     else:
         type_, data, form, envelope = if_text(fields.get("type")), fields, {"wrap": "plain"}, {}

@@ -12,8 +12,14 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from dragoman.codec.json_values import bounded, if_object, if_text, rest, text_or_json
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.json_values import (
+    check_depth,
+    if_object,
+    if_text,
+    read_extra_fields,
+    text_or_json,
+)
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.content import (
     Content,
     DataPart,
@@ -253,11 +259,11 @@ def load_messages(
         )
     reader = _Reader(origin)
     entries = cast("list[Any]", payload)
-    for index, entry in enumerate(bounded(entries) if problems is None else entries):
+    for index, entry in enumerate(check_depth(entries) if problems is None else entries):
         try:
-            reader.read(entry if problems is None else bounded(entry), f"[{index}]")
+            reader.read(entry if problems is None else check_depth(entry), f"[{index}]")
         except HistoryError as error:
-            noted(error, problems, index, _fault(error))
+            note_problem(error, problems, index, _fault(error))
     return reader.end()
 
 
@@ -455,7 +461,7 @@ def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> M
     extra = pop_extra(extra_fields)
     about: Json = {} if extra is None else msgspec.structs.asdict(extra)
     foreign = about.pop("native", {})
-    about = rest(about, "id", "denied")
+    about = read_extra_fields(about, "id", "denied")
     usual = is_usual(opened_message, role)
     if role is Role.MODEL:
         signer = provider(opened_message.data)
@@ -464,13 +470,13 @@ def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> M
     content = load_content(opened_message.data.get("content", ""), role, signer, form, where)
     if role is Role.MODEL:
         content = _load_kwargs(extra_fields, load_calls(opened_message.data, content, where), where)
-        extra_fields = rest(extra_fields, "tool_calls", "invalid_tool_calls")
+        extra_fields = read_extra_fields(extra_fields, "tool_calls", "invalid_tool_calls")
         answered_by, reason = load_response(opened_message.data, origin, signer)
         about |= {"origin": answered_by, "finish_reason": reason}
         usage, more = load_usage(extra_fields.get("usage_metadata"))
         if usage is not None:
             about["usage"] = usage
-            extra_fields = rest(extra_fields, "usage_metadata")
+            extra_fields = read_extra_fields(extra_fields, "usage_metadata")
             if more:
                 form["usage"] = more
         response = dump_response(answered_by, reason)
@@ -501,10 +507,10 @@ def _load_kwargs(extra_fields: Json, content: list[Content], where: str) -> list
         and not any(isinstance(piece, ThinkingPart) for piece in content)
     ):
         content = [ThinkingPart(thinking, OWN.note(form={"as": THINKING})), *content]
-        extra = rest(extra, THINKING)
+        extra = read_extra_fields(extra, THINKING)
     if (call := load_function_call(extra.get("function_call"), where)) is not None:
         content = [*content, call]
-        extra = rest(extra, "function_call")
+        extra = read_extra_fields(extra, "function_call")
     set_kwargs(extra_fields, extra)
     return content
 

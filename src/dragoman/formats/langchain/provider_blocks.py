@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
 from dragoman.content import Content
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -147,7 +147,7 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
 def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
     """The standard blocks of one reasoning item, each a piece of its summary, the first with its
     other fields → its piece."""
-    first = rest(blocks[0], "reasoning", "extras")
+    first = read_extra_fields(blocks[0], "reasoning", "extras")
     summary = [
         {"type": "summary_text", "text": block["reasoning"]}
         for block in blocks
@@ -162,7 +162,7 @@ def dump_exploded(piece: Content) -> list[Block]:
     item = if_object(next(iter(dump_blocks(RESPONSES, [piece], Role.MODEL, [])), None))
     common, more = (
         {key: item[key] for key in ("type", "id") if key in item},
-        rest(item, "type", "id", "summary"),
+        read_extra_fields(item, "type", "id", "summary"),
     )
     texts = [piece.get("text", "") for piece in if_objects(item.get("summary"))]
     if not texts:
@@ -180,7 +180,7 @@ def _items(blocks: Sequence[Block]) -> list[Block]:
             items.append(block)
             continue
         about = {key: block[key] for key in _OF_ITEM if key in block}
-        item_block = {**rest(block, *_OF_ITEM), "type": _TEXTS[block_type]}
+        item_block = {**read_extra_fields(block, *_OF_ITEM), "type": _TEXTS[block_type]}
         before = items[-1] if items else {}
         if before.get("type") == "message" and "id" in about and before.get("id") == about["id"]:
             before["content"].append(item_block)
@@ -202,7 +202,7 @@ def _text_block(block: Block, about: JsonMap) -> Block:
 
 def without_index(item: Block) -> Block:
     """Returns a reasoning item without the numbers by which LangChain puts a stream together."""
-    pieces = [rest(piece, "index") for piece in if_objects(item.get("summary"))]
+    pieces = [read_extra_fields(piece, "index") for piece in if_objects(item.get("summary"))]
     if pieces:
         return {**item, "summary": pieces}
     return item

@@ -10,8 +10,15 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_object, if_text, text_or_json
-from dragoman.codec.media import ELSEWHERE, Media, as_text, guessed, label, text_of
-from dragoman.codec.replay import kind_of
+from dragoman.codec.media import (
+    ELSEWHERE,
+    Media,
+    describe_as_text,
+    guess_media_type,
+    media_label,
+    read_media_text,
+)
+from dragoman.codec.replay import name_part_type
 from dragoman.formats.pydantic_ai.own import NAME, OWN, apply_notes, note_as_read
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
@@ -113,7 +120,7 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
     if isinstance(piece, DataPart):
         return dump_binary(piece)
     if isinstance(piece, LinkPart):
-        mime_type = piece.mime_type or guessed(piece.url) or ""
+        mime_type = piece.mime_type or guess_media_type(piece.url) or ""
         item_kind = next(
             item_kind for item_kind, begins in _LINKS.items() if mime_type.startswith(begins)
         )
@@ -189,7 +196,7 @@ class Sent(msgspec.Struct, frozen=True):
 
     def misplaced(self, part_index: int, piece: Content, why: str) -> None:
         """Notes a piece that has no place in its message."""
-        self.lose(part_index, kind_of(piece), why)
+        self.lose(part_index, name_part_type(piece), why)
 
     def item(self, part_index: int, piece: TextPart | Media) -> Any:
         """A text or a file → the item of a content; a text that stands for it where it cannot be
@@ -205,6 +212,6 @@ class Sent(msgspec.Struct, frozen=True):
 
     def stand_in(self, part_index: int, piece: Any, why: str) -> str:
         """Returns the text that stands for a file that cannot be held."""
-        if isinstance(piece, FilePart) or text_of(piece) is None:
-            self.lose(part_index, kind_of(piece), why, label(piece))
-        return as_text(piece)
+        if isinstance(piece, FilePart) or read_media_text(piece) is None:
+            self.lose(part_index, name_part_type(piece), why, media_label(piece))
+        return describe_as_text(piece)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_object, if_text
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.json_values import check_depth, if_object, if_text
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.formats.pydantic_ai.media import Sent
 from dragoman.formats.pydantic_ai.requests import INSTRUCTIONS, dump_request, is_begun, load_request
@@ -50,10 +50,10 @@ def load_messages(
         fields = if_object(entry)
         try:
             if not is_bounded:
-                bounded(entry)
+                check_depth(entry)
             _check(entry, index)
         except HistoryError as error:
-            noted(error, problems, index, _fault(fields))
+            note_problem(error, problems, index, _fault(fields))
             continue
         parts: list[Json] = fields["parts"]
         if fields["kind"] == "response":

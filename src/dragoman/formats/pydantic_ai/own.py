@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.codec.json_values import if_list
-from dragoman.codec.native import Own
-from dragoman.codec.timing import in_utc
+from dragoman.codec.native import WireNative
+from dragoman.codec.timing import convert_to_utc
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import NOTES, Content, Native, TextPart, ToolCallPart, ToolResultPart
 
@@ -34,7 +34,7 @@ __all__ = [
 
 NAME = "pydantic_ai"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 P = TypeVar("P", bound=Content)
@@ -123,7 +123,7 @@ def _time(text: str) -> datetime | None:  # the parts of a message have the same
 @lru_cache(maxsize=16)
 def format_time(time: datetime) -> str:
     """The inverse, as the library writes it."""
-    return in_utc(time).isoformat().replace("+00:00", "Z")
+    return convert_to_utc(time).isoformat().replace("+00:00", "Z")
 
 
 _OF_CALLS = ("tool_name", "tool_call_id", "part_kind", "args")

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest, text_or_json
-from dragoman.codec.replay import kind_of
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields, text_or_json
+from dragoman.codec.replay import name_part_type
 from dragoman.formats.pydantic_ai.media import Sent, keep_whole, load_item
 from dragoman.formats.pydantic_ai.own import (
     OWN,
@@ -217,7 +217,9 @@ def _load_prompt(part: JsonMap, created: Any) -> list[Content] | None:
         for item in (cast("list[Any]", content) if isinstance(content, list) else [content])
     ]
     part_fields = (
-        note_difference(None, rest(part, "content"), {**_time(created), "part_kind": "user-prompt"})
+        note_difference(
+            None, read_extra_fields(part, "content"), {**_time(created), "part_kind": "user-prompt"}
+        )
         or {}
     )
     form: Json = {"part": part_fields}
@@ -330,7 +332,7 @@ def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
     if not isinstance(piece, MarkPart):
         outgoing.lose(
             part_index,
-            kind_of(piece),
+            name_part_type(piece),
             "a request holds what the system and the user say, and results",
             piece.kind if isinstance(piece, ProviderPart) else "",
         )

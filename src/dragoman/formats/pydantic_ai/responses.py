@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.codec.native import signatures
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.native import read_signatures
 from dragoman.formats.pydantic_ai.media import Sent, dump_binary, keep_whole, load_binary
 from dragoman.formats.pydantic_ai.origins import (
     dump_finish,
@@ -187,7 +187,7 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
     if isinstance(piece, MarkPart):
         return [piece]
     if len(group) == 1 and (usual := usual_part(piece, part)):
-        part_fields = rest(part, *usual)
+        part_fields = read_extra_fields(part, *usual)
         if part_fields:
             return [
                 msgspec.structs.replace(piece, native={**(piece.native or {}), NAME: part_fields})
@@ -195,7 +195,7 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
         return [piece]
     written = _parts(piece, read.origin)
     signed = if_object(written[0].get("provider_details"))
-    if signed and (extra := rest(if_object(part.get("provider_details")), *signed)):
+    if signed and (extra := read_extra_fields(if_object(part.get("provider_details")), *signed)):
         piece = _note(piece, details=extra)
         written = _parts(piece, read.origin)
     if len(group) != len(written):
@@ -250,8 +250,8 @@ def _readable(parts: list[Json], piece: ThinkingPart, origin: Origin | None) -> 
     details = if_object(parts[0].get("provider_details"))
     if "raw_content" not in details or reader_of(origin) in (None, "openai_responses"):
         return parts
-    details_left = rest(details, "raw_content")
-    part = {**rest(parts[0], "provider_details"), "content": piece.text}
+    details_left = read_extra_fields(details, "raw_content")
+    part = {**read_extra_fields(parts[0], "provider_details"), "content": piece.text}
     return [{**part, "provider_details": details_left} if details_left else part]
 
 
@@ -391,7 +391,9 @@ def _loses_signature(piece: Content, part: _Part, origin: Origin | None) -> bool
     """Returns whether somebody signed a piece and its part does not hold that, or would be read as
     if another had signed it."""
     signed = [
-        (wire, signature) for wire, signature in signatures(piece.native).items() if wire != NAME
+        (wire, signature)
+        for wire, signature in read_signatures(piece.native).items()
+        if wire != NAME
     ]
     if not signed:
         return False

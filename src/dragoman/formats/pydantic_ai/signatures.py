@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 from dragoman.formats.pydantic_ai.own import OWN
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native, TextPart, ThinkingPart, ToolCallPart
@@ -25,7 +25,11 @@ __all__ = [
 ]
 
 _REDACTED = "redacted_thinking"
-_ANTHROPIC, _GOOGLE, _RESPONSES = Own("anthropic"), Own("google"), Own("openai_responses")
+_ANTHROPIC, _GOOGLE, _RESPONSES = (
+    WireNative("anthropic"),
+    WireNative("google"),
+    WireNative("openai_responses"),
+)
 _SIGNATURE = "thoughtSignature"
 UNTOLD: JsonMap = _GOOGLE.note(form={"thought": "absent"}) or {}
 """Google's native of a signature that hung on an empty text."""

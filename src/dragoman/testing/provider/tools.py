@@ -266,7 +266,7 @@ async def same_calls_stay_apart(bench: ProviderBench) -> None:
     )
 
 
-@provider_check(Capability.tools, look="names in the wire's quirks, `ids.fitted`")
+@provider_check(Capability.tools, look="names in the wire's quirks, `ids.fit_names`")
 async def odd_tool_names_come_back(bench: ProviderBench) -> None:
     """A tool with a name that the provider may not accept (dots, slashes, spaces, length) is called
     by its own name all the same."""

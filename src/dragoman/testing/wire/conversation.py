@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.digest import prefix
-from dragoman.codec.media import text_of
+from dragoman.codec.digest import compute_prefix
+from dragoman.codec.media import read_media_text
 from dragoman.json_bytes import Json
 from dragoman.message import (
     NOTES,
@@ -278,7 +278,7 @@ def signatures_return_only_to_their_origin(bench: WireBench) -> None:
     unchanged, and goes nowhere else. A `Loss` reports that it was left out. Text, calls and results
     go everywhere."""
     question = Message.user("Where?")
-    origin = msgspec.structs.replace(ORIGIN, prefix=prefix([question], bench.name))
+    origin = msgspec.structs.replace(ORIGIN, prefix=compute_prefix([question], bench.name))
     signed = Message.model(bench.signed, "There.", ToolCallPart("c", "f", {})).replace(
         origin=origin
     )
@@ -400,7 +400,7 @@ def _holds_part(piece: Any, part: Any) -> bool:
         )
     if isinstance(part, ThinkingPart) or not isinstance(piece, TextPart):
         return False
-    text = text_of(part) if isinstance(part, DataPart) else str(extract_content(part))
+    text = read_media_text(part) if isinstance(part, DataPart) else str(extract_content(part))
     return text is not None and text in piece.text
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.codec.history import History
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss
@@ -76,7 +76,7 @@ def _make_conversation(bench: WireBench) -> tuple[Message, ...]:
             )
         response_id = f"resp_{number}" if number == 2 else None
         signed = msgspec.structs.replace(
-            ORIGIN, prefix=prefix(out, bench.name), response_id=response_id
+            ORIGIN, prefix=compute_prefix(out, bench.name), response_id=response_id
         )
         out.append(Message.model(bench.signed, f"Number {number}.").replace(origin=signed))
         for part in PARTS[number::3]:
