@@ -83,7 +83,7 @@ def check_types(body: JsonMap, wire: str) -> None:
         InvalidRequestError: there is one.
     """
     for path, types in _fields_of(wire).types.items():
-        if wanted := fault_of_type(_get_path(body, path), types):
+        if wanted := find_type_fault(_get_path(body, path), types):
             raise InvalidRequestError(f"{path} must be {wanted}").at(field=path)
 
 
