@@ -213,10 +213,10 @@ class Agent(Generic[Deps]):
         self, prompt: Prompt, *, output_type: TypeForm[T], **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[T]: ...
     def run(
-        self, prompt: Prompt, *, output_type: Any = str, **run_options: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, *, output_type: object = str, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[Any]:
-        """A run, to be used in `async with`. Nothing happens before it is iterated over or asked
-        for its result.
+        """Returns a run, to be used in `async with`. Nothing happens before it is iterated over or
+        asked for its result.
 
         Raises:
             SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
@@ -235,9 +235,9 @@ class Agent(Generic[Deps]):
         tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]] = (),
         trusted_history: bool = True,
     ) -> tuple[Interrupt, ...]:
-        """What a conversation waits for, read off its messages: what `send(None, history=…)` with
-        these options has as `pending`. No toolset is asked: a call of its tools that waits has a
-        mark in the history that a run of this library left.
+        """Returns what a conversation waits for, read off its messages: what `send(None,
+        history=…)` with these options has as `pending`. No toolset is asked: a call of its tools
+        that waits has a mark in the history that a run of this library left.
 
         With an `approval_key` it is signed. Of a history that comes from a client
         (`trusted_history=False`) nothing is that no run of yours has signed before: it may be made
@@ -342,7 +342,7 @@ class Agent(Generic[Deps]):
         return await self._models.embeddings().embed_documents(texts, **options)
 
     async def list_models(self) -> list[ModelInfo]:
-        """The models that the provider offers.
+        """Returns the models that the provider offers.
 
         Raises:
             SettingsError: the provider lists none.
@@ -353,8 +353,8 @@ class Agent(Generic[Deps]):
         return await list_models(self._models.access())
 
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
-        """The files that the model and its provider's tools made or fetched, in order: with their
-        bytes, or by the id under which the provider holds them, for `download`."""
+        """Returns the files that the model and its provider's tools made or fetched, in order: with
+        their bytes, or by the id under which the provider holds them, for `download`."""
         from dragoman.model.files import list_files
 
         return list_files(messages.messages if isinstance(messages, ChatResult) else messages)
