@@ -159,7 +159,7 @@ class AgentAnswer:
         key, part = (event.message_id, event.index), event.part
         if isinstance(part, ToolResultPart):
             if event.message_id in self._models or event.message_id in self._users:
-                self._answered(event.message_id, part)
+                self._add_result(event.message_id, part)
             return
         opened = self._parts.pop(key, None)
         if opened is None:
@@ -172,7 +172,7 @@ class AgentAnswer:
         else:
             self._out.end(opened, message_part)
 
-    def _answered(self, message_id: str, result: ToolResultPart) -> None:
+    def _add_result(self, message_id: str, result: ToolResultPart) -> None:
         """Adds the result of a call that the agent ran itself."""
         if (index := self._calls.pop(result.id, None)) is not None:
             self._settle(index)

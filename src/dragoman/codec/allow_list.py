@@ -201,7 +201,7 @@ class AllowList:
             return self._merged(untagged)
         tag_value = value.get(tag)
         return self._merged(
-            self._chosen(kinds, tag_value if isinstance(tag_value, str) else None) or untagged
+            self._choose_kinds(kinds, tag_value if isinstance(tag_value, str) else None) or untagged
         )
 
     @cache  # noqa: B019 tables live as long as the process
@@ -214,7 +214,7 @@ class AllowList:
         return tag, tuple([kind for kind in kinds if not kind_table[kind].tag])
 
     @lru_cache(8192)  # noqa: B019 the same; clients choose the values
-    def _chosen(self, kinds: tuple[str, ...], value: str | None) -> tuple[str, ...]:
+    def _choose_kinds(self, kinds: tuple[str, ...], value: str | None) -> tuple[str, ...]:
         kind_table = self._kinds
         if value is None:
             return tuple(
@@ -232,11 +232,11 @@ class AllowList:
                 if before is None:
                     fields[name] = (mark, inner)
                 else:
-                    fields[name] = (before[0] or mark, _joined(before[1], inner))
+                    fields[name] = (before[0] or mark, _union(before[1], inner))
         return fields
 
 
-def _joined(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+def _union(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*first, *second]))
 
 

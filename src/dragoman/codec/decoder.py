@@ -103,7 +103,7 @@ class ResponseDecoder(ABC):
         for payload in self._frames.feed(data):
             if not (self._over or self.read_fast(payload)):
                 self.read_payload(payload)
-        return self._taken()
+        return self._take_events()
 
     def close(self) -> list[Event]:
         """Ends the stream and returns the last events. An answer that has not ended was cut."""
@@ -115,7 +115,7 @@ class ResponseDecoder(ABC):
             self.read_body(body)
         if not self._over:
             self.end()
-        return self._taken()
+        return self._take_events()
 
     def read_response(self, body: bytes | JsonMap) -> list[Event]:
         """Reads a whole response, given as bytes or JSON, or the bytes of a recorded stream, and
@@ -124,7 +124,7 @@ class ResponseDecoder(ABC):
             data = body_bytes(body)
         except DecodeError as error:
             self.fail(error)
-            return self._taken()
+            return self._take_events()
         return [*self.feed(data), *self.close()]
 
     def read_payload(self, payload: bytes) -> None:
@@ -145,7 +145,7 @@ class ResponseDecoder(ABC):
                 DecodeError(f"a piece of the answer is not JSON ({error}): {excerpt}", body=payload)
             )
 
-    def _taken(self) -> list[Event]:
+    def _take_events(self) -> list[Event]:
         events = self._events[:]
         self._events.clear()
         return events

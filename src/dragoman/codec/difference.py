@@ -31,7 +31,7 @@ def is_equal(value: Any, other: Any) -> bool:
     # Nearly all that is compared, without encoding it.
     if type(value) is str is type(other):
         return value == other
-    return _stored(value) == _stored(other)
+    return _encode_value(value) == _encode_value(other)
 
 
 def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
@@ -75,7 +75,7 @@ def restore_fields(
     return request.replace(**{name: getattr(stored_request, name) for name in fields})
 
 
-def _stored(value: Any) -> bytes:
+def _encode_value(value: Any) -> bytes:
     try:
         return _encode(value)
     except (ValueError, TypeError):

@@ -78,7 +78,7 @@ def chain_digest_bytes(
         )
 
     def make(message: Message) -> Any:
-        return _signed(message, wire)
+        return _select_signed(message, wire)
 
     chain = [after or b""] * (head + 1)
     for message in messages[head:]:
@@ -137,7 +137,7 @@ def _next(parent: bytes, message_digest: bytes) -> bytes:
     return blake2b(parent + message_digest, digest_size=DIGEST_SIZE).digest()
 
 
-def _signed(message: Message, wire: str) -> Any:
+def _select_signed(message: Message, wire: str) -> Any:
     content = strip_marks(message).content
     if any(piece.native or isinstance(piece, ToolCallPart | ToolResultPart) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
@@ -203,14 +203,14 @@ def _value(result: Any) -> Any:
 def extend_digest(parent: str, message: Message) -> str:
     """Returns the digest of a conversation whose last message is `message`. `parent`: the digest of
     those before it, empty if there are none."""
-    return hash_message(message, None, _counted, parent.encode()).hex()
+    return hash_message(message, None, _select_counted, parent.encode()).hex()
 
 
-def _counted(message: Message) -> Any:
+def _select_counted(message: Message) -> Any:
     content = strip_marks(message).content
     if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
         content = tuple([_one_room(piece) for piece in content])
-    return message.role, content, _joined(message.native)
+    return message.role, content, _merge_notes(message.native)
 
 
 def _one_room(piece: Content) -> Content:
@@ -220,13 +220,13 @@ def _one_room(piece: Content) -> Content:
             piece = msgspec.structs.replace(
                 piece, result=tuple([_one_room(part) for part in inner])
             )
-    native = _joined(piece.native)
+    native = _merge_notes(piece.native)
     if native is piece.native:
         return piece
     return msgspec.structs.replace(piece, native=native)
 
 
-def _joined(native: Native) -> Native:
+def _merge_notes(native: Native) -> Native:
     """Returns `native` with the notes of each wire merged into its fields, as digests of earlier
     releases have it."""
     if not native or not any(key.endswith(NOTES) for key in native):

@@ -169,7 +169,7 @@ def load_vector(value: Any) -> Vector:
     """
     try:
         if isinstance(value, str):
-            vector = _unpacked(value)
+            vector = _unpack(value)
         else:
             vector = msgspec.convert(value, Vector)
     except ValueError as error:
@@ -263,7 +263,7 @@ def count_input_tokens(usage: Usage | None) -> Usage | None:
     )
 
 
-def _unpacked(value: str) -> Vector:
+def _unpack(value: str) -> Vector:
     try:
         data = b64decode(value, validate=True)
     except ValueError as error:

@@ -82,12 +82,12 @@ class ResponseEncoder(ABC):
         objects = self.objects(event)
         if len(objects) == 1 and not self.skip:
             return self.frame(objects[0])
-        return self._framed(objects)
+        return self._frame_all(objects)
 
     def close(self) -> bytes:
         """Ends the response and returns its last bytes."""
         if self._ends():
-            return self._framed(self._end()) + self.DONE
+            return self._frame_all(self._end()) + self.DONE
         return b""
 
     def objects(self, event: Event) -> Objects:
@@ -164,7 +164,7 @@ class ResponseEncoder(ABC):
         self._over = True
         return self.end()
 
-    def _framed(self, objects: Objects) -> bytes:
+    def _frame_all(self, objects: Objects) -> bytes:
         if self.skip:
             remaining = objects[self.skip :]
             self.skip -= len(objects) - len(remaining)

@@ -46,7 +46,7 @@ def parse_body(body: bytes) -> Any:
     """Returns the JSON in a body, or a short version of the text that a reader would see."""
     text = body.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     for candidate in (text, *_DATA.findall(text)):
-        if (value := _decoded(candidate)) is not None:
+        if (value := _decode_json(candidate)) is not None:
             return value
     if text.strip() == "null":
         return None
@@ -64,7 +64,7 @@ def collect_words(value: Any, depth: int = _DEPTH) -> str:
     if not value or depth == 0:
         return ""
     if isinstance(value, str):
-        before, inner = _opened(value)
+        before, inner = _split_json(value)
         text = collect_words(inner, depth - 1) if inner else ""
         return f"{before}{text}" if text else value
     if field_errors := [entry for entry in if_objects(value) if "msg" in entry]:
@@ -100,7 +100,7 @@ def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
                 if isinstance(code, (str, int)) and code
             )
         elif isinstance(inner, str):
-            yield from collect_codes(_opened(inner)[1], depth - 1)
+            yield from collect_codes(_split_json(inner)[1], depth - 1)
         elif key in _INNER:
             yield from collect_codes(inner, depth - 1)
 
@@ -111,23 +111,23 @@ def strip_quoted_names(text: str) -> str:
     return _NAME.sub("''", _ECHO.sub(r"\1''", text))
 
 
-def _opened(text: str) -> tuple[str, Any]:
+def _split_json(text: str) -> tuple[str, Any]:
     """Returns the text before the JSON at the end of `text`, and that JSON; None if it ends in
     none."""
     match = _JSON.search(text)
-    inner = _decoded(text[match.start() :]) if match else None
+    inner = _decode_json(text[match.start() :]) if match else None
     if match:
         return (text[: match.start()], inner)
     return (text, None)
 
 
-def _decoded(text: str) -> Any:
+def _decode_json(text: str) -> Any:
     """Returns a JSON object or list, also one that was encoded twice; None if the text is
     neither."""
     try:
         value: Any = msgspec.json.decode(text)
         if isinstance(value, str):
-            return _decoded(value)
+            return _decode_json(value)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     if isinstance(value, (dict, list)):

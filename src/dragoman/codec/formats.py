@@ -185,7 +185,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         losses: list[Loss] | None = None,
     ) -> Json:
         """Converts the neutral request to a body."""
-        return cast("Json", self._sent(request, target, quirks, losses, None).body)
+        return cast("Json", self._dump(request, target, quirks, losses, None).body)
 
     def dump_http(
         self,
@@ -202,12 +202,12 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         Raises:
             DragomanError: there is nothing to send.
         """
-        http = self._sent(request, target, quirks, losses, history)
+        http = self._dump(request, target, quirks, losses, history)
         if (error := self.fault(if_object(http.body))) is not None:
             raise error
         return http
 
-    def _sent(
+    def _dump(
         self,
         request: ModelRequest,
         target: Origin | None,

@@ -72,12 +72,12 @@ def dump_with_history(
             key = turn.target, way.key, way.link is not None
             if not history.is_whole(turn.messages, key):
                 try:
-                    return _remembered(turn, history, way, key, losses, tools)
+                    return _dump_remembered(turn, history, way, key, losses, tools)
                 except CannotCutError:
                     history.keep_whole(turn.messages, key)
         messages, lost = repair_with_losses(turn.messages)
         losses[:0] = lost
-    out = _made_whole(history, way, messages, losses, tools)
+    out = _prepare_whole(history, way, messages, losses, tools)
     if turn is not None:
         digest_at = digest_lookup(messages)
         turn.prefix = digest_at(turn.wire, -1)
@@ -124,7 +124,7 @@ def dump_tools_with_history(
     return encoded, noted
 
 
-def _made_whole(
+def _prepare_whole(
     history: History | None,
     way: DumpRules[O],
     messages: Sequence[Message],
@@ -140,7 +140,7 @@ def _made_whole(
     return way.make(messages, losses, tools)
 
 
-def _remembered(
+def _dump_remembered(
     turn: DumpedRequest,
     history: History,
     way: DumpRules[O],
@@ -152,7 +152,7 @@ def _remembered(
     if way.link is not None and any(
         map(way.link.may, reversed(turn.messages[known_history.given :]))
     ):
-        linked = _linked(turn, history, way, way.link, (key, "linked"), losses, tools)
+        linked = _dump_linked(turn, history, way, way.link, (key, "linked"), losses, tools)
         if linked is not None:
             return linked
     pieces = prepare_pieces(turn, history, way, known_history, tools)
@@ -180,7 +180,7 @@ def _remembered(
         elements = [msgspec.Raw(data), *unsettled]
     else:
         elements = unsettled
-    return _done(turn, way, pieces, losses, head, elements, notes, None)
+    return _finish(turn, way, pieces, losses, head, elements, notes, None)
 
 
 def _segments(
@@ -214,7 +214,7 @@ def _segments(
     return added, head, []
 
 
-def _linked(
+def _dump_linked(
     turn: DumpedRequest,
     history: History,
     way: DumpRules[O],
@@ -268,7 +268,7 @@ def _linked(
         history.keep(pieces.known_history, key, turn.messages, added, pieces.names)
     losses[:0] = pieces.lost
     losses += lost
-    return _done(turn, way, pieces, losses, head, elements, _once(way.notes(elements)), id_)
+    return _finish(turn, way, pieces, losses, head, elements, _once(way.notes(elements)), id_)
 
 
 def _newest(link: Link[O], pieces: Pieces[O]) -> tuple[int, int, str] | None:
@@ -280,7 +280,7 @@ def _newest(link: Link[O], pieces: Pieces[O]) -> tuple[int, int, str] | None:
     return None
 
 
-def _done(
+def _finish(
     turn: DumpedRequest,
     way: DumpRules[O],
     pieces: Pieces[O],

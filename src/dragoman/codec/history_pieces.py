@@ -281,7 +281,9 @@ def map_losses_before_repair(
     losses of what repair made up. `sources`: as `repair.traced` returns them."""
     if sources is None:
         return list(losses)
-    return [placed for loss in losses if (placed := _unrepaired(loss, sources)) is not None]
+    return [
+        placed for loss in losses if (placed := _place_before_repair(loss, sources)) is not None
+    ]
 
 
 def map_losses_to_input(losses: Iterable[Loss], positions: Sequence[int]) -> list[Loss]:
@@ -294,7 +296,7 @@ def map_losses_to_input(losses: Iterable[Loss], positions: Sequence[int]) -> lis
     ]
 
 
-def _unrepaired(loss: Loss, sources: Sequence[Source]) -> Loss | None:
+def _place_before_repair(loss: Loss, sources: Sequence[Source]) -> Loss | None:
     if loss.message is None:
         return loss
     source = sources[loss.message]

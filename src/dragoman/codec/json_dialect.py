@@ -225,13 +225,13 @@ class _Fitting:
         if isinstance(every := schema.get("allOf"), list):
             ones = [if_object(one) for one in cast("list[Any]", every)]
             if len(ones) > 1:
-                ones = [self._referred(one) for one in ones]
+                ones = [self._resolve(one) for one in ones]
             flat: Json = {}
             for part_schema in (
                 *ones,
                 {key: value for key, value in schema.items() if key != "allOf"},
             ):
-                flat = {**flat, **part_schema, **_joined(flat, part_schema)}
+                flat = {**flat, **part_schema, **_merge_properties(flat, part_schema)}
             schema = flat
         if "oneOf" in schema and "anyOf" not in schema:
             schema = {
@@ -240,7 +240,7 @@ class _Fitting:
             }
         return schema
 
-    def _referred(self, schema: Schema) -> Schema:
+    def _resolve(self, schema: Schema) -> Schema:
         """Returns the definition that a schema refers to, or the schema itself."""
         if "$ref" not in schema:
             return schema
@@ -261,7 +261,7 @@ class _Fitting:
         return False
 
 
-def _joined(first: Schema, second: Schema) -> Json:
+def _merge_properties(first: Schema, second: Schema) -> Json:
     """Returns the properties of two schemas that hold at once."""
     properties = {**if_object(first.get("properties")), **if_object(second.get("properties"))}
     required = [*if_list(first.get("required")), *if_list(second.get("required"))]

@@ -75,7 +75,7 @@ def strict_schema(schema: JsonMap) -> Json | None:
             if (name := str(root["$ref"])) in seen:
                 return None
             seen.add(name)
-            root = _resolved(name, definitions)
+            root = _resolve(name, definitions)
         strict = _strict(root, definitions)
         if strict.get("type") != "object":
             return None
@@ -94,7 +94,7 @@ def _strict(schema: Any, definitions: JsonMap) -> Json:
     schema = _flat(cast("JsonMap", schema))
     out = {key: schema[key] for key in _KEPT if key in schema}
     if "$ref" in schema:
-        _resolved(str(schema["$ref"]), definitions)
+        _resolve(str(schema["$ref"]), definitions)
         reference = {"$ref": schema["$ref"]}
         # A reference takes nothing beside it.
         return {"anyOf": [reference], **out} if out else reference
@@ -109,13 +109,13 @@ def _strict(schema: Any, definitions: JsonMap) -> Json:
         }
     type_name = _type(schema)
     if type_name == "object":
-        return {"type": type_name, **out, **_closed(schema, definitions)}
+        return {"type": type_name, **out, **_close_object(schema, definitions)}
     if type_name == "array":
         return {"type": type_name, **out, "items": _strict(schema.get("items"), definitions)}
     return {"type": type_name, **out}
 
 
-def _closed(schema: JsonMap, definitions: JsonMap) -> Json:
+def _close_object(schema: JsonMap, definitions: JsonMap) -> Json:
     """Returns an object with its properties only, all of them required."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or (
@@ -181,7 +181,7 @@ def _type(schema: JsonMap) -> Any:
     return cast("Any", type_value)
 
 
-def _resolved(name: str, definitions: JsonMap) -> JsonMap:
+def _resolve(name: str, definitions: JsonMap) -> JsonMap:
     """Returns the definition that a reference names."""
     for key, schemas in definitions.items():
         if isinstance(

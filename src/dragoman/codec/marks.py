@@ -121,7 +121,7 @@ def attach_interrupt(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
 
 def read_interrupt(call: ToolCallPart) -> Interrupt | None:
     """Returns the interrupt that is attached to a call, or None."""
-    stored = _held(call.native, _WAITS)
+    stored = _read_note(call.native, _WAITS)
     try:
         read = msgspec.convert(stored, Interrupt) if stored else None
     except msgspec.ValidationError:
@@ -141,7 +141,7 @@ def attach_resume(result: ToolResultPart, resume: Resume) -> ToolResultPart:
 def read_resume(interrupt: Interrupt, result: ToolResultPart) -> Resume:
     """Returns the answer that a result gives to an interrupt. A result that says nothing about it,
     such as one that repair made up, cancels."""
-    stored = _held(result.native, _ANSWERS)
+    stored = _read_note(result.native, _ANSWERS)
     try:
         if stored:
             resume = msgspec.convert(stored, Resume)
@@ -161,5 +161,5 @@ def _with(native: Native, key: str, value: Any) -> Json:
     return {**(native or {}), KEY: {**if_object((native or {}).get(KEY)), key: value}}
 
 
-def _held(native: Native, key: str) -> Json:
+def _read_note(native: Native, key: str) -> Json:
     return if_object(if_object((native or {}).get(KEY)).get(key))

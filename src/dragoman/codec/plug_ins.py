@@ -18,11 +18,11 @@ __all__ = ["load_plug_in", "plug_ins"]
 
 def plug_ins(group: str) -> Iterable[EntryPoint]:
     """Returns the entry points of a group that installed distributions have."""
-    return _installed_in(group, tuple(sys.path))
+    return _list_entry_points(group, tuple(sys.path))
 
 
 @lru_cache(maxsize=8)
-def _installed_in(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint]:  # noqa: ARG001 where they are looked for, which takes some 20 ms
+def _list_entry_points(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint]:  # noqa: ARG001 where they are looked for, which takes some 20 ms
     # Slow to import, and needed for names that are not built in only.
     from importlib.metadata import (
         entry_points,

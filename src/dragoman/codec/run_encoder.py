@@ -120,27 +120,27 @@ class RunEncoder(ABC, Generic[P]):
         """Returns the bytes that tell of an event."""
         if type(event) is PartDelta and (data := self.delta_bytes(event)) is not None:
             return data
-        return self._framed(self.objects(event))
+        return self._frame_all(self.objects(event))
 
     def objects(self, event: Event) -> Objects:
         """Returns the objects that tell of an event, before they become bytes."""
         if self.admit(event) and (step := self.STEPS.get(type(event))) is not None:
             step(self, event)
-        return self._taken()
+        return self._take_objects()
 
     def close(self) -> bytes:
         """Ends the stream and returns its last bytes."""
         if self._closed:
             return b""
         self._closed = True
-        return self._framed(self.close_objects()) + self.DONE
+        return self._frame_all(self.close_objects()) + self.DONE
 
     def close_objects(self) -> Objects:
         """Returns the objects that end the run, if no event did."""
         if not self.over:
             self.end_stream()
             self.over = True
-        return self._taken()
+        return self._take_objects()
 
     # what a wire's steps use
 
@@ -157,11 +157,11 @@ class RunEncoder(ABC, Generic[P]):
         keys = [key for key in self.open if message_ids is None or key[0] in message_ids]
         return [(key, self.open.pop(key)) for key in keys]
 
-    def _taken(self) -> Objects:
+    def _take_objects(self) -> Objects:
         if not self._written:
             return NO_OBJECTS
         objects, self._written = self._written, []
         return objects
 
-    def _framed(self, objects: Sequence[JsonMap]) -> bytes:
+    def _frame_all(self, objects: Sequence[JsonMap]) -> bytes:
         return b"".join([self.frame(data) for data in objects])

@@ -131,7 +131,7 @@ class Encoder(RunEncoder[ArtifactPart]):
             # All further pieces differ in their text alone, so one is made as an object, and its
             # bytes are cut at the text.
             self._write_piece(part, [{"text": ""}], append=True, last=False)
-            part.frame = split_frame(self._framed(self._taken()))
+            part.frame = split_frame(self._frame_all(self._take_objects()))
         part.deltas.append(event.delta)
         self._held = key, part, event.delta
         before, behind = part.frame

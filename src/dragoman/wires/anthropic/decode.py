@@ -186,13 +186,13 @@ class Decoder(MessageDecoder):
             self._out.close(self._late)
             self._late = None
         self._index = -1
-        opened = self._opened(block)
+        opened = self._load_start(block)
         if opened is None:
             self._held[index] = dict(block)
         else:
             self._out.add(self._out.ensure_part(index, opened[0]), opened[1])
 
-    def _opened(self, block: Json) -> tuple[Content, str] | None:
+    def _load_start(self, block: Json) -> tuple[Content, str] | None:
         """Converts a block to its part without what deltas tell, and what is already known of
         that."""
         block_type = if_text(block.get("type"))
@@ -349,10 +349,10 @@ def grown(block: JsonMap, deltas: Iterable[JsonMap]) -> Json:
             if run and not (type(run[-1]) is type(value) and isinstance(value, (str, list))):
                 run.clear()
             run.append(value)
-    return {key: run[0] if len(run) == 1 else _joined(run) for key, run in runs.items()}
+    return {key: run[0] if len(run) == 1 else _join_run(run) for key, run in runs.items()}
 
 
-def _joined(run: list[Any]) -> Any:
+def _join_run(run: list[Any]) -> Any:
     if isinstance(run[0], str):
         return "".join(run)
     return [entry for entries in run for entry in entries]

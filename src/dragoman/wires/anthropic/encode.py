@@ -84,8 +84,8 @@ class Encoder(ResponseEncoder):
         # What the start held of it beyond counts that are not known yet.
         self._usage: dict[str, Any] = {}
         self._block = -1
-        # A block is.
         self._open = False
+        """True while a block is open."""
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the state has read it
         if not first:

@@ -381,10 +381,10 @@ def _whole(turn: Sequence[_Sent], out: OutgoingBlocks) -> list[Json]:
     that hold results of tools."""
     if len(turn) == 1 and not turn[0].joins:
         return [turn[0].entry]
-    return [_joined(turn, out)] if turn else []
+    return [_join_turn(turn, out)] if turn else []
 
 
-def _joined(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
+def _join_turn(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
     """Returns the messages of a turn as one, results of tools first, as the API wants them."""
     entry: Json = {}
     results: list[Json] = []
@@ -392,7 +392,7 @@ def _joined(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
     for dumped_message in turn:
         entry |= dumped_message.entry
         moves = False
-        for block in _listed(dumped_message.entry):
+        for block in _list_blocks(dumped_message.entry):
             is_result = block.get("type") == "tool_result"
             moves = moves or (is_result and bool(system_entries))
             (results if is_result else system_entries).append(block)
@@ -419,11 +419,11 @@ def _would_move(content: Sequence[Content], before: Role | None) -> bool:
 
 def _has_results(entry: JsonMap) -> bool:
     return entry["role"] == "user" and any(
-        block.get("type") == "tool_result" for block in _listed(entry)
+        block.get("type") == "tool_result" for block in _list_blocks(entry)
     )
 
 
-def _listed(entry: JsonMap) -> list[Json]:
+def _list_blocks(entry: JsonMap) -> list[Json]:
     """Returns the blocks of a message."""
     content = entry.get("content")
     if isinstance(content, str):

@@ -26,7 +26,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.google.content_media import dump_media, load_file, load_inline
-from dragoman.wires.google.keys import camelled, snake_form, snaked_part
+from dragoman.wires.google.keys import part_to_snake_case, snake_form, to_camel_case
 from dragoman.wires.google.quirks import NAME, OWN
 from dragoman.wires.google.tools import SIGNATURE, OutgoingContents, Pairing, dump_call, load_call
 from dragoman.wires.google.tools_results import (
@@ -52,14 +52,14 @@ def load_content(parts: Sequence[Any], pairing: Pairing) -> tuple[Content, ...]:
 
 def is_known(part: _Fields) -> bool:
     """Returns True if it has the content of a part that is documented."""
-    block = camelled(part, set())
+    block = to_camel_case(part, set())
     return any(field in block for field in ("text", *_LOADERS))
 
 
 def load_block(part: _Fields, pairing: Pairing) -> Content:
     """Converts a part to a piece of content."""
     snake: set[str] = set()
-    block = camelled(part, snake)
+    block = to_camel_case(part, snake)
     kinds = [field for field in ("text", *_LOADERS) if field in block]
     piece: Content | None = None
     if not kinds and block and set(block) <= {"thought", SIGNATURE}:
@@ -72,7 +72,7 @@ def load_block(part: _Fields, pairing: Pairing) -> Content:
         piece = _load_text(block["text"], read_extra_fields(block, "text"), snake)
     elif len(kinds) == 1 and isinstance(inner := block[kinds[0]], dict):
         piece = _LOADERS[kinds[0]](
-            camelled(if_object(inner), snake), read_extra_fields(block, kinds[0]), {}, pairing
+            to_camel_case(if_object(inner), snake), read_extra_fields(block, kinds[0]), {}, pairing
         )
         if piece is not None and snake:
             piece = replace(piece, native=OWN.with_form(piece.native, **snake_form(snake)))
@@ -94,7 +94,9 @@ def dump_content(content: Sequence[Content], out: OutgoingContents, position: in
             part.setdefault(SIGNATURE, out.quirks.placeholder)
             unsigned = False
         parts.append(
-            part if isinstance(piece, ProviderPart) else snaked_part(part, OWN.form(piece.native))
+            part
+            if isinstance(piece, ProviderPart)
+            else part_to_snake_case(part, OWN.form(piece.native))
         )
     return parts + later
 

@@ -112,8 +112,7 @@ class Decoder(ResponseDecoder):
         return True
 
     def read_body(self, body: bytes) -> None:
-        """Returns a whole answer, or the array that a stream is without `alt=sse`, which may be
-        cut."""
+        """Reads a whole answer, or the array that a stream is without `alt=sse`, which may be cut."""
         if not body.startswith(b"["):
             self._whole = body
             self.read_payload(body)

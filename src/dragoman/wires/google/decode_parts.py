@@ -67,7 +67,7 @@ class CandidateState:
         self.out.add(self.open, text)
 
     def add_part(self, part: JsonMap, *, joins: bool) -> None:
-        """Returns a part of a chunk. `joins` as for `add_text`.
+        """Adds a part of a chunk. `joins` as for `add_text`.
 
         Raises:
             DecodeError: a call in pieces that is not of this format.
@@ -145,7 +145,7 @@ class _PartialCall:
         )
 
     def _put(self, piece: JsonMap) -> None:
-        """Returns a value at its path; a text that stands there already grows."""
+        """Puts a value at its path. It is appended to a text that is there already."""
         path = str(piece.get("jsonPath", ""))
         steps = [
             int(m[2]) if m[2] else m[1] or m[3] or m[4] or ""

@@ -112,12 +112,12 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Json:
     """Converts the neutral request to a body. A purpose is a task type."""
-    return _dumped(request, quirks)[1]
+    return _dump(request, quirks)[1]
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> HttpRequest:
     """Converts the neutral request to path, headers and body."""
-    method, body = _dumped(request, quirks)
+    method, body = _dump(request, quirks)
     if "/" in request.model:
         model = request.model
     else:
@@ -151,7 +151,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
         metadata["usage"] = other
     if any(if_object(entry.get("statistics")).get("truncated") for entry in entries):
         metadata["truncated"] = True
-    usage = load_usage(counts) or _counted(entries)
+    usage = load_usage(counts) or _count_tokens(entries)
     return BatchEmbeddingsResult(
         [load_vector(entry.get("values")) for entry in entries],
         count_input_tokens(usage),
@@ -173,7 +173,7 @@ def dump_response(
             return {"embeddings": vectors}
 
 
-def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
+def _dump(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
     """Returns the method and the body: as it was read, or as an endpoint wants it."""
     form = OWN.form(request.native) if quirks is None else {}
     vertex = quirks is not None and quirks.vertex_embeddings
@@ -233,7 +233,7 @@ def _text(content: Any) -> str:
     return ""
 
 
-def _counted(entries: list[Json]) -> Usage | None:
+def _count_tokens(entries: list[Json]) -> Usage | None:
     """Returns the tokens that Vertex AI counts for each text."""
     counts = [if_object(entry.get("statistics")).get("token_count") for entry in entries]
     tokens = [

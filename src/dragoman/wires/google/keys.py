@@ -16,14 +16,14 @@ from dragoman.json_bytes import Json, JsonMap
 
 __all__ = [
     "camel",
-    "camelled",
+    "to_camel_case",
     "given",
     "merged",
     "not_usual",
     "snake_form",
     "snake_paths",
-    "snaked",
-    "snaked_part",
+    "to_snake_case",
+    "part_to_snake_case",
     "snakes",
 ]
 
@@ -46,7 +46,7 @@ def camel(key: str) -> str:
     return re.sub(r"_([a-z0-9])", lambda letter: letter[1].upper(), key)
 
 
-def camelled(block: JsonMap, snake: set[str]) -> Json:
+def to_camel_case(block: JsonMap, snake: set[str]) -> Json:
     """Returns a key or keys in camelCase."""
     out: Json = {}
     for key, value in block.items():
@@ -65,12 +65,12 @@ def snake_form(snake: Collection[str], key: str = "snake") -> Json:
 
 
 def snakes(form: JsonMap, key: str = "snake") -> list[Any]:
-    """Returns the inverse: the keys that were noted under `key`."""
+    """Returns the keys that came in snake_case: the keys that were noted under `key`."""
     return if_list(form.get(key))
 
 
-def snaked(block: JsonMap, snake: Collection[str]) -> Json:
-    """Reverses `camelled`."""
+def to_snake_case(block: JsonMap, snake: Collection[str]) -> Json:
+    """Reverses `to_camel_case`."""
     return {
         name if (name := _SNAKE.get(key, key)) in snake else key: value
         for key, value in block.items()
@@ -96,7 +96,7 @@ def not_usual(block: JsonMap, key: str) -> Any:
 
 
 def given(noted: Any, key: str) -> Json:
-    """Returns the inverse: the field, or none. Older notes hold a bare text."""
+    """Returns the field that `not_usual` noted, or none. Older notes hold a bare text."""
     if noted == "absent":
         return {}
     return {key: noted[0] if isinstance(noted, list) and noted else noted}
@@ -112,12 +112,12 @@ def merged(camel_fields: JsonMap, fields: JsonMap) -> Json:
     return out
 
 
-def snaked_part(part: Json, form: JsonMap) -> Json:
+def part_to_snake_case(part: Json, form: JsonMap) -> Json:
     """Returns a part with the keys in snake_case that came so, also those one level deeper."""
     if not (snake := snakes(form)):
         return part
     deeper = {
-        key: snaked(if_object(value), snake) if isinstance(value, dict) else value
+        key: to_snake_case(if_object(value), snake) if isinstance(value, dict) else value
         for key, value in part.items()
     }
-    return snaked(deeper, snake)
+    return to_snake_case(deeper, snake)

@@ -26,7 +26,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.google.content import dump_content, is_known, load_content
-from dragoman.wires.google.keys import camelled, given, not_usual
+from dragoman.wires.google.keys import given, not_usual, to_camel_case
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import OutgoingContents, Pairing, is_unnamed
 
@@ -55,7 +55,7 @@ def load_conversation(
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
         )
-    payload = camelled(cast("JsonMap", payload), set())
+    payload = to_camel_case(cast("JsonMap", payload), set())
     contents: Any = payload.get("contents") or []
     if not isinstance(contents, list | dict):
         raise HistoryError('"contents" must be a list').at(field="contents")

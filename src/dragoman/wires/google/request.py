@@ -15,7 +15,7 @@ from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
+from dragoman.wires.google.keys import merged, snake_form, snakes, to_camel_case, to_snake_case
 from dragoman.wires.google.messages import (
     dump_conversation,
     load_conversation,
@@ -72,11 +72,11 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     """Converts a body to the neutral request. A body for counting tokens, which may hold a whole
     request, is read too."""
     snake: set[str] = set()
-    fields = camelled(if_object(body), snake)
+    fields = to_camel_case(if_object(body), snake)
     form: Json = {}
     if len(fields) == 1 and (inner := if_object(fields.get("generateContentRequest"))):
         form["within"] = True
-        fields = camelled(inner, snake)
+        fields = to_camel_case(inner, snake)
     if not isinstance(fields.get("contents"), list | dict):
         raise HistoryError('the body must be an object with a list "contents"').at(field="contents")
     if nulls := [key for key in _OBJECTS if key in fields and fields[key] is None]:
@@ -106,7 +106,7 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
         form["model"] = options.pop("model").removesuffix(model)
     if tools and schema is not None:
         form["tools_with_schema"] = True
-    if _mixed(tools) and _INCLUDE not in if_object(options.get("toolConfig")):
+    if _has_both_types(tools) and _INCLUDE not in if_object(options.get("toolConfig")):
         form["include"] = "absent"
     form |= snake_form(snake)
     native, wire = OWN.note(form=form), NAME if options else None
@@ -145,7 +145,7 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     out, payload, _, _ = sending.conversation(prepare, dump_conversation, "contents")
     if request.settings.parallel_tool_calls is not None:
         out.lose(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
-    tools = _sent_tools(request, out, form)
+    tools = _select_tools(request, out, form)
     body: Json = {
         **dict.fromkeys(form.get("null", ())),
         **{
@@ -181,9 +181,9 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
         body["model"] = form["model"] + request.model
     snake = snakes(form)
     if "within" in form:
-        body = {"generateContentRequest": snaked(body, snake)}
+        body = {"generateContentRequest": to_snake_case(body, snake)}
     return HttpRequest(
-        _path(request, out.quirks), {}, snaked(body, snake), names=invert_names(out.names)
+        _path(request, out.quirks), {}, to_snake_case(body, snake), names=invert_names(out.names)
     )
 
 
@@ -247,7 +247,7 @@ def _take_choice(options: Json) -> tuple[Json, Json]:
     if not isinstance(options.get("toolConfig"), dict):
         return {}, {}
     snake: set[str] = set()
-    config = camelled(options.pop("toolConfig"), snake)
+    config = to_camel_case(options.pop("toolConfig"), snake)
     form = {**({} if config else {"toolConfig": "empty"}), **snake_form(snake, "toolConfig_snake")}
     chosen = load_tool_choice(config.get(_CHOICE))
     if chosen is not None:
@@ -269,15 +269,15 @@ def _tool_config(
     config: Json = {}
     if (choice := request.settings.tool_choice) is not None:
         config[_CHOICE] = dump_tool_choice(choice, out, if_object(form.get("choice")))
-    if _mixed(tools) and "include" not in form and out.newer:
+    if _has_both_types(tools) and "include" not in form and out.newer:
         config[_INCLUDE] = True
-    return snaked(
+    return to_snake_case(
         merged(config, if_object(request.options.get("toolConfig"))),
         snakes(form, "toolConfig_snake"),
     )
 
 
-def _sent_tools(
+def _select_tools(
     request: ModelRequest, out: OutgoingContents, form: JsonMap
 ) -> tuple[ToolSpec | ServerTool, ...]:
     """Returns the tools, without functions where the model does not take them beside an output
@@ -290,5 +290,5 @@ def _sent_tools(
     return tuple(tool for tool in request.tools if isinstance(tool, ServerTool))
 
 
-def _mixed(tools: tuple[ToolSpec | ServerTool, ...]) -> bool:
+def _has_both_types(tools: tuple[ToolSpec | ServerTool, ...]) -> bool:
     return len({type(tool) for tool in tools}) > 1

@@ -43,7 +43,7 @@ Schema = JsonMap
 
 def lift(schema: Schema) -> Json:
     """Converts the subset of OpenAPI to JSON Schema."""
-    out = _each(schema, _lifted)
+    out = _each(schema, _lift_inner)
     nullable = out.pop("nullable", False)
     type_name = out.get("type")
     if isinstance(type_name, (str, int)) and type_name in _LIFTED and type_name is not True:
@@ -81,11 +81,11 @@ def load_older(schema: Schema) -> tuple[Json, str]:
 
 
 def dump_older(schema: Schema, form: str) -> Schema:
-    """Returns the inverse."""
+    """Returns a lifted schema in the form that it had. Reverses `load_older`."""
     return lower(schema, types=form) if form in _TYPES else schema
 
 
-def _lifted(schema: Any) -> Any:
+def _lift_inner(schema: Any) -> Any:
     if isinstance(schema, Mapping):
         return lift(cast("Schema", schema))
     return schema
@@ -128,8 +128,6 @@ class _Lowering:
         ]
         if len(types) > 1:
             choices += [{"type": type_name} for type_name in types]
-        else:
-            choices += []
         if non_null := [one for one in choices if one.get("type") != "null"]:
             nullable = nullable or len(non_null) < len(choices)
             if len(non_null) == 1 and nullable:
@@ -170,7 +168,7 @@ def _all_of(schema: Schema, definitions: JsonMap) -> Json:
 
 
 def _name_values(out: Json, text: str | int) -> None:
-    """Returns the subset has enums of strings only: other values stand in the description."""
+    """Moves an enum that holds other values than strings to the description: the subset has none."""
     if not all(isinstance(value, str) for value in out["enum"]):
         values = f"One of: {', '.join(map(str, out.pop('enum')))}"
         if out.get("description"):

@@ -22,7 +22,14 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import Content, Native, ProviderPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.google.keys import camelled, merged, not_usual, snake_form, snaked, snakes
+from dragoman.wires.google.keys import (
+    merged,
+    not_usual,
+    snake_form,
+    snakes,
+    to_camel_case,
+    to_snake_case,
+)
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.schema import dump_older, load_older
 
@@ -33,7 +40,7 @@ __all__ = [
     "dump_call",
     "dump_tool_choice",
     "dump_tools",
-    "given_id",
+    "dump_id",
     "is_unnamed",
     "load_call",
     "load_id",
@@ -92,7 +99,7 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
 
     def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, index: int) -> Json:
         """Returns the field `id` of a function's call or result; none where it is not sent."""
-        recorded_id = given_id(piece.native, piece.id)
+        recorded_id = dump_id(piece.native, piece.id)
         if recorded_id.get("id") != piece.id:
             return recorded_id
         if piece.id in self.unnamed:
@@ -175,7 +182,7 @@ def is_unnamed(native: Native) -> bool:
     return OWN.fields(native).get("id", "") is None
 
 
-def given_id(native: Native, id_: str) -> Json:
+def dump_id(native: Native, id_: str) -> Json:
     """Returns the field `id` of a call or result as it is sent: an id that was not given is not
     sent back."""
     if not is_unnamed(native):
@@ -217,7 +224,7 @@ def load_call(
 
 
 def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, index: int) -> Json:
-    """Returns the inverse."""
+    """Returns the `tools` of a request. Reverses `load_tools`."""
     inner = {
         "name": out.name(call.name),
         "args": call.arguments,
@@ -245,7 +252,7 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
                 field="tools"
             )
         snake: set[str] = set()
-        block = camelled(if_object(entry), snake)
+        block = to_camel_case(if_object(entry), snake)
         functions = if_list(block.get(_FUNCTIONS))
         objects = {key: if_object(value) for key, value in block.items() if isinstance(value, dict)}
         block_fields = read_extra_fields(block, *objects, *([_FUNCTIONS] if functions else []))
@@ -289,7 +296,7 @@ def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
             entry |= OWN.fields(tool.native)
         else:
             entry[_server_name(tool.name, out.quirks)] = dict(tool.options)
-    return [snaked(entry, keys) for entry, keys in zip(entries, snake, strict=True)]
+    return [to_snake_case(entry, keys) for entry, keys in zip(entries, snake, strict=True)]
 
 
 def load_tool_choice(config: Any) -> tuple[str, Json] | None:
@@ -298,7 +305,7 @@ def load_tool_choice(config: Any) -> tuple[str, Json] | None:
     if not isinstance(config, dict):
         return None
     snake: set[str] = set()
-    config = camelled(if_object(config), snake)
+    config = to_camel_case(if_object(config), snake)
     stated, allowed = config.get("mode"), config.get("allowedFunctionNames")
     mode = _mode(stated)
     choice = _CHOICES.get(mode or "")
@@ -321,7 +328,7 @@ def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
         mode = form["mode"]
     if choice in _SENT_CHOICES:
         return {"mode": mode}
-    return snaked({"mode": mode, "allowedFunctionNames": [out.name(choice)]}, snakes(form))
+    return to_snake_case({"mode": mode, "allowedFunctionNames": [out.name(choice)]}, snakes(form))
 
 
 def _own_fields(piece: Content) -> Json:
@@ -347,7 +354,7 @@ def _load_function(block: Any) -> ToolSpec:
     if not isinstance(block, dict):
         raise HistoryError(f"a function must be an object, not {block!r:.200}").at(field="tools")
     snake: set[str] = set()
-    block = camelled(if_object(block), snake)
+    block = to_camel_case(if_object(block), snake)
     name, description = block.get("name"), if_text(block.get("description"))
     if not isinstance(name, str):
         raise HistoryError("a function must have a name").at(field="tools")
@@ -373,7 +380,7 @@ def _dump_function(tool: ToolSpec, out: OutgoingContents) -> Json:
         block["parametersJsonSchema"] = tool.input_schema
     elif tool.input_schema:
         block["parameters"] = dump_older(tool.input_schema, types)
-    return snaked(block, snakes(form))
+    return to_snake_case(block, snakes(form))
 
 
 def _entry_forms(

@@ -27,9 +27,9 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.google.content_media import dump_media
-from dragoman.wires.google.keys import merged, snaked_part
+from dragoman.wires.google.keys import merged, part_to_snake_case
 from dragoman.wires.google.quirks import OWN
-from dragoman.wires.google.tools import OutgoingContents, Pairing, given_id, load_id
+from dragoman.wires.google.tools import OutgoingContents, Pairing, dump_id, load_id
 
 __all__ = [
     "dump_result",
@@ -111,7 +111,7 @@ def dump_result(
         parts = [dump_media(piece, out, position, index) for piece in media]
         if form.get("parts") == "inside" or out.newer:
             parts = [
-                snaked_part(part, OWN.form(piece.native))
+                part_to_snake_case(part, OWN.form(piece.native))
                 for part, piece in zip(parts, media, strict=True)
             ]
             inner["parts"] = [part for part in parts if "text" not in part]
@@ -188,7 +188,7 @@ def dump_run(
     """Converts a call or result of a tool that the provider ran to the part as it came; `None`
     where it may not go back."""
     calls = isinstance(piece, ToolCallPart)
-    id_, value = given_id(piece.native, piece.id), piece.arguments if calls else piece.result
+    id_, value = dump_id(piece.native, piece.id), piece.arguments if calls else piece.result
     if piece.name == _CODE:
         key, inner = (
             "executableCode" if calls else "codeExecutionResult",
