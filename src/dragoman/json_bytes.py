@@ -215,7 +215,9 @@ def check_value_depth(value: object, most: int = MOST_DEPTH) -> None:
     Raises:
         ValueError: it does.
     """
-    level: list[Any] = [value] if value.__class__ in _NESTING else []
+    level: list[Any] = []
+    if value.__class__ in _NESTING:
+        level = [value]
     for _ in range(most):
         if not level:
             return
