@@ -256,6 +256,7 @@ class JsonEnd:
         return self.reached
 
     def _feed(self, piece: str) -> None:
+        # The piece before may have ended in a backslash: then the first character is escaped.
         start, self._escaped = int(self._escaped and piece != ""), self._escaped and piece == ""
         for match in _MARKS.finditer(piece, start):
             mark = match[0]
