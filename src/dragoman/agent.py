@@ -4,7 +4,7 @@ a run drained."""
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
 
@@ -85,6 +85,7 @@ class Agent(Generic[Deps]):
         limits: Limits | None = None,
         memory: Memory | None = None,
         on_loss: OnLoss = "tell",
+        prefix: Literal["keep", "break"] = "keep",
         approval_key: str | bytes | None = None,
         executor: ToolExecutor | None = None,
         orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator | None = None,
@@ -104,6 +105,9 @@ class Agent(Generic[Deps]):
         out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are
         told of its runs. `on_loss`: what the provider cannot take (a file, a setting, another's
         thinking) is left out and named in `ChatResult.losses`; `error` refuses the request instead.
+        `prefix`: a system text or tools that change in the middle of a conversation are said at its
+        end, where the model heeds that, so that its cached and signed beginning stays; `break`
+        sends them in place of the old ones.
         `memory` keeps the conversations of sends with a `thread_id`. `approval_key` signs what runs
         wait for: an approval or an answer counts then only with the signature of what was asked;
         any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and
@@ -147,7 +151,7 @@ class Agent(Generic[Deps]):
             tools=self.tools,
             system=Message.system(system) if system else None,
             request=ModelRequest(
-                "", (), server_tools, settings, None, True, options, on_loss=on_loss
+                "", (), server_tools, settings, None, True, options, on_loss=on_loss, prefix=prefix
             ),
             hooks=hooks,
             limits=limits or Limits(),

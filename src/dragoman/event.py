@@ -221,6 +221,9 @@ class MessageFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="mess
     cached: bool = False
     """The message came from a response cache, and no model was asked. Of the event alone: no
     message keeps it."""
+    losses: tuple[Loss, ...] = ()
+    """What the provider says at the end that it left out of the request, such as thinking that is
+    bound to another conversation. Of the event alone: no message keeps it."""
 
 
 class MessageDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_dropped"):

@@ -13,7 +13,7 @@ from copy import copy
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -146,7 +146,15 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     response_id: str | None = None
     """The provider's id of the response; providers repeat them."""
     prefix: str | None = None
-    """Digest of everything that stood before the message (see `digest.py`)."""
+    """Digest of the messages before this one (see `digest.py`)."""
+    system: str | None = None
+    """Digest of the system text that the model was asked with, where signed thinking is bound to
+    it."""
+    tools: str | None = None
+    """Digest of the tools that the model was asked with, where signed thinking is bound to them."""
+    binds: Literal["block", "messages", "prefix"] | None = None
+    """What the message's signed thinking is bound to; `None`: unknown. See
+    `ModelProfile.binds`."""
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag_field="v", tag=2):
