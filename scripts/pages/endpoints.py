@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.serve.http.places import method_paths
+from dragoman.serve.http.method_paths import method_paths
 
 from dragoman import wires
 from dragoman.codec.serving import PURPOSES
