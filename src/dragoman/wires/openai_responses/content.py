@@ -107,7 +107,9 @@ def _choose_block_type(part: TextPart | Media, usual: str) -> str:
     """Returns the type of block for a part. `usual`: the type of a text."""
     noted_type = if_text(OWN.form(part.native).get("type"))
     if isinstance(part, TextPart):
-        return noted_type if noted_type in _TEXT_FIELDS else usual
+        if noted_type in _TEXT_FIELDS:
+            return noted_type
+        return usual
     if noted_type in _MEDIA:
         return noted_type
     if isinstance(part, FilePart) and is_elsewhere(part):
@@ -184,7 +186,9 @@ def _dump_audio(part: Media, fields: Json) -> Json:
 
 
 def _url(part: DataPart | LinkPart) -> str:
-    return part.url if isinstance(part, LinkPart) else dump_data_url(part)
+    if isinstance(part, LinkPart):
+        return part.url
+    return dump_data_url(part)
 
 
 _DUMPERS: Mapping[str, Callable[[Media, Json], Json]] = {
@@ -226,7 +230,9 @@ def _load_file(block: JsonMap) -> Media | None:
             form = {} if name else {"filename": "absent"}
             native = OWN.note(read_extra_fields(fields, "file_data"), form=form)
             part = _from_url(url, name, native)
-            return part if isinstance(part, DataPart) else None
+            if isinstance(part, DataPart):
+                return part
+            return None
         case {"file_url": str(url)}:
             return LinkPart(url, None, name, OWN.note(read_extra_fields(fields, "file_url")))
         case {"file_id": str(file_id)} if name is None:
@@ -401,4 +407,6 @@ def split_joined(text: str, lengths: Sequence[int]) -> list[str] | None:
     for length in lengths:
         pieces.append(text[position : position + length])
         position += length + len(BETWEEN)
-    return pieces if BETWEEN.join(pieces) == text else None
+    if BETWEEN.join(pieces) == text:
+        return pieces
+    return None

@@ -167,6 +167,7 @@ class Decoder(MessageDecoder):
         """Reads the terminal event, or a whole response."""
         first_origin = self._out.origin if self._out.started else None
         self._start(response)
+        # Items that had no events of their own, as in a whole response, are added here.
         self._items.settle(response.get("output"))
         self._over = True
         if response.get("status") == "failed":
@@ -198,4 +199,6 @@ decoder, load_response = Decoder.create, Decoder.load_response
 def _index(event: JsonMap) -> int | None:
     """Returns the index of the item that an event is about, or None."""
     index = event.get("output_index")
-    return index if isinstance(index, int) else None
+    if isinstance(index, int):
+        return index
+    return None

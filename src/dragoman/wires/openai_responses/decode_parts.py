@@ -255,7 +255,9 @@ class OpenItems:
     def _named(self, id_: Any) -> int:
         """Returns the index of the item of that id, or of the latest item."""
         index = self._ids.get(if_text(id_), self._last_index)
-        return index if index in self._by_index else self._last_index
+        if index in self._by_index:
+            return index
+        return self._last_index
 
 
 def _may_be(part: OpenPart, piece: Content) -> bool:
@@ -269,4 +271,6 @@ def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
         return piece.text
     if piece.raw is not None:
         return piece.raw
-    return arguments_text(piece) if piece.arguments or choose_item_type(piece) == FUNCTION else ""
+    if piece.arguments or choose_item_type(piece) == FUNCTION:
+        return arguments_text(piece)
+    return ""

@@ -150,6 +150,7 @@ class Encoder(ResponseEncoder):
 
     def error(self, error: DragomanError) -> Objects:
         code, message = code_of(error), error.message
+        # An error before the response has begun is an event of its own.
         if not self.response:
             self._add("error", code=code, message=message, param=None)
             return self._take_objects()

@@ -161,6 +161,7 @@ class ItemWriter:
         index = len(self.output)
         type_ = if_text(item["type"])
         prefix = _PREFIXES.get(type_, type_)
+        # Ids follow from the response and the place in it, since a wire has no randomness.
         item.setdefault("id", f"{prefix}_{self.response_id.removeprefix('resp_')}_{index}")
         self.output.append(item)
         self._item = item
@@ -313,10 +314,14 @@ def _name(part: Content) -> str:
     """Returns the name of a part's piece in the types of events."""
     form = OWN.form(part.native)
     if isinstance(part, ThinkingPart):
-        return "reasoning_text" if "content" in if_object(form.get("pieces")) else _SUMMARY
+        if "content" in if_object(form.get("pieces")):
+            return "reasoning_text"
+        return _SUMMARY
     if isinstance(part, ToolCallPart):
         return f"{choose_item_type(part)}_arguments"
-    return "refusal" if form.get("type") == "refusal" else "output_text"
+    if form.get("type") == "refusal":
+        return "refusal"
+    return "output_text"
 
 
 def _streams(call: ToolCallPart) -> bool:
@@ -327,7 +332,9 @@ def _streams(call: ToolCallPart) -> bool:
 def _logprobs(part: Content) -> Json:
     """Returns the field that every event of a text must have."""
     is_text = isinstance(part, TextPart) and _name(part) == "output_text"
-    return {"logprobs": []} if is_text else {}
+    if is_text:
+        return {"logprobs": []}
+    return {}
 
 
 def _summary(text: str) -> dict[str, str]:

@@ -113,8 +113,12 @@ def choose_role(item: JsonMap, calls: Calls) -> Role:
         call = calls.get(str(item.get("call_id")))
         by_provider = call is not None and call.run_by == "provider"
         is_hosted = by_provider or item.get("execution") == "server"
-        return Role.MODEL if is_hosted else Role.USER
-    return Role.USER if item_type in FROM_CLIENT else Role.MODEL
+        if is_hosted:
+            return Role.MODEL
+        return Role.USER
+    if item_type in FROM_CLIENT:
+        return Role.USER
+    return Role.MODEL
 
 
 def load_item(
@@ -165,7 +169,9 @@ def read_item_start(native: Native) -> JsonMap | None:
     """Returns the fields of the message item that begins with this piece, or None if none
     begins."""
     notes = OWN.notes(native)
-    return if_object(notes["item"]) if "item" in notes else None
+    if "item" in notes:
+        return if_object(notes["item"])
+    return None
 
 
 def dump_items(out: OutgoingItems, position: int) -> list[Json]:
@@ -324,7 +330,9 @@ class _Writer:
         if self._message.role is not Role.SYSTEM:
             return "user"
         role = OWN.form(self._message.native).get("role")
-        return "developer" if role == "developer" and self._out.quirks.developer else "system"
+        if role == "developer" and self._out.quirks.developer:
+            return "developer"
+        return "system"
 
     def _may_keep(self, fields: JsonMap) -> bool:
         """True if an item may go under its id. It then counts as sent."""
@@ -333,6 +341,7 @@ class _Writer:
             return True
         if not self._keeps or not isinstance(id_, str) or id_ in self._out.taken:
             return False
+        # The API refuses a request that holds an id twice.
         self._out.taken.add(id_)
         return True
 
@@ -377,6 +386,7 @@ class _Writer:
             return None
         fields = OWN.fields(call.native) if self._unreadable is None else {}
         if not self._may_keep(fields):
+            # Without its id the call goes as a new item.
             fields = read_extra_fields(fields, "id", "status")
         sent = msgspec.structs.replace(call, native=OWN.note(fields, form=OWN.form(call.native)))
         item = dump_call(sent, self._out.id(self._position, index, call), self._out.name(call.name))

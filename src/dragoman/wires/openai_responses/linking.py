@@ -51,6 +51,7 @@ def find_anchor(out: OutgoingItems) -> tuple[int, str] | None:
 
     It and all before it are as they were when the provider answered, and something follows it.
     """
+    # The last message is no anchor, since a request needs something new.
     for position in range(len(out.messages) - 2, -1, -1):
         message = out.messages[position]
         if message.role is not Role.MODEL:
@@ -84,7 +85,9 @@ def _response_id(message: Message, out: OutgoingItems, unreadable: str | None) -
         session = message.metadata.get("_responses_session")
         session_id = if_object(session).get("response_id") or message.metadata.get("response_id")
         has_prefix = isinstance(session_id, str) and session_id.startswith("resp_")
-        return session_id if has_prefix else None
+        if has_prefix:
+            return session_id
+        return None
     if not may_be_anchor(message, out.target) or unreadable is not None:
         return None
     if message.finish_reason in _BROKEN or OWN.response(message.native).get("store") is False:

@@ -149,7 +149,9 @@ def votes(message: Any) -> int:
     if item_type == "reasoning" and role is None:
         if isinstance(item.get("summary"), list):
             return 3
-        return 2 if "encrypted_content" in item else 0
+        if "encrypted_content" in item:
+            return 2
+        return 0
     if item_type not in (None, "message") or role not in ROLES:
         return 0
     return _message_votes(item)
@@ -166,7 +168,9 @@ def _message_votes(item: Json) -> int:
         return 0
     if not all(map(_is_shared, blocks)):
         return 0
-    return 2 if item.get("type") == "message" else 1
+    if item.get("type") == "message":
+        return 2
+    return 1
 
 
 def _is_shared(block: Any) -> bool:
@@ -227,6 +231,7 @@ def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
     provider holds already."""
     if ToolCallPart in collect_part_types(out.messages):
         _note_calls(out)
+    # A dump that continues an earlier one has its instructions already.
     head = 0 if out.before else _head(out.messages)
     payload: Json = {}
     if head:
@@ -235,6 +240,7 @@ def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
     for position in range(max(head, after + 1), len(out.messages)):
         items += dump_items(out, position)
     last = out.messages[-1] if out.messages else None
+    # A request that was loaded with a single text is written with one.
     if last is not None and len(items) == 1 and OWN.form(last.native).get("input") == "string":
         content = items[0].get("content")
         return {**payload, "input": content if isinstance(content, str) else items}

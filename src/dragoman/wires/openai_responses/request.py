@@ -124,6 +124,7 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     )
     body: Json = {"model": request.model} if request.model else {}
     body |= payload
+    # A request that continues a stored response may have no input of its own.
     if not body["input"] and ("input" in form or "input" in OWN.fields(request.native)):
         del body["input"]
     if linked is not None:

@@ -141,7 +141,9 @@ def _reference(item: JsonMap) -> str:
     is_one = item.get("type") == "item_reference" or (
         item.keys() <= {"type", "id"} and item.get("type") is None
     )
-    return if_text(item.get("id")) if is_one else ""
+    if is_one:
+        return if_text(item.get("id"))
+    return ""
 
 
 def index_items(response: JsonMap) -> dict[str, Json]:

@@ -144,7 +144,9 @@ def load_tool_choice(value: Any) -> str | None:
 
 def dump_tool_choice(choice: str, out: Outgoing[Quirks]) -> str | Json:
     """Writes the choice of a tool."""
-    return choice if choice in _CHOICES else {"type": "function", "name": out.name(choice)}
+    if choice in _CHOICES:
+        return choice
+    return {"type": "function", "name": out.name(choice)}
 
 
 def find_runner(item: JsonMap) -> Literal["agent", "provider"]:
@@ -153,7 +155,9 @@ def find_runner(item: JsonMap) -> Literal["agent", "provider"]:
         return "provider"
     # A shell runs with the client, unless its environment is a container of the provider's.
     environment = if_object(item.get("environment"))
-    return "provider" if "container" in str(environment.get("type")) else "agent"
+    if "container" in str(environment.get("type")):
+        return "provider"
+    return "agent"
 
 
 def choose_item_type(call: ToolCallPart) -> str:
@@ -162,7 +166,9 @@ def choose_item_type(call: ToolCallPart) -> str:
     item_type = if_text(OWN.fields(call.native).get("type"))
     if item_type in CALL_ITEMS:
         return item_type
-    return "mcp_call" if call.run_by == "provider" else FUNCTION
+    if call.run_by == "provider":
+        return "mcp_call"
+    return FUNCTION
 
 
 def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) -> list[Content]:
@@ -295,6 +301,7 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json:
         options = dict(tool.options)
         type_ = out.quirks.server_tools.get(tool.name, tool.name)
         if type_ == "code_interpreter":
+            # The API demands a container, also where any will do.
             options.setdefault("container", {"type": "auto"})
         return {"type": type_, **options}
     fields, form = OWN.fields(tool.native), OWN.form(tool.native)
@@ -347,7 +354,9 @@ def _load_own_result(
     value = item.get(call_item.result)
     if item["type"] == "image_generation_call":
         image = _load_image(call, item, value, images)
-        return ([image], [call_item.result]) if image else ([], [])
+        if image:
+            return ([image], [call_item.result])
+        return ([], [])
     if item["type"] == "code_interpreter_call" and (outputs := if_objects(value)):
         return _load_outputs(call, outputs, images), [call_item.result]
     if value is not None:

@@ -45,7 +45,9 @@ def read_result_type(part: ToolResultPart) -> str | None:
     """Returns the type of item that a result came in. None: it follows from the call, or the result
     came through another wire."""
     item_type = if_text(OWN.fields(part.native).get("type"))
-    return item_type if item_type in RESULT_ITEMS else None
+    if item_type in RESULT_ITEMS:
+        return item_type
+    return None
 
 
 def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:

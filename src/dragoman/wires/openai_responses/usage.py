@@ -77,7 +77,9 @@ def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReaso
     reason = _STATUSES.get(str(status), FinishReason.unspecified)
     if reason is FinishReason.stop and refused:
         return FinishReason.refusal
-    return FinishReason.tool_calls if reason is FinishReason.stop and calls else reason
+    if reason is FinishReason.stop and calls:
+        return FinishReason.tool_calls
+    return reason
 
 
 def dump_finish(reason: FinishReason | None) -> Json:
@@ -98,6 +100,7 @@ def load_envelope(response: JsonMap) -> Json:
         for key, value in read_extra_fields(response, *_NEUTRAL, *_ECHOED).items()
         if value not in (None, {}, [])
     }
+    # Storing is the default, so only its opposite is worth a note.
     if fields.get("store") is not False:
         fields.pop("store", None)
     if other := _other_usage(response.get("usage")):
@@ -131,6 +134,7 @@ def load_usage(usage: Any) -> Usage | None:
         "reasoning_tokens": if_object(raw.get("output_tokens_details")).get("reasoning_tokens"),
     }
     known = {name: count for name, count in counts.items() if type(count) is int}
+    # Without a total the sum of both stands for it.
     if "total_tokens" not in known and {"input_tokens", "output_tokens"} <= known.keys():
         known["total_tokens"] = known["input_tokens"] + known["output_tokens"]
     return Usage(**known) if known else None
