@@ -180,7 +180,9 @@ def _is_shared(block: Any) -> bool:
     value = fields.get(block_type)
     if not isinstance(value, _SHARED.get(block_type, ())):
         return False
-    return bool(if_object(value).get("data") if block_type == "input_audio" else value)
+    if block_type == "input_audio":
+        return bool(if_object(fields[block_type]).get("data"))
+    return if_text(fields[block_type]) != ""
 
 
 def prepare_conversation(
