@@ -15,7 +15,7 @@ from dragoman.model.tokens import estimate_tokens
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.providers.registry import REGISTRY
 from dragoman.providers.table import capability_table
-from dragoman.telemetry.attributes import provider_name, target
+from dragoman.telemetry.attributes import provider_name, target_attributes
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TALK = [Message.user("How many people live in Rome?"), Message.model("Nearly three million.")]
@@ -37,7 +37,7 @@ def acme(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(REGISTRY, "_own", dict(REGISTRY._own))
     providers.register(ACME)
     yield
-    target.cache_clear()
+    target_attributes.cache_clear()
 
 
 def cost(provider: str, endpoint: str | None = None, model: str = "gpt-4o") -> Decimal | None:
@@ -72,7 +72,7 @@ def test_cost_takes_from_the_record_what_is_free(
 
 def test_telemetry_takes_the_name_from_the_record() -> None:
     assert provider_name(ACME.name) == "acme.ai"
-    assert target(Origin(ACME.name, None, "m"))["gen_ai.provider.name"] == "acme.ai"
+    assert target_attributes(Origin(ACME.name, None, "m"))["gen_ai.provider.name"] == "acme.ai"
     assert provider_name("nobody-knows-it") == "nobody-knows-it"
     assert provider_name("groq") == "groq"
 

@@ -23,7 +23,7 @@ from dragoman.errors import (
     StreamCutError,
 )
 from dragoman.transport import AddressPolicy, fetch, post
-from dragoman.transport.checked import open_response
+from dragoman.transport.checked_connection import open_response
 from dragoman.transport.fetching import read_limited
 from dragoman.transport.hosts import UrlTarget
 from support.socket_server import Do, Server, answer, serving

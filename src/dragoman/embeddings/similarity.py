@@ -29,7 +29,7 @@ def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:
     Raises:
         InvalidRequestError: they are of different lengths, so of different models.
     """
-    return _cosine(a, _length(a), b)
+    return _compute_cosine(a, _measure_length(a), b)
 
 
 def most_similar(
@@ -42,19 +42,19 @@ def most_similar(
     Raises:
         InvalidRequestError: a document's vector is of another length than the query's.
     """
-    length = _length(query)
-    cosines = [_cosine(query, length, document) for document in documents]
+    length = _measure_length(query)
+    cosines = [_compute_cosine(query, length, document) for document in documents]
     return sorted(range(len(cosines)), key=cosines.__getitem__, reverse=True)[:limit]
 
 
-def _cosine(a: Sequence[float], length: float, b: Sequence[float]) -> float:
+def _compute_cosine(a: Sequence[float], length: float, b: Sequence[float]) -> float:
     if len(a) != len(b):
         raise InvalidRequestError(
             f"a vector of {len(a)} numbers and one of {len(b)} cannot be compared: embed both with the same model and dimensions"
         )
-    lengths = length * _length(b)
+    lengths = length * _measure_length(b)
     return min(1.0, max(-1.0, _product(a, b) / lengths)) if lengths else 0.0
 
 
-def _length(vector: Sequence[float]) -> float:
+def _measure_length(vector: Sequence[float]) -> float:
     return hypot(*vector)

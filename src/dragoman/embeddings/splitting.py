@@ -41,32 +41,32 @@ def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
         )
     return [
         chunk
-        for start, paragraph in _paragraphs(text)
-        for chunk in _cut(paragraph, start, size, overlap)
+        for start, paragraph in _find_paragraphs(text)
+        for chunk in _cut_paragraph(paragraph, start, size, overlap)
     ]
 
 
-def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
+def _find_paragraphs(text: str) -> Iterator[tuple[int, str]]:
     """The paragraphs, trimmed, and where each begins."""
     start = 0
-    for end, following in [
+    for end, next_start in [
         *((match.start(), match.end()) for match in _BLANK_LINE.finditer(text)),
         (len(text), len(text)),
     ]:
         piece = text[start:end]
         if paragraph := piece.strip():
             yield start + len(piece) - len(piece.lstrip()), paragraph
-        start = following
+        start = next_start
 
 
-def _cut(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+def _cut_paragraph(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
     if len(paragraph) <= size:
         yield Chunk(paragraph, start)
     else:
-        yield from _packed(paragraph, start, size, overlap)
+        yield from _pack_sentences(paragraph, start, size, overlap)
 
 
-def _packed(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+def _pack_sentences(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
     packed, offset = "", 0
     for match in _SENTENCE.finditer(paragraph):
         sentence = match[0]
@@ -79,12 +79,12 @@ def _packed(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chu
         if len(sentence) <= size:
             packed, offset = sentence, start + match.start()
         else:
-            yield from _windows(sentence, start + match.start(), size, overlap)
+            yield from _cut_windows(sentence, start + match.start(), size, overlap)
     if packed:
         yield Chunk(packed, offset)
 
 
-def _windows(sentence: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+def _cut_windows(sentence: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
     for position in range(0, len(sentence), size - overlap):
         window = sentence[position : position + size]
         if not window.isspace():

@@ -1,5 +1,4 @@
-"""Files by their URL become files by their bytes, where the provider cannot take the URL. See
-`fetch_files`."""
+"""`fetch_files`: middleware that downloads linked files for providers that cannot take a URL."""
 
 from __future__ import annotations
 
@@ -68,16 +67,14 @@ class FileFetcher:
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`. Without links in the conversation no step stands between."""
         positions = find_link_positions(request.messages)
-        to = target(request) if positions else None
-        return (
-            following(request)
-            if to is None
-            else self._fetch_and_send(request, following, positions, to)
-        )
+        if not positions or (destination := target(request)) is None:
+            return following(request)
+        return self._fetch_and_send(request, following, positions, destination)
 
     async def _fetch_and_send(
         self, request: ModelRequest, following: Batches, positions: LinkPositions, to: Destination
     ) -> AsyncGenerator[list[Event], None]:
+        """Downloads the files that the target needs as bytes, then sends the request."""
         try:
             request = await self._replace_links(request, positions, to)
         except DragomanError as error:
@@ -90,6 +87,8 @@ class FileFetcher:
     async def _replace_links(
         self, request: ModelRequest, places: LinkPositions, to: Destination
     ) -> ModelRequest:
+        """Returns the request with the bytes of files in place of the links that the target cannot
+        take."""
         places = places if self._every else find_unsendable(request, places, to)
         keys = _link_keys(request, places)
         links = {
@@ -117,15 +116,15 @@ class FileFetcher:
         return request.replace(messages=tuple(messages)) if files else request
 
     def _is_allowed(self, url: str) -> bool:
-        """Others are passed on, as they would be without this."""
+        """True if the policy allows the URL. Other links are sent on unchanged."""
         try:
-            self._policy.place(url)
+            self._policy.check_url(url)
         except InvalidRequestError:
             return False
         return True
 
     async def _fetch_links(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart | None]:
-        """The files, and `None` for each that could not be fetched.
+        """Downloads the links, several at once. Returns the files, and None for each that failed.
 
         Raises:
             InvalidRequestError: one could not, and that is to be an error; or there are too many.
@@ -143,7 +142,7 @@ class FileFetcher:
             async with limiter:
                 if errors and self._on_failure == "error":
                     return
-                # Only about: files that come at the same time are not counted yet.
+                # An estimate: files that are still being downloaded are not counted yet.
                 bytes_left = self._total_bytes - sum(
                     len(file.data) for file in files.values() if file is not None
                 )
@@ -171,6 +170,7 @@ class FileFetcher:
 def _list_links(
     messages: Sequence[Message], positions: LinkPositions
 ) -> list[tuple[int, LinkPart]]:
+    """Returns each link at these positions, with the index of its message."""
     return [
         (number, link)
         for number, indexes in positions.items()
@@ -180,8 +180,8 @@ def _list_links(
 
 
 def _link_keys(request: ModelRequest, positions: LinkPositions) -> dict[tuple[int, str], LinkKey]:
-    """Position of a message, and the URL in it → what the file is kept by."""
-    resource = None if request.run is None else request.run.resource_id
+    """Returns the cache key of each link, by message index and URL."""
+    resource = request.run.resource_id if request.run is not None else None
     digests = {number: neutral(request.messages[number]) for number in positions}
     return {
         (number, link.url): (resource, digests[number], link.url)

@@ -49,12 +49,12 @@ def discover(url: str) -> Discovery:
         else [join_url(url, CARD_PATH), join_url(url, _OLD_CARD_PATH)]
     ):
         answer = yield HttpRequest(address, {"accept": "application/json"}, method="GET")
-        if answer.status == 200 and (card := _card(answer.body)) is not None:
-            return _place(card, url)
+        if answer.status == 200 and (card := _load_card(answer.body)) is not None:
+            return _find_endpoint(card, url)
     return ModelEndpoint(url, Quirks())
 
 
-def _card(body: bytes) -> Json | None:
+def _load_card(body: bytes) -> Json | None:
     try:
         card = if_object(json_bytes.decode(body))
     except ValueError:
@@ -66,17 +66,18 @@ def _card(body: bytes) -> Json | None:
     )
 
 
-def _place(card: JsonMap, url: str) -> ModelEndpoint:
+def _find_endpoint(card: JsonMap, url: str) -> ModelEndpoint:
     capabilities = if_object(card.get("capabilities"))
     extensions = [
         if_object(extension).get("uri") for extension in if_list(capabilities.get("extensions"))
     ]
     urls = {
-        (binding, version): address for address, binding, version in reversed(_interfaces(card))
+        (binding, version): address
+        for address, binding, version in reversed(_list_interfaces(card))
     }
     for binding, version in _ORDER:
         if (address := urls.get((binding, version))) is not None:
-            _check(address, url)
+            _check_host(address, url)
             extras, streams = EXTENSION in extensions, capabilities.get("streaming") is True
             return ModelEndpoint(
                 address, Quirks(extras=extras, version=version, binding=binding, streams=streams)
@@ -88,9 +89,9 @@ def _place(card: JsonMap, url: str) -> ModelEndpoint:
     )
 
 
-def _interfaces(card: JsonMap) -> Sequence[tuple[str, Any, Any]]:
+def _list_interfaces(card: JsonMap) -> Sequence[tuple[str, Any, Any]]:
     """URL, binding and version of each, the preferred first."""
-    listed = [
+    interfaces = [
         (
             if_text(interface.get("url")),
             if_text(interface.get("protocolBinding")),
@@ -99,19 +100,19 @@ def _interfaces(card: JsonMap) -> Sequence[tuple[str, Any, Any]]:
         for interface in map(if_object, if_list(card.get("supportedInterfaces")))
     ]
     if url := if_text(card.get("url")):
-        listed.append((url, if_text(card.get("preferredTransport")) or "JSONRPC", "0.3"))
-        listed += [
+        interfaces.append((url, if_text(card.get("preferredTransport")) or "JSONRPC", "0.3"))
+        interfaces += [
             (if_text(interface.get("url")), if_text(interface.get("transport")), "0.3")
             for interface in map(if_object, if_list(card.get("additionalInterfaces")))
         ]
     return [
         (url, _BINDINGS.get(binding, binding), ".".join(version.split(".")[:2]))
-        for url, binding, version in listed
+        for url, binding, version in interfaces
         if url
     ]
 
 
-def _check(address: str, url: str) -> None:
+def _check_host(address: str, url: str) -> None:
     """A card may not lead the key and the conversation to somebody else.
 
     Raises:
@@ -119,13 +120,13 @@ def _check(address: str, url: str) -> None:
     """
     try:
         target, source = urlsplit(address), urlsplit(url)
-        same = (target.scheme, _port(target)) == (source.scheme, _port(source)) and (
+        is_same_host = (target.scheme, _port(target)) == (source.scheme, _port(source)) and (
             target.hostname == source.hostname
             or (is_loopback(target.hostname or "") and is_loopback(source.hostname or ""))
         )
     except ValueError:
-        same = False
-    if not same:
+        is_same_host = False
+    if not is_same_host:
         raise SettingsError(
             f"the card of the agent at {public_url(url)} leads to {public_url(address)}, which is another host. If you trust it, "
             f"name that: a2a:{public_url(address)}",

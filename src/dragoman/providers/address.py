@@ -21,7 +21,7 @@ async def find_base_url(
     base_url: str | None = None,
     *,
     model: str = "",
-    place: str | SettingsError | None = None,
+    credentials_url: str | SettingsError | None = None,
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str:
@@ -34,7 +34,11 @@ async def find_base_url(
     Raises:
         SettingsError: there is none, or it is no HTTP URL; `place`, where that is what is left.
     """
-    url = find_written_url(provider, base_url, environment, system) or place or provider.base_url
+    url = (
+        find_written_url(provider, base_url, environment, system)
+        or credentials_url
+        or provider.base_url
+    )
     if isinstance(url, SettingsError):
         raise url.at(provider=provider.name)
     if callable(url):
@@ -64,7 +68,9 @@ def find_written_url(
 ) -> str | None:
     """The base URL that the caller or the environment gives, as `find_base_url` takes it; `None`:
     neither gives one."""
-    return _complete(base_url, provider) or _from_environment(provider, environment or {}, system)
+    return _complete_url(base_url, provider) or _read_environment(
+        provider, environment or {}, system
+    )
 
 
 def join_url(base_url: str, path: str) -> str:
@@ -86,7 +92,7 @@ def _is_http(url: str) -> bool:
         return False
 
 
-def _complete(base_url: str | None, provider: Provider) -> str | None:
+def _complete_url(base_url: str | None, provider: Provider) -> str | None:
     """A bare host gets what the values of the provider's variables lack too: Anthropic's own client
     takes one without `/v1`."""
     if not base_url:
@@ -97,15 +103,15 @@ def _complete(base_url: str | None, provider: Provider) -> str | None:
     return base_url
 
 
-def _from_environment(provider: Provider, *environments: Mapping[str, str]) -> str | None:
+def _read_environment(provider: Provider, *environments: Mapping[str, str]) -> str | None:
     for environment in environments:
         for name, suffix in provider.base_url_names.items():
             if value := environment.get(name, "").strip().rstrip("/"):
-                return _with_scheme(value, provider).removesuffix(suffix) + suffix
+                return _add_scheme(value, provider).removesuffix(suffix) + suffix
     return None
 
 
-def _with_scheme(value: str, provider: Provider) -> str:
+def _add_scheme(value: str, provider: Provider) -> str:
     """`host`, `host:port` and `:port` (as in OLLAMA_HOST) → a URL, what is left out being the
     record's."""
     if "://" in value or not isinstance(provider.base_url, str):

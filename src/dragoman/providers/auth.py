@@ -13,7 +13,7 @@ from dragoman.errors import AuthenticationError, ProviderError, RateLimitError, 
 from dragoman.json_bytes import Json
 from dragoman.request import HttpRequest
 
-__all__ = ["AuthResponse", "Auth", "Flow", "Grant", "Sign", "form", "load_grant"]
+__all__ = ["AuthResponse", "Auth", "Flow", "Grant", "Sign", "make_form", "load_grant"]
 
 Sign = Callable[[HttpRequest, float], Mapping[str, str]]
 """A whole request and the time, in seconds since 1970 → headers that sign it (AWS Signature Version
@@ -66,7 +66,7 @@ class Auth(msgspec.Struct, frozen=True):
     or as `Grant.sign` does."""
 
 
-def form(url: str, fields: Mapping[str, str]) -> HttpRequest:
+def make_form(url: str, fields: Mapping[str, str]) -> HttpRequest:
     """A form to be posted."""
     from urllib.parse import urlencode
 

@@ -27,7 +27,7 @@ to what it can."""
 ANSWER = 512
 """Most tokens of an answer whose request does not say how long it may be, since a small model may
 not find its end."""
-FITTED = 1 << 30
+FIT_BYTES = 1 << 30
 """Bytes of a model file from which on llama.cpp looks first how much of it a graphics card can
 hold. It reads the file twice for that, which is more than half a second for the default model."""
 
@@ -50,7 +50,7 @@ class EmbeddedServers:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
-    def running(self, model: Path, *, embeddings: bool = False) -> str | None:
+    def find_url(self, model: Path, *, embeddings: bool = False) -> str | None:
         """The URL of the server of this model file; `None`: it is not running. Never waits."""
         server = self._servers.get((model, embeddings))
         return None if server is None else str(server.listening_address)
@@ -66,7 +66,7 @@ class EmbeddedServers:
         """
         with self._lock:
             if (model, embeddings) not in self._servers:
-                server = _server(model, self.key, embeddings)
+                server = _start_server(model, self.key, embeddings)
                 if not self._servers:
                     atexit.register(self.close)
                 self._servers[model, embeddings] = server
@@ -87,7 +87,7 @@ class EmbeddedServers:
         self._lock = threading.Lock()
 
 
-def _server(model: Path, key: str, embeddings: bool) -> Any:
+def _start_server(model: Path, key: str, embeddings: bool) -> Any:
     try:
         library: Any = import_module("xllamacpp")
     except ImportError as error:
@@ -117,7 +117,7 @@ def _server(model: Path, key: str, embeddings: bool) -> Any:
     params.use_jinja = True
     params.ui = False
     params.warmup = False
-    params.fit_params = model.is_file() and model.stat().st_size >= FITTED
+    params.fit_params = model.is_file() and model.stat().st_size >= FIT_BYTES
     params.endpoint_slots = False
     # no page in a browser reads what is said here
     params.cors_origins = "http://127.0.0.1"

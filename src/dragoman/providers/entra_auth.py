@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.providers.auth import Auth, Flow, form, load_grant
+from dragoman.providers.auth import Auth, Flow, load_grant, make_form
 
 __all__ = ["NAMES", "entra_auth"]
 
@@ -23,7 +23,7 @@ def entra_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
     authority = environment.get("AZURE_AUTHORITY_HOST", "").strip().rstrip("/") or _AUTHORITY
 
     def flow(now: float) -> Flow:
-        answer = yield form(
+        answer = yield make_form(
             f"{authority if '://' in authority else f'https://{authority}'}/{tenant}/oauth2/v2.0/token",
             {
                 "grant_type": "client_credentials",

@@ -18,7 +18,7 @@ import msgspec
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.providers.auth import Auth, Flow, form, load_grant
+from dragoman.providers.auth import Auth, Flow, load_grant, make_form
 from dragoman.providers.hints import install_command
 from dragoman.request import HttpRequest
 
@@ -40,8 +40,8 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
         SettingsError: the file of credentials cannot be used.
     """
     project, location = (
-        _first(environment, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT"),
-        _location(environment),
+        _first_value(environment, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT"),
+        _find_location(environment),
     )
     if key:
         return (
@@ -49,8 +49,8 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
             if project and key.startswith(_TOKENS)
             else None
         )
-    if path := _file(environment):
-        account = _read(path)
+    if path := _find_file(environment):
+        account = _read_account(path)
         project = (
             project
             or if_text(account.get("project_id"))
@@ -58,9 +58,11 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
         )
         match account.get("type"):
             case "service_account":
-                return Auth(lambda now: _by_signature(account, now), _url(project, location))
+                return Auth(lambda now: _grant_by_key(account, now), _find_url(project, location))
             case "authorized_user":
-                return Auth(lambda now: _by_refresh_token(account, now), _url(project, location))
+                return Auth(
+                    lambda now: _grant_by_refresh_token(account, now), _find_url(project, location)
+                )
             case other:
                 raise SettingsError(
                     f'credentials of type "{other}" in {path} are not supported: '
@@ -68,7 +70,7 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
                     "which google-auth makes from any credentials"
                 )
     if host := environment.get("GCE_METADATA_HOST"):
-        return Auth(lambda now: _by_metadata(host, now), _url(project, location))
+        return Auth(lambda now: _grant_by_metadata(host, now), _find_url(project, location))
     return None
 
 
@@ -83,14 +85,14 @@ def vertex_url(project: str, location: str) -> str:
     return f"https://{host}/v1/projects/{project}/locations/{location}"
 
 
-def _by_signature(account: JsonMap, now: float) -> Flow:
+def _grant_by_key(account: JsonMap, now: float) -> Flow:
     url = if_text(account.get("token_uri")) or _TOKEN_URI
     who = if_text(account.get("client_email"))
     claims = {"iss": who, "scope": _SCOPE, "aud": url, "iat": int(now), "exp": int(now) + _LIFETIME}
     head = {"alg": "RS256", "typ": "JWT", "kid": account.get("private_key_id")}
-    text = b".".join(_base64(msgspec.json.encode(part)) for part in (head, claims))
-    assertion = text + b"." + _base64(_sign(if_text(account.get("private_key")), text))
-    answer = yield form(
+    text = b".".join(_encode_base64(msgspec.json.encode(part)) for part in (head, claims))
+    assertion = text + b"." + _encode_base64(_sign_rs256(if_text(account.get("private_key")), text))
+    answer = yield make_form(
         url,
         {
             "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
@@ -100,11 +102,11 @@ def _by_signature(account: JsonMap, now: float) -> Flow:
     return load_grant(answer, now, who=who)
 
 
-def _by_refresh_token(account: JsonMap, now: float) -> Flow:
+def _grant_by_refresh_token(account: JsonMap, now: float) -> Flow:
     fields = {
         name: if_text(account.get(name)) for name in ("client_id", "client_secret", "refresh_token")
     }
-    answer = yield form(
+    answer = yield make_form(
         if_text(account.get("token_uri")) or _TOKEN_URI, {"grant_type": "refresh_token", **fields}
     )
     pays = if_text(account.get("quota_project_id"))
@@ -116,14 +118,14 @@ def _by_refresh_token(account: JsonMap, now: float) -> Flow:
     )
 
 
-def _by_metadata(host: str, now: float) -> Flow:
+def _grant_by_metadata(host: str, now: float) -> Flow:
     answer = yield HttpRequest(
         _METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET", secret=True
     )
     return load_grant(answer, now, who="the service account of this machine")
 
 
-def _sign(key: str, text: bytes) -> bytes:
+def _sign_rs256(key: str, text: bytes) -> bytes:
     """RS256 (RFC 7518, 3.3)."""
     try:
         from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
@@ -147,11 +149,11 @@ def _sign(key: str, text: bytes) -> bytes:
     return private.sign(text, PKCS1v15(), SHA256())
 
 
-def _base64(data: bytes) -> bytes:
+def _encode_base64(data: bytes) -> bytes:
     return urlsafe_b64encode(data).rstrip(b"=")
 
 
-def _file(environment: Mapping[str, str]) -> Path | None:
+def _find_file(environment: Mapping[str, str]) -> Path | None:
     if named := environment.get(_FILE, "").strip():
         return Path(named).expanduser()
     usual = (
@@ -165,7 +167,7 @@ def _file(environment: Mapping[str, str]) -> Path | None:
     return path if path.is_file() else None
 
 
-def _read(path: Path) -> Json:
+def _read_account(path: Path) -> Json:
     try:
         return if_object(msgspec.json.decode(path.read_bytes()))
     except (OSError, msgspec.DecodeError, UnicodeError) as error:
@@ -174,7 +176,7 @@ def _read(path: Path) -> Json:
         ) from error
 
 
-def _url(project: str, location: str) -> str | SettingsError:
+def _find_url(project: str, location: str) -> str | SettingsError:
     if not project:
         return SettingsError(
             "the credentials of Google Cloud name no project: set GOOGLE_CLOUD_PROJECT"
@@ -182,9 +184,9 @@ def _url(project: str, location: str) -> str | SettingsError:
     return vertex_url(project, location)
 
 
-def _location(environment: Mapping[str, str]) -> str:
-    return _first(environment, "GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION") or "global"
+def _find_location(environment: Mapping[str, str]) -> str:
+    return _first_value(environment, "GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION") or "global"
 
 
-def _first(environment: Mapping[str, str], *names: str) -> str:
+def _first_value(environment: Mapping[str, str], *names: str) -> str:
     return next((value for name in names if (value := environment.get(name, "").strip())), "")

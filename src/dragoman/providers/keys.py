@@ -44,7 +44,10 @@ def find_key(
     if not provider.key_names or not provider.key_required:
         return None
     # Other credentials stand in for a key.
-    if provider.auth is not None and provider.auth(_both(environment, system), None) is not None:
+    if (
+        provider.auth is not None
+        and provider.auth(_join_environments(environment, system), None) is not None
+    ):
         return None
     alternatives = f" or {', '.join(provider.auth_names)}" if provider.auth_names else ""
     raise AuthenticationError(
@@ -68,7 +71,7 @@ def check_key(
         AuthenticationError: as `find_key`.
     """
     names = {name.lower() for name in headers or {}}
-    if not any(header in names for header, _ in _ways(provider).values()):
+    if not any(header in names for header, _ in _key_headers(provider).values()):
         find_key(provider, api_key, environment=environment, system=system)
 
 
@@ -91,11 +94,16 @@ def find_auth(
         return None
     lower_headers = {name.lower(): value for name, value in (headers or {}).items()}
     key = next(
-        (lower_headers[name] for name, _ in _ways(provider).values() if name in lower_headers), None
+        (
+            lower_headers[name]
+            for name, _ in _key_headers(provider).values()
+            if name in lower_headers
+        ),
+        None,
     )
     if key is None:
         key = find_key(provider, api_key, environment=environment, system=system)
-    return provider.auth(_both(environment, system), key)
+    return provider.auth(_join_environments(environment, system), key)
 
 
 def request_headers(
@@ -115,25 +123,27 @@ def request_headers(
     """
     lower_headers = {name.lower(): value for name, value in (headers or {}).items()}
     out = {name.lower(): value for name, value in provider.headers.items()}
-    kinds = _ways(provider)
-    if not any(header in lower_headers for header, _ in kinds.values()):
+    key_headers = _key_headers(provider)
+    if not any(header in lower_headers for header, _ in key_headers.values()):
         key = find_key(provider, api_key, environment=environment, system=system)
         if key is not None:
             header, prefix = next(
                 header_and_prefix
-                for start, header_and_prefix in kinds.items()
+                for start, header_and_prefix in key_headers.items()
                 if key.startswith(start)
             )
             out[header] = prefix + key
     return out | lower_headers
 
 
-def _ways(provider: Provider) -> dict[str, tuple[str, str]]:
+def _key_headers(provider: Provider) -> dict[str, tuple[str, str]]:
     """Beginning of a key → its header, and what stands before it there; the last is for all
     keys."""
     return {**provider.key_kinds, "": (provider.key_header, provider.key_prefix)}
 
 
-def _both(environment: Mapping[str, str] | None, system: Mapping[str, str]) -> Mapping[str, str]:
+def _join_environments(
+    environment: Mapping[str, str] | None, system: Mapping[str, str]
+) -> Mapping[str, str]:
     layers: list[Any] = [environment or {}, system]
     return ChainMap(*layers)

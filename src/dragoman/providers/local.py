@@ -29,9 +29,9 @@ from dragoman.providers.local_models import (
 )
 from dragoman.providers.provider import Provider, TokenRates
 
-__all__ = ["PROVIDER", "base_url", "embeddings_url", "load_early"]
+__all__ = ["PROVIDER", "base_url", "embeddings_url", "preload_model"]
 
-_NOTHING = b'{"messages": [{"role": "user", "content": ""}], "max_tokens": 1}'
+_EMPTY_REQUEST = b'{"messages": [{"role": "user", "content": ""}], "max_tokens": 1}'
 
 
 async def base_url(model: str) -> str:
@@ -44,7 +44,7 @@ async def base_url(model: str) -> str:
         SettingsError: the model or the library is missing; the message names the command that mends it.
     """
     file = find_model(model)
-    return (SERVERS.running(file) or await to_thread.run_sync(SERVERS.start, file)) + "/v1"
+    return (SERVERS.find_url(file) or await to_thread.run_sync(SERVERS.start, file)) + "/v1"
 
 
 async def embeddings_url(model: str) -> str:
@@ -57,7 +57,7 @@ async def embeddings_url(model: str) -> str:
     return await to_thread.run_sync(_embeddings_url, model)
 
 
-def load_early(model: str | None) -> None:
+def preload_model(model: str | None) -> None:
     """Begins to load a model in a thread of its own, and lets it read what every prompt begins
     with: for a program that knows what will be asked for and has other things to do before. What
     fails is told when the model is used."""
@@ -76,28 +76,28 @@ def load_early(model: str | None) -> None:
                     "content-type": "application/json",
                     "authorization": f"Bearer {SERVERS.key}",
                 }
-                server.request("POST", "/v1/chat/completions", _NOTHING, headers)
+                server.request("POST", "/v1/chat/completions", _EMPTY_REQUEST, headers)
                 server.getresponse().read()
 
     Thread(target=load, name="dragoman-load").start()
 
 
-def _auth(_environment: Mapping[str, str], _key: str | None) -> Auth:
+def _local_auth(_environment: Mapping[str, str], _key: str | None) -> Auth:
     """By the key of this process's own servers, whatever the user has."""
-    return Auth(_by_own_key)
+    return Auth(_grant_own_key)
 
 
-def _by_own_key(_now: float) -> Flow:
+def _grant_own_key(_now: float) -> Flow:
     yield from ()
     return Grant({"authorization": f"Bearer {SERVERS.key}"})
 
 
 def _embeddings_url(model: str) -> str:
     file = find_embeddings_model(model)
-    return (SERVERS.running(file, embeddings=True) or SERVERS.start(file, embeddings=True)) + "/v1"
+    return (SERVERS.find_url(file, embeddings=True) or SERVERS.start(file, embeddings=True)) + "/v1"
 
 
-def _models() -> list[str]:
+def _list_models() -> list[str]:
     return list(dict.fromkeys([*installed_models(), *([EMBEDDINGS] if embeddings_wheel() else [])]))
 
 
@@ -106,12 +106,12 @@ PROVIDER = Provider(
     display_name="Embedded model",
     wire="openai_chat",
     base_url=base_url,
-    auth=_auth,
+    auth=_local_auth,
     chat_model=DEFAULT,
     embeddings_model=EMBEDDINGS,
     embeddings_url=embeddings_url,
     embeddings_batch=32,
-    models=_models,
+    models=_list_models,
     repeats_itself=True,
     capabilities=frozenset(
         {Capability.chat, Capability.embeddings, Capability.typed_output, Capability.models}

@@ -40,8 +40,8 @@ _SCRATCH = re.compile(r"\.(?:pull|convert)-(?:(\d+)-)?.*")
 def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Folder of the models that were pulled: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman, else
     ~/.cache/dragoman."""
-    if folder_named := environment.get("DRAGOMAN_CACHE"):
-        return Path(folder_named).expanduser() / "models"
+    if cache_folder := environment.get("DRAGOMAN_CACHE"):
+        return Path(cache_folder).expanduser() / "models"
     shared = environment.get("XDG_CACHE_HOME")
     return (Path(shared).expanduser() if shared else Path.home() / ".cache") / "dragoman" / "models"
 
@@ -69,11 +69,11 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
             raise SettingsError(f"there is no model file {file}", provider="local")
         return file
     models = installed_models(environment)
-    wanted = (name or DEFAULT).lower()
-    for name_installed, file in models.items():
-        if wanted in (name_installed.lower(), file.stem.lower()):
+    lower_name = (name or DEFAULT).lower()
+    for model_name, file in models.items():
+        if lower_name in (model_name.lower(), file.stem.lower()):
             return file
-    if wanted == DEFAULT.lower():
+    if lower_name == DEFAULT.lower():
         raise SettingsError(
             f"the embedded model {DEFAULT} is not on this machine; fetch it once (98 MB) with `{command_line('local pull')}`",
             provider="local",
@@ -124,13 +124,13 @@ def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     for entry in folder.iterdir():
-        if (match := _SCRATCH.fullmatch(entry.name)) and not _works(match[1]):
+        if (match := _SCRATCH.fullmatch(entry.name)) and not _is_running(match[1]):
             shutil.rmtree(entry, ignore_errors=True)
     with TemporaryDirectory(dir=folder, prefix=f".{purpose}-{os.getpid()}-") as scratch:
         yield Path(scratch)
 
 
-def _works(process: str | None) -> bool:
+def _is_running(process: str | None) -> bool:
     """Whether another process of that number may be at work. Where the system cannot tell, it
     may."""
     if process is None:

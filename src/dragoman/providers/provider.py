@@ -175,17 +175,17 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         for field in ("aliases", "key_names", "auth_names"):
             names: object = getattr(self, field)
             if isinstance(names, str):
-                raise self._wrong(
+                raise self._record_error(
                     f'{field} must be a tuple of names and is a string; write {field}=("{names}",)'
                 )
         for name in (self.name, *self.aliases):
             if not _NAME.fullmatch(name):
-                raise self._wrong(
+                raise self._record_error(
                     f'the provider name "{name}" cannot stand in a model string; write a lower-case letter followed by '
                     "lower-case letters, digits, +, . or -"
                 )
         if not isinstance(self.quirks, msgspec.Struct | None):
-            raise self._wrong(
+            raise self._record_error(
                 f"quirks must be a record of the wire {self.wire} and is a {type(self.quirks).__name__}; "
                 "write quirks=Quirks(…), with the wire's own type, such as dragoman.wires.openai_chat.Quirks"
             )
@@ -196,9 +196,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
             return self
         return msgspec.structs.replace(self, capabilities=self.capabilities - missing)
 
-    def of_model(self, model: str) -> Self:
+    def for_model(self, model: str) -> Self:
         """The same record with the capabilities of one model; `model`: its name."""
         return self if self.find_missing is None else self.without(self.find_missing(model))
 
-    def _wrong(self, what: str) -> SettingsError:
+    def _record_error(self, what: str) -> SettingsError:
         return SettingsError(f"the record of {self.display_name}: {what}")

@@ -52,7 +52,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 _Loader = Callable[[], Provider]
 
 
-def _installed() -> Iterable[EntryPoint]:
+def _list_entry_points() -> Iterable[EntryPoint]:
     # slow to import, and needed for names that are not built in only
     from importlib.metadata import (
         entry_points,
@@ -70,10 +70,10 @@ class Registry:
     def __init__(
         self,
         built_in: Mapping[str, str] = BUILT_IN,
-        plug_ins: Callable[[], Iterable[EntryPoint]] = _installed,
+        plug_ins: Callable[[], Iterable[EntryPoint]] = _list_entry_points,
     ) -> None:
         self._own: dict[str, _Loader] = {
-            name: partial(_import, module) for name, module in built_in.items()
+            name: partial(_import_record, module) for name, module in built_in.items()
         }
         self._find_plug_ins = plug_ins
         self._plug_ins: dict[str, _Loader] | None = None
@@ -86,7 +86,7 @@ class Registry:
         """
         for other in [load() for load in self._own.values()]:
             if (other.name != provider.name or not replace) and (
-                taken := _names(other) & _names(provider)
+                taken := _all_names(other) & _all_names(provider)
             ):
                 raise SettingsError(
                     f'provider "{provider.name}" cannot be registered: {", ".join(sorted(taken))} is taken by '
@@ -100,15 +100,15 @@ class Registry:
         Raises:
             SettingsError: there is none, or its plug-in is broken.
         """
-        wanted = name.lower()
+        lower_name = name.lower()
         for loaders in self._sources():
-            if load := loaders.get(wanted):
+            if load := loaders.get(lower_name):
                 return load()
             # Aliases stand in the records, so that all have to be loaded: last.
-            for provider in map(_attempt, loaders.values()):
-                if isinstance(provider, Provider) and wanted in provider.aliases:
+            for provider in map(_try_load, loaders.values()):
+                if isinstance(provider, Provider) and lower_name in provider.aliases:
                     return provider
-        raise self._unknown(name)
+        raise self._unknown_error(name)
 
     def find(self, name: str) -> Provider | None:
         """Returns the record of exactly this name, no alias; `None`: there is none, or its plug-in
@@ -119,7 +119,7 @@ class Registry:
         """
         for loaders in self._sources():
             if load := loaders.get(name):
-                record = _attempt(load)
+                record = _try_load(load)
                 return record if isinstance(record, Provider) else None
         return None
 
@@ -135,26 +135,26 @@ class Registry:
         yield self._own
         if self._plug_ins is None:
             self._plug_ins = {
-                entry.name.lower(): partial(_plug_in, entry) for entry in self._find_plug_ins()
+                entry.name.lower(): partial(_load_plug_in, entry) for entry in self._find_plug_ins()
             }
         yield self._plug_ins
 
     def _load_all(self) -> list[Provider | SettingsError]:
         registered, plug_ins = self._sources()
-        return [_attempt(load) for load in {**plug_ins, **registered}.values()]
+        return [_try_load(load) for load in {**plug_ins, **registered}.values()]
 
-    def _unknown(self, name: str) -> SettingsError:
+    def _unknown_error(self, name: str) -> SettingsError:
         from difflib import get_close_matches
 
         providers = self.providers()
         provider_names = sorted(provider.name for provider in providers)
-        family = _family(name)
+        family = _name_family(name)
         models = [
             f"{each.name}:{name}"
             for each in providers
-            if family and family == _family(each.chat_model)
+            if family and family == _name_family(each.chat_model)
         ]
-        names = [each for provider in providers for each in sorted(_names(provider))]
+        names = [each for provider in providers for each in sorted(_all_names(provider))]
         meant = models or get_close_matches(name.lower(), names, n=1)
         return SettingsError(
             f'no provider is named "{name}"'
@@ -164,25 +164,25 @@ class Registry:
         )
 
 
-def _family(model: str | None) -> str | None:
+def _name_family(model: str | None) -> str | None:
     """The word that a model's name begins with, which its maker's other models share: `gpt` of
     `gpt-4o`."""
     match = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
     return match and match[0]
 
 
-def _attempt(load: _Loader) -> Provider | SettingsError:
+def _try_load(load: _Loader) -> Provider | SettingsError:
     try:
         return load()
     except SettingsError as error:
         return error
 
 
-def _import(module: str) -> Provider:
+def _import_record(module: str) -> Provider:
     return import_module(module).PROVIDER
 
 
-def _plug_in(entry: EntryPoint) -> Provider:
+def _load_plug_in(entry: EntryPoint) -> Provider:
     """The record of an entry point.
 
     Raises:
@@ -208,7 +208,7 @@ def _plug_in(entry: EntryPoint) -> Provider:
     return provider
 
 
-def _names(provider: Provider) -> set[str]:
+def _all_names(provider: Provider) -> set[str]:
     return {provider.name, *provider.aliases}
 
 

@@ -14,10 +14,10 @@ from dragoman.runtime import is_loopback
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["certificates", "proxies", "proxy_for"]
+__all__ = ["load_certificates", "find_proxies", "find_proxy"]
 
 
-def proxies() -> Mapping[str, str]:
+def find_proxies() -> Mapping[str, str]:
     """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, in either case → proxy by scheme (`no`:
     who has none)."""
     from urllib.request import getproxies_environment
@@ -25,7 +25,7 @@ def proxies() -> Mapping[str, str]:
     return getproxies_environment()
 
 
-def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
+def find_proxy(url: str, proxies: Mapping[str, str]) -> str | None:
     """The proxy that requests for `url` go through; `None`: straight there, as always to this
     machine itself.
 
@@ -53,7 +53,7 @@ def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
     return proxy
 
 
-def certificates(environment: Mapping[str, str]) -> SSLContext | None:
+def load_certificates(environment: Mapping[str, str]) -> SSLContext | None:
     """What `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else `REQUESTS_CA_BUNDLE`, name; `None`: the
     system's own.
 
@@ -66,11 +66,13 @@ def certificates(environment: Mapping[str, str]) -> SSLContext | None:
         file, folder = (None, bundle) if Path(bundle).is_dir() else (bundle, None)
     if not file and not folder:
         return None
-    return _context(file or None, folder or None, _version(file), _version(folder))
+    return _make_context(file or None, folder or None, _file_version(file), _file_version(folder))
 
 
 @lru_cache(8)
-def _context(file: str | None, folder: str | None, *versions: tuple[int, ...] | None) -> SSLContext:
+def _make_context(
+    file: str | None, folder: str | None, *versions: tuple[int, ...] | None
+) -> SSLContext:
     """The context of these certificates, one in a process: to read a usual bundle takes 25 ms."""
     # part of the key: another file under the same name is read anew
     del versions
@@ -87,7 +89,7 @@ def _context(file: str | None, folder: str | None, *versions: tuple[int, ...] | 
     return context
 
 
-def _version(path: str | None) -> tuple[int, ...] | None:
+def _file_version(path: str | None) -> tuple[int, ...] | None:
     """What changes when a file or folder does; `None`: it is not there."""
     try:
         status = Path(path).stat() if path else None

@@ -43,7 +43,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     request_body: Any = None
     """As parsed JSON, or bytes that are no JSON. `None`: not known, fits any."""
 
-    def pieces(self) -> list[bytes]:
+    def split_body(self) -> list[bytes]:
         """The body as it arrives, up to where it is cut."""
         body = self.body[: self.cut_after]
         match self.chunks:
@@ -83,7 +83,7 @@ def load_exchange(path: Path) -> Exchange:
     except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(f"{path} is no recorded exchange ({error}): record it again") from error
     request, response = record.request, record.response
-    body = _bytes(response)
+    body = _decode_body(response)
     return Exchange(
         status=response.status,
         headers={name.lower(): value for name, value in (response.headers or {}).items()},
@@ -91,7 +91,7 @@ def load_exchange(path: Path) -> Exchange:
         cut_after=len(body) if response.cut else None,
         method=request.method,
         url=None if request.url is None else public_url(request.url),
-        request_body=_bytes(request)
+        request_body=_decode_body(request)
         if request.body is None and request.body_base64
         else request.body,
     )
@@ -102,11 +102,11 @@ def request_body(request: HttpRequest) -> Any:
     body = request.body
     if body is None:
         return None
-    with_bytes = body if isinstance(body, bytes) else msgspec.json.encode(dict(body))
+    data = body if isinstance(body, bytes) else msgspec.json.encode(dict(body))
     try:
-        return msgspec.json.decode(with_bytes)
+        return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError):
-        return with_bytes
+        return data
 
 
 class _Request(msgspec.Struct):
@@ -130,7 +130,7 @@ class _Record(msgspec.Struct):
     response: _Response
 
 
-def _bytes(side: _Request | _Response) -> bytes:
+def _decode_body(side: _Request | _Response) -> bytes:
     return (
         base64.b64decode(side.body_base64) if side.body_base64 else (side.body_text or "").encode()
     )

@@ -23,7 +23,7 @@ FAILURES: tuple[type[Exception], ...] = (aiohttp.ClientError, OSError, ValueErro
 """All that a request can fail with. A timeout is an OSError; a header that cannot be sent is a
 ValueError."""
 
-_KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
+_TRANSLATIONS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
     (
         aiohttp.ConnectionTimeoutError,
         ProviderTimeoutError,
@@ -117,13 +117,15 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
 def translate_error(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
     """One of `FAILURES`, from a request to `url` → what to raise instead."""
     error_class, text = next(
-        (error_class, text) for cause, error_class, text in _KINDS if isinstance(error, cause)
+        (error_class, text)
+        for cause, error_class, text in _TRANSLATIONS
+        if isinstance(error, cause)
     )
     return error_class(
         text.format(
             host=host_and_port(url),
             url=public_url(url),
-            reason=_reason(error),
+            reason=_describe_error(error),
             connect=timeouts.connect or 0,
             read=timeouts.read or 0,
             total=timeouts.total or 0,
@@ -136,7 +138,7 @@ def host_and_port(url: str) -> str:
     return re.split("[/?#]", url.partition("://")[2])[0].rpartition("@")[2]
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """A few words that cannot hold a URL's query, a header or a body."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (

@@ -34,17 +34,17 @@ __all__ = ["PostResult", "fetch", "post", "read_limited"]
 
 _LOG = logger("transport.fetching")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_AGAIN = frozenset({408, 425, 429})
+_TEMPORARY = frozenset({408, 425, 429})
 """Statuses below 500 after which the same request may succeed."""
-_ANY = "application/octet-stream"
-_KNOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_UNKNOWN_TYPE = "application/octet-stream"
+_IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The types of images that their first bytes tell."""
-_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
-_UNFIT = re.compile(
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+_BAD_CHARACTERS = re.compile(
     r"[\x00-\x1f\x7f-\x9f\\/:*?\"<>|\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """What no name of a file holds, or hides how it ends."""
-_LONGEST = 255
+_MAX_NAME = 255
 
 
 class PostResult(msgspec.Struct, frozen=True):
@@ -79,12 +79,12 @@ async def fetch(
     """
     try:
         async with asyncio.timeout(seconds):
-            target = policy.place(url)
+            target = policy.check_url(url)
             for _ in range(redirects + 1):
-                async with _request(policy, target, "GET", {}) as response:
+                async with _open_request(policy, target, "GET", {}) as response:
                     if response.status not in _REDIRECTS:
-                        return await _file(url, target, response, max_bytes)
-                    target = _next(policy, target, response.headers.get("location", ""))
+                        return await _read_file(url, target, response, max_bytes)
+                    target = _follow_redirect(policy, target, response.headers.get("location", ""))
     except TimeoutError:
         raise ProviderTimeoutError(
             f"the file was not there within {seconds:g} s: try again later"
@@ -122,8 +122,8 @@ async def post(
     try:
         async with (
             asyncio.timeout(seconds),
-            _request(
-                policy, policy.place(url), "POST", {**json_header, **(headers or {})}, data
+            _open_request(
+                policy, policy.check_url(url), "POST", {**json_header, **(headers or {})}, data
             ) as response,
         ):
             lower = {name.lower(): value for name, value in response.headers.items()}
@@ -135,43 +135,43 @@ async def post(
 
 
 @asynccontextmanager
-async def _request(
+async def _open_request(
     policy: AddressPolicy,
     target: UrlTarget,
     method: str,
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    from dragoman.transport.checked import open_response
+    from dragoman.transport.checked_connection import open_response
 
     async with open_response(policy, target, method, headers, body) as response:
         yield response
 
 
-def _next(policy: AddressPolicy, target: UrlTarget, location: str) -> UrlTarget:
+def _follow_redirect(policy: AddressPolicy, target: UrlTarget, location: str) -> UrlTarget:
     """Where a redirect leads. Where it may not be followed, who wrote the URL does not learn where
     that is."""
     if not location:
         raise InvalidRequestError(f"the URL's host {target.host} sends on to nowhere")
     try:
-        following = policy.place(urljoin(target.url, location))
+        next_target = policy.check_url(urljoin(target.url, location))
     except (InvalidRequestError, ValueError) as error:
         _LOG.warning("%s redirects to where nothing may be fetched: %s", target.host, error)
         raise InvalidRequestError(
             f"the URL's host {target.host} sends on to where nothing may be fetched"
         ) from None
-    if target.scheme == "https" and following.scheme != "https":
+    if target.scheme == "https" and next_target.scheme != "https":
         raise InvalidRequestError(
             f"the URL's host {target.host} sends on to an address without TLS"
         )
-    return following
+    return next_target
 
 
-async def _file(
+async def _read_file(
     url: str, target: UrlTarget, response: aiohttp.ClientResponse, most: int
 ) -> DataPart:
     status = response.status
-    if status >= 500 or status in _AGAIN:
+    if status >= 500 or status in _TEMPORARY:
         raise ProviderError(
             f"{target.host} cannot give the file now, it answers with HTTP {status}: try again later"
         )
@@ -182,13 +182,13 @@ async def _file(
     if (response.content_length or 0) > most:
         raise _size_error(most)
     encoding = ",".join(response.headers.getall("content-encoding", ()))
-    data = await read_limited(_chunks(target, response), encoding, most)
+    data = await read_limited(_read_chunks(target, response), encoding, most)
     name = _file_name(url, {"content-disposition": response.headers.get("content-disposition", "")})
     return DataPart(data, _media_type(response.headers.get("content-type", ""), name, data), name)
 
 
-async def _chunks(target: UrlTarget, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    from dragoman.transport.checked import explain_failure
+async def _read_chunks(target: UrlTarget, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    from dragoman.transport.checked_connection import explain_failure
     from dragoman.transport.failure import FAILURES
 
     try:
@@ -207,7 +207,7 @@ async def read_limited(chunks: AsyncIterator[bytes], encoding: str, most: int) -
     Raises:
         InvalidRequestError: there are more, or they are compressed in a way that was not asked for, or damaged.
     """
-    unpack = _unpacker(encoding)
+    unpack = _make_unpacker(encoding)
     pieces: list[bytes] = []
     came = size = 0
     async for chunk in chunks:
@@ -236,7 +236,7 @@ def _damage_error() -> InvalidRequestError:
     return InvalidRequestError("the file is compressed, and damaged")
 
 
-def _unpacker(encoding: str) -> zlib._Decompress | None:  # pyright: ignore[reportPrivateUsage] it has no public name
+def _make_unpacker(encoding: str) -> zlib._Decompress | None:  # pyright: ignore[reportPrivateUsage] it has no public name
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return None
@@ -253,15 +253,15 @@ def _media_type(declared: str, name: str | None, data: bytes) -> str:
         InvalidRequestError: it is said to be an image, and is none.
     """
     declared_type = declared.partition(";")[0].strip().lower()
-    declared_type = declared_type if _TYPE.fullmatch(declared_type) else ""
+    declared_type = declared_type if _MEDIA_TYPE.fullmatch(declared_type) else ""
     detected_type = file_type("", data)
-    if detected_type in _KNOWN and (
-        declared_type in ("", _ANY) or declared_type.startswith("image/")
+    if detected_type in _IMAGE_TYPES and (
+        declared_type in ("", _UNKNOWN_TYPE) or declared_type.startswith("image/")
     ):
         return detected_type
-    if declared_type in _KNOWN or declared_type == "image/jpg":
+    if declared_type in _IMAGE_TYPES or declared_type == "image/jpg":
         raise InvalidRequestError(f"the file is said to be {declared_type}, and its bytes are none")
-    return file_type(name or "", data) if declared_type in ("", _ANY) else declared_type
+    return file_type(name or "", data) if declared_type in ("", _UNKNOWN_TYPE) else declared_type
 
 
 def _file_name(url: str, headers: Mapping[str, str]) -> str | None:
@@ -273,14 +273,14 @@ def _file_name(url: str, headers: Mapping[str, str]) -> str | None:
         name = header.get_filename() or ""
     except (ValueError, LookupError, TypeError):
         name = ""
-    return _fit(name.replace("\\", "/").rpartition("/")[2]) or _fit(
+    return _clean_name(name.replace("\\", "/").rpartition("/")[2]) or _clean_name(
         unquote(urlsplit(url).path.rpartition("/")[2])
     )
 
 
-def _fit(name: str) -> str | None:
-    fit = _UNFIT.sub("", name).strip(" .")
-    if len(fit) <= _LONGEST:
+def _clean_name(name: str) -> str | None:
+    fit = _BAD_CHARACTERS.sub("", name).strip(" .")
+    if len(fit) <= _MAX_NAME:
         return fit or None
     stem, dot, end = fit.rpartition(".")
-    return f"{stem[: _LONGEST - len(end) - 1]}.{end}" if dot and len(end) < 16 else fit[:_LONGEST]
+    return f"{stem[: _MAX_NAME - len(end) - 1]}.{end}" if dot and len(end) < 16 else fit[:_MAX_NAME]

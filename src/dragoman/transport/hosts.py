@@ -16,15 +16,15 @@ from urllib.parse import urlsplit
 from dragoman.errors import InvalidRequestError
 
 __all__ = [
-    "USUAL_PORTS", "Address", "Network", "UrlTarget", "is_name", "is_private", "is_public", "judge_address", "parse_target", "unreadable",
+    "DEFAULT_PORTS", "Address", "Network", "UrlTarget", "is_name", "is_private", "is_public", "unwrap_address", "parse_target", "host_error",
 ]  # fmt: skip
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-_MOST = 8192
+_MAX_CHARACTERS = 8192
 """Characters of a URL."""
-USUAL_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 """Of a URL that names none."""
 _URL = re.compile(r"[!#-;=?-\[\]_a-z~]+", re.IGNORECASE)
 """The characters that URLs are made of; no space, no backslash, no control character, nothing
@@ -67,15 +67,15 @@ def parse_target(url: str) -> UrlTarget:
     Raises:
         InvalidRequestError: it is none, or is written in a way that not everybody reads alike.
     """
-    if not url or len(url) > _MOST or not _URL.fullmatch(url):
+    if not url or len(url) > _MAX_CHARACTERS or not _URL.fullmatch(url):
         raise InvalidRequestError(
-            f"a URL has at most {_MOST} characters, none of them a space, a backslash or beyond ASCII: write it with percent signs"
+            f"a URL has at most {_MAX_CHARACTERS} characters, none of them a space, a backslash or beyond ASCII: write it with percent signs"
         )
     try:
         split = urlsplit(url)
         bracketed, netloc = split.netloc.startswith("["), split.netloc
     except ValueError as error:
-        raise unreadable() from error
+        raise host_error() from error
     scheme = split.scheme.lower()
     if not netloc or not url.lower().startswith(f"{scheme}://{netloc.lower()}"):
         raise InvalidRequestError(
@@ -84,16 +84,16 @@ def parse_target(url: str) -> UrlTarget:
     if "@" in netloc:
         raise InvalidRequestError("the URL holds a user or a password before its host: take it out")
     host, port = _split_port(netloc, bracketed=bracketed)
-    address = _address(host)
+    address = _parse_address(host)
     if port and (not _PORT.fullmatch(port) or not 0 < int(port) < 65536):
         raise InvalidRequestError("the URL has a port that is no number from 1 to 65535")
-    host, number = str(address or host), int(port) if port else USUAL_PORTS.get(scheme, 0)
-    written = f"[{host}]" if bracketed else host
+    host, number = str(address or host), int(port) if port else DEFAULT_PORTS.get(scheme, 0)
+    written_host = f"[{host}]" if bracketed else host
     path = url[len(scheme) + len("://") + len(netloc) :].partition("#")[0]
-    return UrlTarget(f"{scheme}://{written}:{number}{path}", scheme, host, number, address)
+    return UrlTarget(f"{scheme}://{written_host}:{number}{path}", scheme, host, number, address)
 
 
-def unreadable() -> InvalidRequestError:
+def host_error() -> InvalidRequestError:
     """The error for a URL whose host is not sure."""
     return InvalidRequestError("the URL has a host that cannot be read")
 
@@ -106,7 +106,7 @@ def _split_port(netloc: str, *, bracketed: bool) -> tuple[str, str]:
         host, bracket, tail = netloc[1:].partition("]")
         colon, port = tail[:1], tail[1:]
         if not bracket or (tail and colon != ":"):
-            raise unreadable()
+            raise host_error()
     if colon and not port:
         raise InvalidRequestError("the URL has a colon behind its host, and no port")
     if bracketed != (":" in host):
@@ -116,7 +116,7 @@ def _split_port(netloc: str, *, bracketed: bool) -> tuple[str, str]:
     return host.lower(), port
 
 
-def _address(host: str) -> Address | None:
+def _parse_address(host: str) -> Address | None:
     """The address that a host is; `None`: it is a name.
 
     Raises:
@@ -179,7 +179,7 @@ _EMBEDDING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96"
 """Addresses of IPv6 that are another way to write one of IPv4; names have no such address."""
 
 
-def judge_address(address: Address) -> Address | None:
+def unwrap_address(address: Address) -> Address | None:
     """The address that counts: of one that leads to an address of IPv4 through a gateway, that.
     `None`: it is written in a way that hides where it leads, or names a link of this machine."""
     if isinstance(address, IPv4Address):
@@ -196,20 +196,20 @@ def judge_address(address: Address) -> Address | None:
 
 def is_public(address: Address) -> bool:
     """Whether anybody may have it, wherever he is."""
-    judged_address = judge_address(address)
-    if judged_address is None or (
-        isinstance(judged_address, IPv6Address) and judged_address not in _GLOBAL
+    real_address = unwrap_address(address)
+    if real_address is None or (
+        isinstance(real_address, IPv6Address) and real_address not in _GLOBAL
     ):
         return False
-    return not any(judged_address in network for network in (*_SPECIAL, *_PRIVATE))
+    return not any(real_address in network for network in (*_SPECIAL, *_PRIVATE))
 
 
 def is_private(address: Address) -> bool:
     """Whether it is of an organisation's or a home's own network, and no machine's door to its
     cloud."""
-    judged_address = judge_address(address)
+    real_address = unwrap_address(address)
     return (
-        judged_address is not None
-        and any(judged_address in network for network in _PRIVATE)
-        and not any(judged_address in network for network in _CLOUD)
+        real_address is not None
+        and any(real_address in network for network in _PRIVATE)
+        and not any(real_address in network for network in _CLOUD)
     )

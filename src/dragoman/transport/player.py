@@ -68,7 +68,7 @@ class Player:
                 del self._left[position]
                 if isinstance(answer, Exception):
                     raise answer
-                return _Played(answer)
+                return _PlayedResponse(answer)
         raise SettingsError(
             f"no recorded answer is left for {request.method} {public_url(request.path)}, request {len(self.requests)}"
             f" ({len(self._left)} recordings do not fit): record it, or play another recording"
@@ -78,13 +78,13 @@ class Player:
         """Nothing is open."""
 
 
-class _Played:
+class _PlayedResponse:
     """A `Response` from a recording."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.status = exchange.status
         self.headers: Mapping[str, str] = exchange.headers
-        self._pieces = iter(exchange.pieces())
+        self._pieces = iter(exchange.split_body())
         self._cut = exchange.cut_after is not None
         self._closed = False
 

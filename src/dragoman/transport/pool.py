@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 
 from dragoman.transport import environment
-from dragoman.transport.answer import AiohttpResponse
+from dragoman.transport.aiohttp_response import AiohttpResponse
 from dragoman.transport.base import Bounds, Timeouts
 from dragoman.transport.failure import FAILURES, translate_error
 
@@ -30,7 +30,7 @@ _HEADERS = {
     "accept-encoding": "identity",
 }
 _HEADER_BYTES = 65536
-_FEW = 16
+_MAX_SELECTED = 16
 """Connections up to which it costs less to ask each of them for news than to wait for turns of the
 event loop."""
 _SELECTABLE = 1024
@@ -45,14 +45,14 @@ class Pool:
     def __init__(self, timeouts: Timeouts, bounds: Bounds) -> None:
         self._timeouts = timeouts
         self._bounds = bounds
-        self._proxies = environment.proxies()
+        self._proxies = environment.find_proxies()
         self._answers: WeakSet[AiohttpResponse] = WeakSet()
         self._sockets: WeakSet[socket.socket] = WeakSet()
         # no method: a cycle would outlive the transport
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
-                ssl=environment.certificates(os.environ) or True,
+                ssl=environment.load_certificates(os.environ) or True,
                 socket_factory=partial(_open_socket, self._sockets),
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -81,7 +81,7 @@ class Pool:
                 msgspec.json.encode(dict(body)),
                 {"content-type": "application/json", **headers},
             )
-        if self._has_news():
+        if self._has_unread_data():
             # The event loop needs two turns to notice that an idle connection was closed: it reads,
             # then it tells.
             await asyncio.sleep(0)
@@ -92,7 +92,7 @@ class Pool:
                 url,
                 data=body,
                 headers=headers,
-                proxy=environment.proxy_for(url, self._proxies),
+                proxy=environment.find_proxy(url, self._proxies),
                 allow_redirects=False,
             )
         except FAILURES as error:
@@ -101,11 +101,11 @@ class Pool:
         self._answers.add(answer)
         return answer
 
-    def _has_news(self) -> bool:
+    def _has_unread_data(self) -> bool:
         """Returns whether something came on a connection that the event loop may not know yet, such
         as its end."""
         numbers = [number for opened in self._sockets if (number := opened.fileno()) >= 0]
-        if len(numbers) > _FEW or max(numbers, default=0) >= _SELECTABLE:
+        if len(numbers) > _MAX_SELECTED or max(numbers, default=0) >= _SELECTABLE:
             return True
         return bool(numbers) and bool(select.select(numbers, [], [], 0)[0])
 

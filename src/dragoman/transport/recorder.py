@@ -13,7 +13,13 @@ from dragoman.errors import ProviderError
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.exchange import request_body
-from dragoman.transport.redaction import hide_secrets, is_secret, public_body, public_url, secrets
+from dragoman.transport.redaction import (
+    find_secrets,
+    hide_secrets,
+    is_secret,
+    public_body,
+    public_url,
+)
 
 __all__ = ["Recorder"]
 
@@ -74,20 +80,20 @@ class Recorder:
             "request": {
                 "method": request.method,
                 "url": public_url(request.path),
-                "headers": _public(request.headers),
+                "headers": _public_headers(request.headers),
                 **_body_fields("body", public_body(request_json)),
             },
             "response": {
                 "status": response.status,
-                "headers": _public(response.headers),
+                "headers": _public_headers(response.headers),
                 **_body_fields("body_text", body),
                 **({"cut": True} if cut else {}),
             },
         }
         text = msgspec.json.format(msgspec.json.encode(record))
-        text = hide_secrets(text, secrets(request.path, request.headers, request_json))
+        text = hide_secrets(text, find_secrets(request.path, request.headers, request_json))
         self._folder.mkdir(parents=True, exist_ok=True)
-        _write_new(self._folder, text)
+        _write_file(self._folder, text)
 
 
 class _Recording:
@@ -125,7 +131,7 @@ class _Recording:
             recorder.write(self._request, self._response, b"".join(self._pieces), cut=cut)
 
 
-def _public(headers: Mapping[str, str]) -> dict[str, str]:
+def _public_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in ((name.lower(), value) for name, value in headers.items())
@@ -143,7 +149,7 @@ def _body_fields(name: str, body: Any) -> dict[str, Any]:
         return {name: None, "body_base64": base64.b64encode(body).decode()}
 
 
-def _write_new(folder: Path, text: bytes) -> None:
+def _write_file(folder: Path, text: bytes) -> None:
     """Under the next number that no file has, also where another process writes too."""
     number = len(list(folder.glob("*.json")))
     while True:

@@ -11,45 +11,45 @@ from urllib.parse import unquote, unquote_plus
 
 from dragoman.errors import DragomanError
 
-__all__ = ["hide_secrets", "is_secret", "public_body", "public_url", "redact", "secrets"]
+__all__ = ["hide_secrets", "is_secret", "public_body", "public_url", "redact", "find_secrets"]
 
-_NAME = re.compile(
+_SECRET_NAME = re.compile(
     r"auth|cookie|secret|credential|signature|session|passw|passphrase|pwd|private|organi[sz]ation|project|"
     r"(^|[-_]|api)(key|token|sig)$"
 )
-_FIELD = re.compile(
+_SECRET_FIELD = re.compile(
     r"authorization|.*(passw|passphrase|secret|credential).*|"
     r"(.*[-_])?(api|access|auth|bearer|private|subscription)[-_]?(key|token)",
     re.IGNORECASE,
 )
 """Names of a body's fields, where `signature` and `project` are no secrets."""
-_PLACE = re.compile(r"(.*[-_]|api)?(key|token|secret)", re.IGNORECASE)
+_KEY_PREFIX = re.compile(r"(.*[-_]|api)?(key|token|secret)", re.IGNORECASE)
 """The segment of a path after which a key stands."""
-_KEY = re.compile(
+_KEY_VALUE = re.compile(
     r"((sk|pk|rk|gsk|xai|hf|nvapi|key|token|secret)[-_](?=\D*\d).{8,}|AIza.{20,}|bot\d+:.{8,})"
 )
 """A segment of a path that is a key."""
-_SHORTEST = 8
-_HIDDEN = "***"
+_MIN_LENGTH = 8
+_MASK = "***"
 
 
 @lru_cache(256)
 def is_secret(name: str) -> bool:
     """Whether a header or query parameter of this name holds a key or tells who the user is."""
-    return _NAME.search(name.lower()) is not None
+    return _SECRET_NAME.search(name.lower()) is not None
 
 
 @lru_cache(64)
 def public_url(url: str) -> str:
     """A URL, or what was meant for one, without user, password, secret query parameters, and keys
     in its path."""
-    whole, _, query = url.partition("#")[0].partition("?")
-    scheme, separator, after_scheme = whole.rpartition("://")
+    base, _, query = url.partition("#")[0].partition("?")
+    scheme, separator, after_scheme = base.rpartition("://")
     authority, slash, path = after_scheme.partition("/")
     segments = path.split("/")
     path = "/".join(
-        _HIDDEN if hidden else segment
-        for segment, hidden in zip(segments, _keys(segments), strict=True)
+        _MASK if hidden else segment
+        for segment, hidden in zip(segments, _find_keys(segments), strict=True)
     )
     query = "&".join(pair for pair in query.split("&") if not is_secret(pair.partition("=")[0]))
     return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}{'?' if query else ''}{query}"
@@ -63,19 +63,21 @@ def public_body(body: Any) -> Any:
         return body
     fields = cast("dict[str, Any]", body)
     return {
-        name: _HIDDEN if isinstance(value, str) and _FIELD.fullmatch(name) else public_body(value)
+        name: _MASK
+        if isinstance(value, str) and _SECRET_FIELD.fullmatch(name)
+        else public_body(value)
         for name, value in fields.items()
     }
 
 
-def secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[str]:
+def find_secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[str]:
     """The keys and passwords that a request carries. `body`: as parsed JSON."""
     values = [
         *(value for name, value in headers.items() if is_secret(name)),
-        *_of_url(url),
-        *_of_body(body),
+        *_url_secrets(url),
+        *_body_secrets(body),
     ]
-    return {secret for value in values for secret in value.split() if len(secret) >= _SHORTEST}
+    return {secret for value in values for secret in value.split() if len(secret) >= _MIN_LENGTH}
 
 
 def hide_secrets(data: bytes, secrets: Iterable[str]) -> bytes:
@@ -84,8 +86,8 @@ def hide_secrets(data: bytes, secrets: Iterable[str]) -> bytes:
     longest_first = sorted(secrets, key=len, reverse=True)
     if not longest_first:
         return data
-    pattern = b"|".join(b"".join(map(_character, secret)) for secret in longest_first)
-    return re.sub(pattern, _HIDDEN.encode(), data)
+    pattern = b"|".join(b"".join(map(_character_pattern, secret)) for secret in longest_first)
+    return re.sub(pattern, _MASK.encode(), data)
 
 
 def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
@@ -99,7 +101,7 @@ def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
     return error
 
 
-def _character(character: str) -> bytes:
+def _character_pattern(character: str) -> bytes:
     """A pattern for one character and its escapes. Backslashes are counted up to what JSON in JSON
     in JSON has, so that the time stays linear."""
     data = character.encode(errors="surrogatepass")
@@ -109,20 +111,23 @@ def _character(character: str) -> bytes:
     return b"(?:" + b"|".join(escapes) + b")"
 
 
-def _keys(segments: list[str]) -> Iterator[bool]:
+def _find_keys(segments: list[str]) -> Iterator[bool]:
     """Which segments of a path are keys."""
     for before, segment in zip(("", *segments), segments, strict=False):
-        yield _PLACE.fullmatch(before) is not None or _KEY.fullmatch(unquote(segment)) is not None
+        yield (
+            _KEY_PREFIX.fullmatch(before) is not None
+            or _KEY_VALUE.fullmatch(unquote(segment)) is not None
+        )
 
 
-def _of_url(url: str) -> Iterator[str]:
+def _url_secrets(url: str) -> Iterator[str]:
     whole, _, query = url.partition("#")[0].partition("?")
     authority, _, path = whole.partition("://")[2].partition("/")
     _, _, password = authority.rpartition("@")[0].partition(":")
     segments = path.split("/")
     values = [
         password,
-        *(segment for segment, key in zip(segments, _keys(segments), strict=True) if key),
+        *(segment for segment, key in zip(segments, _find_keys(segments), strict=True) if key),
     ]
     for value in values:
         yield from {value, unquote(value)}
@@ -131,11 +136,11 @@ def _of_url(url: str) -> Iterator[str]:
             yield from {value, unquote_plus(value)}
 
 
-def _of_body(body: Any) -> Iterator[str]:
+def _body_secrets(body: Any) -> Iterator[str]:
     for entry in cast("list[Any]", body) if isinstance(body, list) else ():
-        yield from _of_body(entry)
+        yield from _body_secrets(entry)
     for name, value in cast("dict[str, Any]", body).items() if isinstance(body, dict) else ():
-        if isinstance(value, str) and _FIELD.fullmatch(name):
+        if isinstance(value, str) and _SECRET_FIELD.fullmatch(name):
             yield value
         else:
-            yield from _of_body(value)
+            yield from _body_secrets(value)

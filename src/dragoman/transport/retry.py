@@ -18,17 +18,17 @@ from dragoman.request import HttpRequest
 from dragoman.retry_after import retry_after
 from dragoman.transport.base import ConnectionLostError, Response, Transport
 
-__all__ = ["Failed", "RETRIED", "RETRIED_STATUSES", "Retry"]
+__all__ = ["OnRetry", "ON_RETRY", "RETRY_STATUSES", "Retry"]
 
-Failed = Callable[[int, float, int | None, DragomanError | None], Awaitable[None]]
+OnRetry = Callable[[int, float, int | None, DragomanError | None], Awaitable[None]]
 """Takes an attempt that failed: its number, the seconds until the next, the HTTP status or the
 error that it ended with."""
 
-RETRIED: ContextVar[Failed | None] = ContextVar("dragoman_retried", default=None)
+ON_RETRY: ContextVar[OnRetry | None] = ContextVar("dragoman_retried", default=None)
 """Called before a request of the current context is sent again."""
 
 _LOG = logger("transport.retry")
-RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRY_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 """Statuses after which the same request may well succeed."""
 _DRAIN_SECONDS = 1.0
 
@@ -92,8 +92,8 @@ class Retry:
             at_once = False
             try:
                 response = await self._transport.send(request)
-                if not _is_retried(response):
-                    return await _begin(response)
+                if not _should_retry(response):
+                    return await _start_response(response)
             except (ProviderConnectionError, ProviderTimeoutError) as raised:
                 error = raised
                 at_once = isinstance(raised, ConnectionLostError) and not lost
@@ -102,8 +102,8 @@ class Retry:
                 status = response.status
                 wait = min(retry_after(response.headers, self._now()) or wait, self._cap)
                 await _drain(response)
-            if (failed := RETRIED.get()) is not None:
-                await failed(attempt + 1, 0.0 if at_once else wait, status, error)
+            if (on_retry := ON_RETRY.get()) is not None:
+                await on_retry(attempt + 1, 0.0 if at_once else wait, status, error)
             # it holds this frame
             error = None
             if at_once:
@@ -118,8 +118,8 @@ class Retry:
         try:
             return await self._transport.send(request)
         except ConnectionLostError as error:
-            if (failed := RETRIED.get()) is not None:
-                await failed(1, 0.0, None, error)
+            if (on_retry := ON_RETRY.get()) is not None:
+                await on_retry(1, 0.0, None, error)
             return await self._transport.send(request)
 
     async def close(self) -> None:
@@ -127,7 +127,7 @@ class Retry:
         await self._transport.close()
 
 
-class _Begun:
+class _StartedResponse:
     """A response whose first bytes have been read."""
 
     def __init__(self, response: Response, first: bytes) -> None:
@@ -149,20 +149,20 @@ class _Begun:
         return first
 
 
-async def _begin(response: Response) -> Response:
+async def _start_response(response: Response) -> Response:
     if not 200 <= response.status < 300:
         return response
     try:
-        return _Begun(response, await response.read())
+        return _StartedResponse(response, await response.read())
     except BaseException:
         await response.close()
         raise
 
 
-def _is_retried(response: Response) -> bool:
+def _should_retry(response: Response) -> bool:
     verdict = response.headers.get("x-should-retry")
     return response.status >= 400 and (
-        verdict == "true" or (response.status in RETRIED_STATUSES and verdict != "false")
+        verdict == "true" or (response.status in RETRY_STATUSES and verdict != "false")
     )
 
 

@@ -27,7 +27,7 @@ from dragoman.logs import logger
 from dragoman.transport import environment
 from dragoman.transport.address_policy import AddressPolicy
 from dragoman.transport.failure import FAILURES
-from dragoman.transport.hosts import UrlTarget, unreadable
+from dragoman.transport.hosts import UrlTarget, host_error
 
 __all__ = ["explain_failure", "open_response"]
 
@@ -52,10 +52,10 @@ async def open_response(
         InvalidRequestError: it may not be reached.
         ProviderConnectionError, ProviderTimeoutError, SettingsError: see `Transport.send`.
     """
-    url = _read_alike(target)
-    addresses: Sequence[str] = () if policy.proxy else await policy.addresses(target)
+    url = _parse_alike(target)
+    addresses: Sequence[str] = () if policy.proxy else await policy.find_addresses(target)
     session = aiohttp.ClientSession(
-        connector=_connector(policy, target.scheme, addresses),
+        connector=_make_connector(policy, target.scheme, addresses),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=_HEADERS,
         timeout=aiohttp.ClientTimeout(total=None),
@@ -85,18 +85,18 @@ async def open_response(
             await session.close()
 
 
-def _connector(
+def _make_connector(
     policy: AddressPolicy, scheme: str, addresses: Sequence[str]
 ) -> aiohttp.TCPConnector:
     speaks_tls = scheme == "https" or policy.proxy
-    certificates = (environment.certificates(os.environ) or True) if speaks_tls else True
+    certificates = (environment.load_certificates(os.environ) or True) if speaks_tls else True
     if policy.proxy:
         return aiohttp.TCPConnector(ssl=certificates, force_close=True)
 
     def open_socket(address: tuple[Any, ...]) -> socket.socket:
         """The last word on where a connection goes: it is made to this address, whoever found
         it."""
-        if not policy.takes(ip_address(address[4][0])):
+        if not policy.allows(ip_address(address[4][0])):
             raise InvalidRequestError("an address that is not allowed was about to be used")
         # family, type, protocol
         return socket.socket(*address[:3])
@@ -105,12 +105,12 @@ def _connector(
         ssl=certificates,
         force_close=True,
         use_dns_cache=False,
-        resolver=_Checked(addresses),
+        resolver=_FixedResolver(addresses),
         socket_factory=open_socket,
     )
 
 
-class _Checked(AbstractResolver):
+class _FixedResolver(AbstractResolver):
     """Knows nothing but the addresses that were checked."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
@@ -138,7 +138,7 @@ class _Checked(AbstractResolver):
         """Holds nothing."""
 
 
-def _read_alike(target: UrlTarget) -> URL:
+def _parse_alike(target: UrlTarget) -> URL:
     """The URL as the client reads it, which has to be as we did.
 
     Raises:
@@ -148,9 +148,9 @@ def _read_alike(target: UrlTarget) -> URL:
         url = URL(target.url, encoded=True)
         read = (url.scheme, url.raw_host, url.port, url.raw_user, url.raw_password)
     except ValueError:
-        raise unreadable() from None
+        raise host_error() from None
     if read != (target.scheme, target.host, target.port, None, None):
-        raise unreadable()
+        raise host_error()
     return url
 
 
@@ -161,7 +161,7 @@ def explain_failure(error: Exception, target: UrlTarget) -> DragomanError:
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         return ProviderConnectionError(f"{target.host} has no certificate that is trusted here")
     if isinstance(error, aiohttp.InvalidURL):
-        return unreadable()
+        return host_error()
     if isinstance(error, ValueError):
         return SettingsError(
             "the message has a header that cannot be sent: take line breaks out of it"

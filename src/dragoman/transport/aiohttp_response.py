@@ -17,8 +17,8 @@ from dragoman.transport.failure import FAILURES, host_and_port, translate_error
 
 __all__ = ["AiohttpResponse"]
 
-_LOOK_SECONDS = 5.0
-_LINES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
+_CHECK_SECONDS = 5.0
+_LINE_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 
 
 class AiohttpResponse:
@@ -73,7 +73,7 @@ class AiohttpResponse:
         self._timeouts = timeouts
         self._bounds = bounds
         self._succeeds = 200 <= response.status < 300
-        self._lines = self.headers.get("content-type", "").startswith(_LINES)
+        self._lines = self.headers.get("content-type", "").startswith(_LINE_TYPES)
         self._size = self._line = 0
         self._complete = False
         self._refusal: ProviderError | None = None
@@ -87,31 +87,31 @@ class AiohttpResponse:
         self._deadline: asyncio.TimerHandle | None = None
         if not self._succeeds and bounds.error_seconds is not None:
             self._deadline = asyncio.get_running_loop().call_later(
-                bounds.error_seconds, _take_no_more, weakref.ref(self)
+                bounds.error_seconds, _end_body, weakref.ref(self)
             )
         self._connection = response.connection
         if self._connection is not None and self._connection.protocol is not None:
             self._connection.protocol.read_timeout = None
             # with none set, this ends the one that runs
             self._connection.protocol.start_timeout()
-            self._look_later()
+            self._schedule_check()
 
     async def read(self) -> bytes:
         """See `Response.read`."""
         if self._complete:
-            return self._last()
+            return self._finish_read()
         self._waiting = True
         try:
             data = await self._content.readany()
         except FAILURES as error:
-            data = self._take_arrived()
+            data = self._read_arrived()
             if not data and not self._complete:
                 raise translate_error(error, self._url, self._timeouts) from None
         finally:
             self._waiting = False
         if not data:
-            self._look_no_more()
-        return self._take_within_bounds(data) or self._last()
+            self._cancel_timers()
+        return self._apply_bounds(data) or self._finish_read()
 
     async def close(self) -> None:
         """See `Response.close`."""
@@ -123,14 +123,14 @@ class AiohttpResponse:
             self._end()
 
     def _end(self) -> None:
-        self._look_no_more()
+        self._cancel_timers()
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
             # a polite TLS close would go on reading until the server has agreed
             connection.transport.abort()
         self._response.close()
 
-    def _take_within_bounds(self, data: bytes) -> bytes:
+    def _apply_bounds(self, data: bytes) -> bytes:
         """What is taken of the bytes that came; where that is not all, the next read is the
         last."""
         bounds = self._bounds
@@ -156,12 +156,12 @@ class AiohttpResponse:
         self._complete = True
         self._end()
 
-    def _last(self) -> bytes:
+    def _finish_read(self) -> bytes:
         if self._refusal is not None:
             raise self._refusal
         return b""
 
-    def take_no_more(self) -> None:
+    def end_body(self) -> None:
         """Ends a body for which there was enough time."""
         if not self._content.is_eof():
             self._complete = True
@@ -169,7 +169,7 @@ class AiohttpResponse:
             self._content.set_exception(aiohttp.SocketTimeoutError())
             self._end()
 
-    def _take_arrived(self) -> bytes:
+    def _read_arrived(self) -> bytes:
         """What came before the connection broke: aiohttp hides it as soon as there is an error."""
         error = self._content.exception()
         if error is None or self._response.closed:
@@ -182,18 +182,20 @@ class AiohttpResponse:
 
     @property
     def _period(self) -> float:
-        return min(_LOOK_SECONDS, (self._timeouts.read or math.inf) / 4)
+        return min(_CHECK_SECONDS, (self._timeouts.read or math.inf) / 4)
 
-    def _look_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._period, _look, weakref.ref(self))
+    def _schedule_check(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(
+            self._period, _check_progress, weakref.ref(self)
+        )
 
-    def _look_no_more(self) -> None:
+    def _cancel_timers(self) -> None:
         for timer in (self._timer, self._deadline):
             if timer is not None:
                 timer.cancel()
         self._timer = self._deadline = None
 
-    def look(self) -> None:
+    def check_progress(self) -> None:
         """Ends the wait of a reader to whom nothing can come, or has come for too long."""
         content, seen = self._content, self._seen
         if content.is_eof() or content.exception() is not None:
@@ -205,15 +207,15 @@ class AiohttpResponse:
         elif self._idle * self._period >= (self._timeouts.read or math.inf):
             content.set_exception(aiohttp.SocketTimeoutError())
         else:
-            self._look_later()
+            self._schedule_check()
 
 
-def _take_no_more(answer: Callable[[], AiohttpResponse | None]) -> None:
+def _end_body(answer: Callable[[], AiohttpResponse | None]) -> None:
     if (living := answer()) is not None:
-        living.take_no_more()
+        living.end_body()
 
 
-def _look(answer: Callable[[], AiohttpResponse | None]) -> None:
+def _check_progress(answer: Callable[[], AiohttpResponse | None]) -> None:
     """A timer that kept its answer alive would keep the connection of one that nobody closed."""
     if (living := answer()) is not None:
-        living.look()
+        living.check_progress()
