@@ -19,7 +19,7 @@ import convert
 import msgspec
 
 from dragoman import Agent, wires
-from dragoman.codec.digest import signed_chain
+from dragoman.codec.digest import chain_signature_digests
 from dragoman.message import Message, Role
 from dragoman.request import HttpRequest
 from dragoman.tools import Tool
@@ -69,7 +69,7 @@ async def _turns(
     origin = (await agent.send("Hi.")).messages[-1].origin
     history, times = list(messages), list[float]()
     if stored and origin is not None:
-        digests = signed_chain(messages, wire)
+        digests = chain_signature_digests(messages, wire)
         history = [
             one.replace(origin=msgspec.structs.replace(origin, prefix=before))
             if one.role is Role.MODEL

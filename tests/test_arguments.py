@@ -21,7 +21,7 @@ from dragoman import (
     tool,
 )
 from dragoman.errors import SettingsError
-from dragoman.hooks import Hooks, everywhere
+from dragoman.hooks import Hooks, add_global_hooks
 from dragoman.mcp import mcp
 from dragoman.message import Content
 from dragoman.model.breaker import Breaker
@@ -374,8 +374,8 @@ NEW: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     ),
     (Agent, (), {"hooks": 3}, "hooks must be a sequence of Hooks, not int"),
     (Hooks, (), {"run_start": 3}, "run_start must be a function, not int"),
-    (everywhere, (3,), {}, r"hooks\[0\] must be Hooks, not int"),
-    (everywhere, (Hooks,), {}, r"hooks\[0\] must be Hooks, not the class Hooks"),
+    (add_global_hooks, (3,), {}, r"hooks\[0\] must be Hooks, not int"),
+    (add_global_hooks, (Hooks,), {}, r"hooks\[0\] must be Hooks, not the class Hooks"),
     (telemetry, (3,), {}, "tracer_provider must be a provider of OpenTelemetry's, not int"),
     (telemetry, (None, 3), {}, "meter_provider must be a provider of OpenTelemetry's, not int"),
     (telemetry, (), {"conventions": "2"}, "conventions='2'"),

@@ -22,7 +22,7 @@ from dragoman.event import Event, MessageFinished, RunError
 from dragoman.hooks import Hooks
 from dragoman.message import FinishReason, Origin, ToolCallPart
 from dragoman.model import fallback
-from dragoman.result import ChatResult, ModelCall, cost_of, spent
+from dragoman.result import ChatResult, ModelCall, sum_cost, sum_usage
 from support.answers import MODELS, agent_of, answer
 from support.model import agent, call, says
 
@@ -376,8 +376,8 @@ async def test_the_cost_of_a_run_with_a_call_of_unknown_cost_is_unknown() -> Non
     a, _ = agent(says("done", usage=1))
     result = await a.send("hi")
     assert result.cost is None
-    assert cost_of([]) == 0
-    assert cost_of([ModelCall(Origin("local"), FIRST), ModelCall(Origin("my-own"), FIRST)]) is None
+    assert sum_cost([]) == 0
+    assert sum_cost([ModelCall(Origin("local"), FIRST), ModelCall(Origin("my-own"), FIRST)]) is None
 
 
 async def test_an_answer_from_a_cache_costs_nothing() -> None:
@@ -527,8 +527,8 @@ def test_nothing_is_lost_and_nothing_counted_twice(
     assert result.cost == sum(filter(None, wanted)) == sum(chunk.cost or 0 for chunk in chunks)
     assert (
         result.usage
-        == spent(result.calls)
-        == spent([each for chunk in chunks for each in chunk.calls])
+        == sum_usage(result.calls)
+        == sum_usage([each for chunk in chunks for each in chunk.calls])
     )
 
 

@@ -211,9 +211,15 @@ def test_the_documented_wire_does_all_that_is_asked_of_one(monkeypatch: pytest.M
     names: dict[str, Any] = {"__name__": "__main__"}
     for code in blocks(ROOT / "docs" / "wires.md"):
         exec(compile(code, "wires.md", "exec", dont_inherit=True), names)
-    found = {finding.check: finding for finding in testing.run(testing.wire_checks("acme_lines"))}
-    left = {name: finding.told for name, finding in found.items() if finding.outcome != "passed"}
-    without = {"memory_changes_nothing", "recorded_answers_are_read", "recorded_requests_return"}
+    found = {
+        finding.check: finding for finding in testing.run_checks(testing.wire_checks("acme_lines"))
+    }
+    left = {name: finding.details for name, finding in found.items() if finding.outcome != "passed"}
+    without = {
+        "memory_changes_nothing",
+        "recordings_of_answers_are_read",
+        "recordings_of_requests_return",
+    }
     assert set(left) == without, left
     documented = set(
         re.findall(r"`(?:\w+\.)?(?:dump|load)_\w+`", (ROOT / "docs" / "wires.md").read_text())

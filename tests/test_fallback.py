@@ -29,7 +29,7 @@ from dragoman import (
 )
 from dragoman.errors import OverloadedError, SettingsError, StreamCutError
 from dragoman.event import Event
-from dragoman.hooks import Hooks, ModelEnd, ModelRetry, everywhere
+from dragoman.hooks import Hooks, ModelEnd, ModelRetry, add_global_hooks
 from dragoman.model import fallback
 from dragoman.orchestration import choose_orchestrator
 from dragoman.runs import visible
@@ -319,7 +319,7 @@ async def test_hooks_are_told_of_each_step_and_of_each_call() -> None:
     assert isinstance(retries[0].error, OverloadedError)
     assert retries[0].run is not None
     assert [end.start.target.provider for end in ends] == ["openai", "anthropic", "google"]
-    with everywhere(hooks):
+    with add_global_hooks(hooks):
         async with agent(net, layer) as one:
             model = one._models.chat()
             async for _ in model.stream(ModelRequest("", (Message.user("Hi"),))):

@@ -15,7 +15,7 @@ import pytest
 from dragoman import Agent, DataPart, Limits, Message, Usage, tool
 from dragoman.errors import LimitReachedError, ProviderConnectionError, RateLimitError
 from dragoman.event import PartDelta, RunFinished
-from dragoman.hooks import Hooks, everywhere, fire
+from dragoman.hooks import Hooks, add_global_hooks, call_hooks
 from dragoman.message import FinishReason
 from dragoman.model import ChatModel
 from dragoman.providers import get
@@ -139,7 +139,7 @@ async def test_a_model_by_itself_is_watched(wire: str) -> None:
         api_key="k",
         hooks=[own.hooks],
     )
-    with everywhere(all_of_them.hooks):
+    with add_global_hooks(all_of_them.hooks):
         events = [
             event
             async for event in model.stream(ModelRequest("", (Message.user("hi"),), stream=True))
@@ -497,13 +497,13 @@ async def test_a_cancellation_passes_once_all_are_told() -> None:
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await fire([Hooks(retry=cancelled), seen.hooks], "retry", 1)
+        await call_hooks([Hooks(retry=cancelled), seen.hooks], "retry", 1)
     assert seen.told == [("retry", 1)]
 
 
 async def test_one_line_watches_all_agents_until_it_is_taken_back() -> None:
     seen = Seen()
-    watching = everywhere(seen.hooks)
+    watching = add_global_hooks(seen.hooks)
     try:
         agent, _ = agent_of("openai_chat", *[answer("openai_chat", "a")] * 2, hooks=seen.hooks)
         await agent.send("hi")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import json_bytes
-from dragoman.json_bytes import MOST_DEPTH, bound, bound_value, decode, encode
+from dragoman.json_bytes import MOST_DEPTH, check_depth, check_value_depth, decode, encode
 
 
 def nested(depth: int, opens: str = "[", closes: str = "]") -> str:
@@ -37,7 +37,7 @@ DEEP = [
 @pytest.mark.parametrize("text", FITS)
 def test_what_is_flat_enough_is_read(text: str):
     assert decode(text) == decode(text.encode()) == json.loads(text)
-    bound_value(json.loads(text))
+    check_value_depth(json.loads(text))
 
 
 @pytest.mark.parametrize("text", DEEP)
@@ -47,7 +47,7 @@ def test_what_nests_deeper_is_refused(text: str):
             decode(data)
     if text.endswith(("]", "}")) and len(text) < 2000:
         with pytest.raises(ValueError, match="nests deeper than 128"):
-            bound_value(json.loads(text))
+            check_value_depth(json.loads(text))
 
 
 @given(
@@ -64,7 +64,7 @@ def test_both_bounds_agree(value: object, most: int):
             return True
         return False
 
-    assert refuses(bound_value, value) == refuses(bound, json.dumps(value))
+    assert refuses(check_value_depth, value) == refuses(check_depth, json.dumps(value))
 
 
 def test_half_a_character_is_escaped():
@@ -75,9 +75,9 @@ def test_half_a_character_is_escaped():
 def test_half_a_character_changes_nothing_else_of_what_is_written_or_bounded():
     assert encode({"a": ["\ud800", 1], "b": None}) == b'{"a":["\\ud800",1],"b":null}'
     half = '["\ud800"' + ",[]" * 200 + "]"
-    bound(half)
+    check_depth(half)
     with pytest.raises(ValueError, match="nests deeper than 128 levels"):
-        bound('["\ud800",' + nested(128) + "]")
+        check_depth('["\ud800",' + nested(128) + "]")
     with pytest.raises(ValueError, match="nests deeper than 2 levels"):
-        bound_value([[[]]], 2)
-    bound_value([[{}]], 3)
+        check_value_depth([[[]]], 2)
+    check_value_depth([[{}]], 3)

@@ -23,7 +23,7 @@ from dragoman import (
     tool,
     wires,
 )
-from dragoman.codec.ids import Rule
+from dragoman.codec.ids import NameRule
 from dragoman.errors import InvalidRequestError, RateLimitError, SettingsError
 from dragoman.event import Event, MessageStarted, StepFinished, event_from_json, event_to_json
 from dragoman.loss import Loss
@@ -218,7 +218,7 @@ async def test_decision_15_a_call_comes_back_under_its_own_name_whatever_the_rul
     wire: str,
 ) -> None:
     """The names are those that the wire sent: nobody fits them again by another rule."""
-    rule = Rule(letters="a-z0-9_", most=40, first="a-z_")
+    rule = NameRule(letters="a-z0-9_", most=40, first="a-z_")
     quirks = msgspec.structs.replace(PROVIDERS[wire].quirks or wires.get(wire).Quirks(), names=rule)  # type: ignore[attr-defined]
     provider = msgspec.structs.replace(PROVIDERS[wire], quirks=quirks)
     own = "look-up.Città"

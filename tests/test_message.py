@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from dragoman import message as module
-from dragoman.codec.digest import signed_chain
+from dragoman.codec.digest import chain_signature_digests
 from dragoman.errors import HistoryError
 from dragoman.message import (
     DataPart,
@@ -225,7 +225,9 @@ def test_half_a_character_cannot_be_stored_and_says_so(text: object):
     )
     with pytest.raises(HistoryError, match="cannot be stored as JSON"):
         message.to_json()
-    assert signed_chain([message], "w") != signed_chain([Message.user("?")], "w")
+    assert chain_signature_digests([message], "w") != chain_signature_digests(
+        [Message.user("?")], "w"
+    )
 
 
 PARTS = (TextPart("t"), DataPart(b"\x00\xff", "image/png"), LinkPart("u"), FilePart("f"))

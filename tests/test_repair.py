@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dragoman.codec.digest import signed_chain
+from dragoman.codec.digest import chain_signature_digests
 from dragoman.loss import Loss
 from dragoman.message import (
     Content,
@@ -22,7 +22,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.repair import INTERRUPTED, missing, repair, repair_with_losses
+from dragoman.repair import INTERRUPTED, find_missing_results, repair, repair_with_losses
 from support import strategies as some
 
 
@@ -263,7 +263,10 @@ def test_what_was_repaired_stays_as_it_is_when_the_conversation_goes_on(
         for message in more
     ]
     assert repair([*sent, *late])[: len(sent)] == sent
-    assert signed_chain(repair([*sent, *late]), "w")[: len(sent)] == signed_chain(sent, "w")[:-1]
+    assert (
+        chain_signature_digests(repair([*sent, *late]), "w")[: len(sent)]
+        == chain_signature_digests(sent, "w")[:-1]
+    )
 
 
 def test_repair_is_linear():
@@ -294,7 +297,7 @@ def test_repair_is_linear():
 def test_what_is_missing_of_the_last_round_is_what_repair_makes_up_there(
     history: list[Message],
 ) -> None:
-    made_up, losses = missing(history)
+    made_up, losses = find_missing_results(history)
     made = Counter(part.id for message in repair(history) for part in message.tool_results)
     assert len(made_up) == len(losses)
     for part in made_up:
@@ -314,9 +317,11 @@ def test_what_is_missing_of_the_last_round_is_what_repair_makes_up_there(
 def test_a_last_round_that_was_answered_long_ago_is_not_gone_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys.modules[missing.__module__], "_rounds", None)
+    monkeypatch.setattr(sys.modules[find_missing_results.__module__], "_rounds", None)
     talk = [Message.user("And?"), Message.model("Yes.")] * 100
-    assert missing([Message.user("Hi."), Message.model(call()), Message.user(result()), *talk]) == (
+    assert find_missing_results(
+        [Message.user("Hi."), Message.model(call()), Message.user(result()), *talk]
+    ) == (
         [],
         [],
     )

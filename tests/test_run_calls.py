@@ -12,7 +12,7 @@ from dragoman import Agent, Usage, tool, unfold
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.event import MessageDropped, MessageStarted, OpenText, PartDelta, PartStarted
 from dragoman.message import FinishReason, Origin, Role, ToolCallPart
-from dragoman.result import ChatResult, ModelCall, spent
+from dragoman.result import ChatResult, ModelCall, sum_usage
 from support.answers import MODELS, agent_of, answer
 from support.model import agent, call, says
 
@@ -62,7 +62,7 @@ async def test_each_call_in_order_with_whom_it_asked_and_what_it_took(
         assert each.created_at is not None
         assert not each.cached
     assert {each.run_id for each in result.calls} == {result.calls[0].run_id} != {""}
-    assert result.usage == spent(result.calls)
+    assert result.usage == sum_usage(result.calls)
     assert counts(result.usage) == counts(BOTH)
 
 
@@ -74,7 +74,7 @@ async def test_chunks_hold_each_call_once_and_their_usage(wire: str, whole: bool
         counts(FIRST),
         counts(SECOND),
     ]
-    assert all(chunk.usage == spent(chunk.calls) for chunk in chunks)
+    assert all(chunk.usage == sum_usage(chunk.calls) for chunk in chunks)
 
 
 @EVERY_WIRE
@@ -159,8 +159,8 @@ async def test_an_answer_from_a_cache_took_nothing() -> None:
 
 
 def test_the_sum_of_calls() -> None:
-    assert spent([]) is None
-    assert spent([ModelCall(), ModelCall(usage=FIRST), ModelCall(usage=SECOND)]) == BOTH
-    assert spent([ModelCall(usage=FIRST, cached=True)]) == Usage(
+    assert sum_usage([]) is None
+    assert sum_usage([ModelCall(), ModelCall(usage=FIRST), ModelCall(usage=SECOND)]) == BOTH
+    assert sum_usage([ModelCall(usage=FIRST, cached=True)]) == Usage(
         input_tokens=0, output_tokens=0, total_tokens=0
     )

@@ -28,7 +28,7 @@ from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, ProviderPart, Role, TextPart, ThinkingPart
 from dragoman.repair import INTERRUPTED
 from dragoman.request import ToolSpec
-from dragoman.result import ChatResult, spent
+from dragoman.result import ChatResult, sum_usage
 from support.model import FORCING, PROVIDER, agent, call, says, waiting, waits_for
 
 pytestmark = pytest.mark.anyio
@@ -364,7 +364,7 @@ CASES = [
 def plain(result: ChatResult[Any]) -> ChatResult[Any]:
     """A result without what no test can know (ids and times of the run's own messages), and without
     calls, whose tokens are its usage."""
-    assert spent(result.calls) == result.usage
+    assert sum_usage(result.calls) == result.usage
     own = {message.id: None for message in result.messages if message.role is Role.USER}
     return msgspec.structs.replace(
         result,

@@ -41,7 +41,7 @@ from dragoman.model.response_cache import cache
 from dragoman.model.throttle import Throttle
 from dragoman.runs import Runs, open_log, visible
 from dragoman.telemetry import telemetry
-from dragoman.testing import Answer, ScriptedModel, call, outline, typed
+from dragoman.testing import Answer, ScriptedModel, answer_with, call, format_transcript
 from dragoman.tools import Tool, handoff
 from dragoman.tools.toolsets import Toolset, toolset
 from support.net import FOUR as WIRES
@@ -221,7 +221,7 @@ async def test_all_of_it_at_once(wire: str, stream: bool) -> None:
     assert sum(span.parent is None for span in spans) == 1
 
     _, again = await run_of(world.agent, "Go.")
-    assert outline(again) == outline(result)
+    assert format_transcript(again) == format_transcript(result)
     assert all(cached for _, cached in models(again))
     assert again.usage is not None
     assert again.usage.total_tokens == 0
@@ -329,7 +329,7 @@ async def test_typed_output_of_whichever_model_answers_is_found_again(
 ) -> None:
     other = WIRES[WIRES.index(wire) - 1]
     shared = cache()
-    second = ScriptedModel([typed(7), typed(8)], wire=other, name="second")
+    second = ScriptedModel([answer_with(7), answer_with(8)], wire=other, name="second")
     agent = Agent(
         fallback(ScriptedModel(lambda _: failure, wire=wire, name="first"), second),
         tools=[double],

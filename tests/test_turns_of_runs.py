@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman import Message, ToolCallPart, ToolResultPart, fold, tool
-from dragoman.codec.turns import turns
+from dragoman.codec.turns import split_turns
 from support.model import agent, call, says, waiting
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ async def test_a_run_is_one_turn() -> None:
     assert [message.turn for message in told] == [message.turn for message in first.messages]
     second = await a.send("more", history=first.messages)
     assert [message.turn for message in second.messages] == [None, second.messages[1].id]
-    assert len(turns([*first.messages, *second.messages])) == 4
+    assert len(split_turns([*first.messages, *second.messages])) == 4
 
 
 async def test_a_resume_goes_on_with_the_turn_that_it_waits_in() -> None:
@@ -53,7 +53,7 @@ async def test_a_turn_without_a_name_is_gone_on_with_as_it_is() -> None:
     ]
     result = await a.send(None, history=history)
     assert result.messages[-1].turn is None
-    assert len(turns([*history, *result.messages])) == 2
+    assert len(split_turns([*history, *result.messages])) == 2
 
 
 def waits() -> object:

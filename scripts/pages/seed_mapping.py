@@ -22,7 +22,7 @@ from dragoman.event import (
     RunStarted,
     StepStarted,
 )
-from dragoman.fold import unfold, whole_part
+from dragoman.fold import part_events, unfold
 from dragoman.formats import seed_a2a
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, Role, TextPart, ToolCallPart, ToolResultPart
@@ -63,7 +63,7 @@ _OPEN: list[Event] = [*_RUN, MessageStarted("m", Role.MODEL)]
 _TEXT: list[Event] = [*_OPEN, PartStarted("m", 0, OpenText()), PartDelta("m", 0, "Hel")]
 _SAID: list[Event] = [
     *_OPEN,
-    *whole_part("m", 0, TextPart("Hi.")),
+    *part_events("m", 0, TextPart("Hi.")),
     MessageFinished("m", FinishReason.stop),
 ]
 _WAITS = (Interrupt("q", "input", message="Which?"),)
@@ -99,12 +99,12 @@ ROWS: tuple[Row, ...] = (
         "message: agent, calls, final",
         _old("agent", data={"tool_calls": [_CALL]}),
         _OPEN,
-        whole_part("m", 0, _PART),
+        part_events("m", 0, _PART),
     ),
     Row(
         "message: user, results",
         _old("user", data={"tool_results": [_RESULT]}),
-        [*_OPEN, *whole_part("m", 0, _PART), MessageFinished("m")],
+        [*_OPEN, *part_events("m", 0, _PART), MessageFinished("m")],
         unfold([Message.user(ToolResultPart("call_1", "f", "ok")).replace(id="u")]),
     ),
     Row(

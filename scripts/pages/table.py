@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from dragoman import formats
-from dragoman.codec.native import signatures
+from dragoman.codec.native import read_signatures
 from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Native, ThinkingPart, ToolCallPart, ToolResultPart
@@ -87,7 +87,7 @@ def _seals(messages: Sequence[Message]) -> set[str]:
         seal
         for message in messages
         for piece in message.content
-        for seal in signatures(piece.native).values()
+        for seal in read_signatures(piece.native).values()
     }
 
 

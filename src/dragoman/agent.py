@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
 
-from dragoman.arguments import unknown_arguments
+from dragoman.arguments import unknown_arguments_error
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError
 from dragoman.event import Event
@@ -32,15 +32,15 @@ from dragoman.prompt import (
     RunOptions,
     check_agent,
     check_settings,
+    make_tools,
+    read_sequences,
     refuse_output_type,
-    sequences,
-    tools_of,
 )
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.run_builder import RunDefaults, build_run, pending_of
+from dragoman.run_builder import RunDefaults, build_run, find_pending
 from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
@@ -116,14 +116,14 @@ class Agent(Generic[Deps]):
             TypeError: an argument is of another type; the message names it.
         """
         if unknown:
-            raise unknown_arguments("Agent()", unknown, _arguments_of(type(self).__init__))
+            raise unknown_arguments_error("Agent()", unknown, _arguments_of(type(self).__init__))
         log_from_environment()
         hooks = (hooks,) if isinstance(hooks, Hooks) else hooks
-        tools, middleware, server_tools, hooks = sequences(
+        tools, middleware, server_tools, hooks = read_sequences(
             () if tools is None else tools, middleware, server_tools, hooks
         )
         check_agent(locals())
-        self.tools = tools_of(tools)
+        self.tools = make_tools(tools)
         """The tools and sets that it was given."""
         self.toolset = split_tools(self.tools)[1]
         self._own_transport, self._transport = transport is None, transport or default_transport()
@@ -246,7 +246,7 @@ class Agent(Generic[Deps]):
         seal = Seal(
             self._defaults.approval_key if trusted_history else None, thread_id, resource_id
         )
-        return pending_of(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
+        return find_pending(history, tools=(*self.tools, *make_tools(tools)), seal=seal)
 
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]

@@ -11,8 +11,8 @@ __all__ = [
     "expect_callable",
     "expect_each",
     "expect_sequence",
-    "unknown_arguments",
-    "wrong",
+    "unknown_arguments_error",
+    "wrong_type_error",
 ]
 
 T = TypeVar("T")
@@ -22,13 +22,13 @@ def expect(name: str, value: object, *kinds: type, hint: str = "") -> None:
     """Raises `TypeError` where a value is not of one of these types. `hint`: what to write
     instead."""
     if not isinstance(value, kinds):
-        raise wrong(name, value, " or ".join(map(_name_of, kinds)), hint)
+        raise wrong_type_error(name, value, " or ".join(map(_name_of, kinds)), hint)
 
 
 def expect_callable(name: str, value: object, what: str) -> None:
     """Raises `TypeError` where a value cannot be called; `None` is no value."""
     if value is not None and not callable(value):
-        raise wrong(name, value, what)
+        raise wrong_type_error(name, value, what)
 
 
 def expect_each(
@@ -44,7 +44,7 @@ def expect_each(
     if type(untyped) is tuple and not untyped:
         return []
     if isinstance(untyped, (str, bytes, Mapping)) or not isinstance(untyped, Iterable):
-        raise wrong(
+        raise wrong_type_error(
             name,
             cast(object, untyped),
             f"a sequence of {' or '.join(map(_name_of, kinds))}",
@@ -56,7 +56,9 @@ def expect_each(
         return listed
     for index, value in enumerate(cast("list[object]", listed)):
         if not isinstance(value, kinds):
-            raise wrong(f"{name}[{index}]", value, " or ".join(map(_name_of, kinds)), hint(value))
+            raise wrong_type_error(
+                f"{name}[{index}]", value, " or ".join(map(_name_of, kinds)), hint(value)
+            )
     return listed
 
 
@@ -65,13 +67,16 @@ def expect_sequence(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
     values."""
     untyped = cast(object, values)
     if isinstance(untyped, (str, bytes, Mapping)) or not isinstance(untyped, Iterable):
-        raise wrong(name, cast(object, untyped), f"a sequence of {what}")
+        raise wrong_type_error(name, cast(object, untyped), f"a sequence of {what}")
     return tuple(values)
 
 
-def wrong(name: str, value: object, expected: str, hint: str = "") -> TypeError:
+def wrong_type_error(name: str, value: object, expected: str, hint: str = "") -> TypeError:
     """The error for an argument of a wrong type."""
-    type_name = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+    if isinstance(value, type):
+        type_name = f"the class {value.__name__}"
+    else:
+        type_name = type(value).__name__
     return TypeError(f"{name} must be {expected}, not {type_name}{f'; {hint}' if hint else ''}")
 
 
@@ -121,7 +126,7 @@ _HERE: Mapping[str, str] = {
 """Argument as other libraries have it → how that is written here."""
 
 
-def unknown_arguments(call: str, names: Iterable[str], accepted: Iterable[str]) -> TypeError:
+def unknown_arguments_error(call: str, names: Iterable[str], accepted: Iterable[str]) -> TypeError:
     """The error for arguments that there are not, with what was probably meant.
 
     Args:

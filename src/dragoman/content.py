@@ -31,9 +31,9 @@ __all__ = [
     "ThinkingPart",
     "ToolCallPart",
     "ToolResultPart",
-    "file_type",
-    "newest",
-    "unknown",
+    "guess_mime_type",
+    "upgrade_stored",
+    "read_unknown_piece",
 ]
 
 Native = Mapping[str, Any] | None
@@ -80,7 +80,7 @@ class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
         """
         path = Path(path)
         data = path.read_bytes()
-        return cls(data, mime_type or file_type(path.name, data), path.name)
+        return cls(data, mime_type or guess_mime_type(path.name, data), path.name)
 
 
 class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
@@ -201,8 +201,10 @@ def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, 
         return None
     if all(isinstance(item, _RESULT_PARTS) for item in items):
         return tuple(items)
+    if not stored:
+        return None
     try:
-        return msgspec.convert(items, type=tuple[ResultPart, ...]) if stored else None
+        return msgspec.convert(items, type=tuple[ResultPart, ...])
     except ValueError:
         # Half a character of UTF-16 is no ValidationError.
         return None
@@ -223,7 +225,7 @@ _MAGIC = (
 )
 
 
-def file_type(name: str, data: bytes) -> str:
+def guess_mime_type(name: str, data: bytes) -> str:
     """The media type of a file, by its name, else by its first bytes; `application/octet-stream`:
     neither tells."""
     if named := mimetypes.guess_type(name)[0]:
@@ -237,7 +239,7 @@ def file_type(name: str, data: bytes) -> str:
     )
 
 
-# The stored form of a message through its versions, brought up to the newest by `newest`:
+# The stored form of a message through its versions, brought up to the newest by `upgrade_stored`:
 #   2  a wire's notes have a key of their own in `native`, the wire's name and `NOTES`
 #   1  they were among the wire's fields, under reserved names
 _RESERVED = frozenset(["spelling", "response", "item", "digest"])
@@ -245,29 +247,39 @@ _RESERVED = frozenset(["spelling", "response", "item", "digest"])
 fields of these names."""
 
 
-def unknown(kind: str, native: Native) -> dict[str, Any] | None:
+def read_unknown_piece(kind: str, native: Native) -> dict[str, Any] | None:
     """Returns the stored piece for which a provider part stands in: one of a kind that this release
     does not know.
 
     `None` for every other provider part.
     """
-    stored = native[OURS] if native is not None and set(native) == {OURS} else None
+    if native is not None and set(native) == {OURS}:
+        stored = native[OURS]
+    else:
+        stored = None
     piece = _fields(stored) or {}
-    return piece if kind not in KINDS and piece.get("type") == kind else None
+    if kind not in KINDS and piece.get("type") == kind:
+        return piece
+    return None
 
 
-def newest(stored: Any) -> Any:
+def upgrade_stored(stored: Any) -> Any:
     """Returns the JSON of a stored message as this release writes it: an older version is
     converted, and a piece of an unknown kind becomes a provider part that holds it."""
     fields = _fields(stored)
     if fields is None:
         return stored
     content = fields.get("content")
-    pieces = cast("list[Any]", content) if isinstance(content, list) else []
+    if isinstance(content, list):
+        pieces = cast("list[Any]", content)
+    else:
+        pieces = []
     if fields.get("v") == 1:
         fields = {**_separate_notes(fields), "v": 2}
         pieces = [_separate_notes(piece) for piece in pieces]
-    return {**fields, "content": list(map(_hold_unknown, pieces))} if pieces else fields
+    if pieces:
+        return {**fields, "content": list(map(_hold_unknown, pieces))}
+    return fields
 
 
 def _hold_unknown(piece: Any) -> Any:
@@ -306,4 +318,6 @@ def _split_native(native: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fields(value: Any) -> dict[str, Any] | None:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value)
+    return None

@@ -103,7 +103,9 @@ def call_cost(
     parts = [(model, _units(usage, response)), *_beside(model, response)]
     costs = [_price_of(origin, name, units, created_at, context) for name, units in parts]
     priced = [cost for cost in costs if cost is not None]
-    return sum(priced, _FREE) if len(priced) == len(costs) else None
+    if len(priced) == len(costs):
+        return sum(priced, _FREE)
+    return None
 
 
 def need_prices() -> None:
@@ -157,9 +159,17 @@ def _price_of(
 def _providers(origin: Origin) -> list[dict[str, str]]:
     """How the prices may know who answered: by the endpoint, else by the provider."""
     host = urlsplit(origin.endpoint or "").hostname or ""
-    name = "aws" if host.endswith(_BEDROCK) else _pricing(origin)[0]
-    by_endpoint = [{"provider_api_url": origin.endpoint}] if origin.endpoint else []
-    return [*by_endpoint, {"provider_id": name}] if name else by_endpoint
+    if host.endswith(_BEDROCK):
+        name = "aws"
+    else:
+        name = _pricing(origin)[0]
+    if origin.endpoint:
+        by_endpoint = [{"provider_api_url": origin.endpoint}]
+    else:
+        by_endpoint = []
+    if name:
+        return [*by_endpoint, {"provider_id": name}]
+    return by_endpoint
 
 
 def _is_free(origin: Origin) -> bool:
@@ -176,7 +186,9 @@ def _pricing(origin: Origin) -> tuple[str | None, str | None]:
     # Records stand layers above this module, which results and hooks need below them: they are
     # found late, by name.
     record = import_module("dragoman.providers.registry").REGISTRY.find(origin.provider)
-    return (None, None) if record is None else (record.priced_as, record.free)
+    if record is None:
+        return (None, None)
+    return (record.priced_as, record.free)
 
 
 def _provider_cost(response: Mapping[str, Any]) -> Decimal | None:
@@ -185,12 +197,16 @@ def _provider_cost(response: Mapping[str, Any]) -> Decimal | None:
     # OpenRouter with a key of yours: its fee, and what that key pays.
     if usage.get("is_byok") is True:
         paid = _dollars(_at(usage, ("cost_details", "upstream_inference_cost")))
-        return None if paid is None else paid + (_dollars(usage.get("cost")) or 0)
+        if paid is None:
+            return None
+        return paid + (_dollars(usage.get("cost")) or 0)
     for path in (("usage", "cost"), ("usage", "cost", "total_cost"), ("cost", "usd")):
         if (figure := _dollars(_at(response, path))) is not None:
             return figure
     ticks = _dollars(usage.get("cost_in_usd_ticks"))
-    return None if ticks is None else ticks / _TICKS
+    if ticks is None:
+        return None
+    return ticks / _TICKS
 
 
 def _units(usage: Usage, response: Mapping[str, Any]) -> dict[str, int]:
@@ -254,11 +270,15 @@ def _at(value: Any, path: Iterable[str]) -> Any:
 
 
 def _object(value: Any) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value)
+    return {}
 
 
 def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    return []
 
 
 def _dollars(value: Any) -> Decimal | None:

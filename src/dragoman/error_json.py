@@ -72,7 +72,10 @@ def from_json(data: bytes | str) -> DragomanError:
     try:
         stored = msgspec.json.decode(data, type=_Stored)
         error_type = _KINDS.get(stored.type, DragomanError)
-        attributes = msgspec.convert(stored.own, _Own) if stored.type in _KINDS else _Own()
+        if stored.type in _KINDS:
+            attributes = msgspec.convert(stored.own, _Own)
+        else:
+            attributes = _Own()
         return error_type(
             stored.message,
             provider=stored.provider,

@@ -111,9 +111,14 @@ class DragomanError(Exception):
 
     def __str__(self) -> str:
         status = f"HTTP {self.status}" if self.status else None
-        request = f"request {self.request_id}" if self.request_id else None
+        if self.request_id:
+            request = f"request {self.request_id}"
+        else:
+            request = None
         where = ", ".join(filter(None, (self.provider, status, request)))
-        return f"{self.message} ({where})" if where else self.message
+        if where:
+            return f"{self.message} ({where})"
+        return self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Keyword arguments defeat the usual way.

@@ -320,11 +320,9 @@ def event_from_json(data: bytes | str) -> Event:
         raise HistoryError(
             f"not a stored event: {error}. Write it with event_to_json()."
         ) from error
-    return (
-        PartDelta(event.message_id, event.index, event.delta)
-        if type(event) is _BytesDelta
-        else event
-    )
+    if type(event) is _BytesDelta:
+        return PartDelta(event.message_id, event.index, event.delta)
+    return event
 
 
 def _encode_error(value: Any) -> Any:

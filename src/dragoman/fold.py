@@ -45,7 +45,7 @@ __all__ = [
     "fold",
     "parse_call",
     "unfold",
-    "whole_part",
+    "part_events",
 ]
 
 
@@ -214,15 +214,18 @@ def unfold(messages: Iterable[Message]) -> list[Event]:
             )
         )
         for index, part in enumerate(message.content):
-            events += whole_part(message_id, index, part)
+            events += part_events(message_id, index, part)
         events.append(MessageFinished(message_id, message.finish_reason, message.usage))
     return events
 
 
-def whole_part(message_id: str, index: int, part: Content) -> list[Event]:
+def part_events(message_id: str, index: int, part: Content) -> list[Event]:
     """The events of a part that is known whole: how it began, one delta, its end."""
     opened, delta = _open_part(part)
-    deltas = [PartDelta(message_id, index, delta)] if delta else []
+    if delta:
+        deltas = [PartDelta(message_id, index, delta)]
+    else:
+        deltas = []
     return [PartStarted(message_id, index, opened), *deltas, PartFinished(message_id, index, part)]
 
 
@@ -259,7 +262,9 @@ def close_part(
         part = msgspec.structs.replace(part, native=_merge_native(part.native, native))
     if isinstance(part, TextPart):
         text = part.text + _text(deltas)
-        return TextPart(text, part.native) if text else None
+        if text:
+            return TextPart(text, part.native)
+        return None
     if isinstance(part, ThinkingPart):
         return ThinkingPart(part.text + _text(deltas), part.native)
     if isinstance(part, ToolCallPart):
@@ -291,7 +296,9 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
     if not isinstance(arguments, dict):
         return msgspec.structs.replace(call, arguments={}, raw=text, state="invalid")
     call = msgspec.structs.replace(call, arguments=arguments, raw=None, state="complete")
-    return call if _encode(call.arguments) == text else msgspec.structs.replace(call, raw=text)
+    if _encode(call.arguments) == text:
+        return call
+    return msgspec.structs.replace(call, raw=text)
 
 
 def arguments_text(call: ToolCallPart) -> str:
@@ -301,14 +308,18 @@ def arguments_text(call: ToolCallPart) -> str:
     if call.state != "complete" or call.raw is None:
         return text
     parsed = parse_call(call, call.raw)
-    return call.raw if parsed.state == "complete" and _encode(parsed.arguments) == text else text
+    if parsed.state == "complete" and _encode(parsed.arguments) == text:
+        return call.raw
+    return text
 
 
 def arguments_json(call: ToolCallPart) -> str:
     """The same, for a request: always a JSON object, also where a provider told none by an empty
     text or `null`."""
     text = arguments_text(call)
-    return text if text.lstrip().startswith("{") else "{}"
+    if text.lstrip().startswith("{"):
+        return text
+    return "{}"
 
 
 def _open_part(part: Content) -> tuple[Content, str | bytes]:
@@ -320,7 +331,10 @@ def _open_part(part: Content) -> tuple[Content, str | bytes]:
     if isinstance(part, DataPart):
         return msgspec.structs.replace(part, data=b""), part.data
     if isinstance(part, ToolCallPart):
-        text = arguments_text(part) if part.state == "complete" else part.raw or ""
+        if part.state == "complete":
+            text = arguments_text(part)
+        else:
+            text = part.raw or ""
         return msgspec.structs.replace(part, arguments={}, raw=None, state="complete"), text
     return part, ""
 
@@ -339,11 +353,9 @@ def _text(deltas: Sequence[str | bytes]) -> str:
 
 
 def _join(deltas: Sequence[str | bytes]) -> str | bytes:
-    return (
-        _text(deltas)
-        if all(isinstance(delta, str) for delta in deltas)
-        else b"".join(map(_bytes, deltas))
-    )
+    if all(isinstance(delta, str) for delta in deltas):
+        return _text(deltas)
+    return b"".join(map(_bytes, deltas))
 
 
 _BASE64 = re.compile("[^=]+=*")

@@ -36,11 +36,11 @@ __all__ = [
     "RunStart",
     "ToolEnd",
     "ToolStart",
-    "active",
-    "everywhere",
+    "find_active_hooks",
+    "add_global_hooks",
     "log_failure",
-    "fire",
-    "headers",
+    "call_hooks",
+    "collect_headers",
 ]
 
 T = TypeVar("T")
@@ -241,7 +241,7 @@ _failures: dict[int, object] = {}
 """Id of a function that has failed → a reference to it, which goes when the function does."""
 
 
-def everywhere(*hooks: Hooks) -> ExitStack:
+def add_global_hooks(*hooks: Hooks) -> ExitStack:
     """From now on these watch whatever begins in this process, beside what agents have of their
     own. `close` of what is returned takes them back; so does its end, where it is used in `with`.
 
@@ -263,13 +263,15 @@ def _take_back(hooks: Sequence[Hooks]) -> None:
     _everywhere = tuple(remaining)
 
 
-def active(run_hooks: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
+def find_active_hooks(run_hooks: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
     """Those that watch what begins now: everybody's, and its own; each once. A run keeps them in
     `RunInfo.hooks`."""
-    return tuple(dict.fromkeys((*_everywhere, *run_hooks))) if _everywhere else run_hooks
+    if _everywhere:
+        return tuple(dict.fromkeys((*_everywhere, *run_hooks)))
+    return run_hooks
 
 
-async def fire(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
+async def call_hooks(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
     """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all
     are called."""
     stopped: BaseException | None = None
@@ -310,7 +312,7 @@ def log_failure(hook: Callable[..., Any] | None, error: Exception) -> None:
     _LOG.error("a hook failed, and is called all the same: %r", hook, exc_info=error)
 
 
-def headers(hooks: Iterable[Hooks]) -> dict[str, str]:
+def collect_headers(hooks: Iterable[Hooks]) -> dict[str, str]:
     """What requests of the current context carry."""
     merged: dict[str, str] = {}
     for hook_set in hooks:

@@ -63,13 +63,12 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     def __repr__(self) -> str:
         """What is waited for, in a line: the fields that a reader needs to answer it."""
         call = self.call
-        call_text = (
-            []
-            if call is None
-            else [
+        if call is None:
+            call_text = []
+        else:
+            call_text = [
                 f"{call.name}({', '.join(f'{key}={value!r:.40}' for key, value in call.arguments.items())})"
             ]
-        )
         more = [
             f"{name}={value!r:.60}"
             for name, value in (("message", self.message), ("expires_at", self.expires_at))
@@ -79,7 +78,10 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def approve(self, arguments: Mapping[str, Any] | None = None) -> Resume:
         """Lets the call be run. `arguments`: in place of the model's, where it is `editable`."""
-        edited = {} if arguments is None else {"arguments": dict(arguments)}
+        if arguments is None:
+            edited = {}
+        else:
+            edited = {"arguments": dict(arguments)}
         return self._resume({"approved": True, **edited})
 
     def deny(self, reason: str | None = None) -> Resume:

@@ -23,8 +23,8 @@ __all__ = [
     "JsonEnd",
     "JsonMap",
     "MOST_DEPTH",
-    "bound",
-    "bound_value",
+    "check_depth",
+    "check_value_depth",
     "decode",
     "encode",
     "replace_escaped_halves",
@@ -106,19 +106,25 @@ def _mend(value: Any) -> Any:
         fields = cast("dict[Any, Any]", value)
         pairs = [(_mend(key), _mend(inner)) for key, inner in fields.items()]
         is_same = all(map(_is_same_pair, pairs, fields.items()))
-        return fields if is_same else dict(pairs)
+        if is_same:
+            return fields
+        return dict(pairs)
     if type(value) in (list, tuple):
         listed = cast("list[Any]", value)
         mended = [_mend(inner) for inner in listed]
         is_same = all(new is old for new, old in zip(mended, listed, strict=True))
-        return listed if is_same else type(listed)(mended)
+        if is_same:
+            return listed
+        return type(listed)(mended)
     if isinstance(value, msgspec.Struct):
         changed: dict[str, Any] = {}
         for name in value.__struct_fields__:
             old = getattr(value, name)
             if (new := _mend(old)) is not old:
                 changed[name] = new
-        return msgspec.structs.replace(value, **changed) if changed else value
+        if changed:
+            return msgspec.structs.replace(value, **changed)
+        return value
     return value
 
 
@@ -148,16 +154,19 @@ _ALIKE = bytes.maketrans(b"{}", b"[]")
 
 def decode(data: bytes | str) -> Any:
     """JSON → its value. Halves of characters, which JSON can escape and no text can hold, are
-    replaced (`halves`).
+    replaced (`replace_escaped_halves`).
 
     Raises:
         ValueError: it is no JSON (`msgspec.DecodeError`, `UnicodeDecodeError`), or nests too deep.
     """
-    bound(data)
+    check_depth(data)
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
-        encoded = data.encode(errors="surrogatepass") if isinstance(data, str) else bytes(data)
+        if isinstance(data, str):
+            encoded = data.encode(errors="surrogatepass")
+        else:
+            encoded = bytes(data)
         if (mended := replace_escaped_halves(encoded)) is encoded:
             raise
         return msgspec.json.decode(mended)
@@ -171,22 +180,24 @@ def encode(value: Any) -> bytes:
         return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
 
 
-def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
+def check_depth(data: bytes | str, most: int = MOST_DEPTH) -> None:
     """Refuses JSON that nests deeper than `most`, before it is decoded. Linear in its size.
 
     Raises:
         ValueError: it does.
     """
-    brackets = (
-        data.count("[") + data.count("{")
-        if isinstance(data, str)
-        else data.count(b"[") + data.count(b"{")
-    )
+    if isinstance(data, str):
+        brackets = data.count("[") + data.count("{")
+    else:
+        brackets = data.count(b"[") + data.count(b"{")
     if brackets <= most:
         return
     # Strings are cut out, then innermost pairs are removed level by level: no recursion, whatever
     # the input.
-    text = data.encode(errors="replace") if isinstance(data, str) else data
+    if isinstance(data, str):
+        text = data.encode(errors="replace")
+    else:
+        text = data
     quotes = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _OTHER).split(b'"')
     # Outside of strings.
     nested = b"".join(quotes[::2]).translate(_ALIKE)
@@ -198,7 +209,7 @@ def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
         raise ValueError(_TOO_DEEP.format(most))
 
 
-def bound_value(value: Any, most: int = MOST_DEPTH) -> None:
+def check_value_depth(value: Any, most: int = MOST_DEPTH) -> None:
     """Refuses a value of JSON that nests deeper than `most`.
 
     Raises:
@@ -235,7 +246,7 @@ class JsonEnd:
         self._in_string = False
         self._escaped = False
 
-    def among(self, pieces: Sequence[str | bytes]) -> bool:
+    def is_among(self, pieces: Sequence[str | bytes]) -> bool:
         """Whether the end is among these pieces: all so far, those of earlier calls among them."""
         for index in range(self._read, len(pieces)):
             self._feed(str(pieces[index]))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from dragoman.json_bytes import MOST_DEPTH, bound_value
+from dragoman.json_bytes import MOST_DEPTH, check_value_depth
 
 __all__ = [
     "MOST_COPIED",
@@ -120,7 +120,10 @@ class PatchedValue:
         parent, key = self._find(path[:-1]), path[-1]
         if isinstance(parent, list):
             items = cast("list[Any]", parent)
-            index = len(items) if key == "-" else _read_index(key, len(items) + 1, path)
+            if key == "-":
+                index = len(items)
+            else:
+                index = _read_index(key, len(items) + 1, path)
             items.insert(index, value)
             undos.append(lambda: items.pop(index))
         else:
@@ -156,7 +159,10 @@ class PatchedValue:
         members = _need_object(parent, path)
         # A failed patch puts the member back in its place, which a dict can only do by building the
         # order anew.
-        order = list(members) if len(members) <= _ORDERED else None
+        if len(members) <= _ORDERED:
+            order = list(members)
+        else:
+            order = None
         old = members.pop(key)
         undos.append(lambda: _restore_member(members, key, old, order))
 
@@ -243,7 +249,7 @@ def _weigh_moved(value: Any, path: list[str]) -> int:
 
 def _check_depth(value: Any, path: list[str]) -> None:
     try:
-        bound_value(value, MOST_DEPTH - len(path))
+        check_value_depth(value, MOST_DEPTH - len(path))
     except ValueError as error:
         raise PatchTooLargeError(f"a state nests {MOST_DEPTH} levels at most") from error
 

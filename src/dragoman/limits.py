@@ -79,9 +79,15 @@ def find_reached_limit(
         if name == "cost" and used is None:
             return f"what a model call cost is unknown, so that the limit of {bound} US dollars cannot be held; lift it with None"
         limit = _dollars(bound) if name == "cost" else bound
-        is_reached = used + more[name] > limit if name in more else used >= limit
+        if name in more:
+            is_reached = used + more[name] > limit
+        else:
+            is_reached = used >= limit
         if is_reached:
-            unit = "US dollars" if name == "cost" else name.replace("_", " ")
+            if name == "cost":
+                unit = "US dollars"
+            else:
+                unit = name.replace("_", " ")
             return f"the limit of {bound} {unit} is reached; raise it with Limits({name}=…), or lift it with None"
     return None
 

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.errors import InvalidRequestError
 
-__all__ = ["Loss", "Lost", "refusal"]
+__all__ = ["Loss", "Lost", "refusal_error"]
 
 
 class Lost(StrEnum):
@@ -94,11 +94,14 @@ class Loss(msgspec.Struct, frozen=True):
         return self.what in _MINOR
 
     def __str__(self) -> str:
-        where = "" if self.message is None else f" of message {self.message}"
+        if self.message is None:
+            where = ""
+        else:
+            where = f" of message {self.message}"
         return f"{self.which or self.what}{where}: {self.why}"
 
 
-def refusal(losses: Iterable[Loss]) -> InvalidRequestError | None:
+def refusal_error(losses: Iterable[Loss]) -> InvalidRequestError | None:
     """The error that names what cannot be sent, where nothing may be left out; `None`: there is
     nothing but minor losses."""
     refused = dict.fromkeys(str(loss) for loss in losses if not loss.is_minor)

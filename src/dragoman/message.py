@@ -32,8 +32,8 @@ from dragoman.content import (
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
-    newest,
-    unknown,
+    read_unknown_piece,
+    upgrade_stored,
 )
 from dragoman.errors import HistoryError
 
@@ -117,7 +117,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __add__(self, other: Usage) -> Usage:
         def plus(a: int | None, b: int | None) -> int | None:
-            return b if a is None else a if b is None else a + b
+            if a is None:
+                return b
+            if b is None:
+                return a
+            return a + b
 
         return Usage(
             **{
@@ -187,7 +191,10 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         if type(self.role) is not Role:
             msgspec.structs.force_setattr(self, "role", Role(self.role))
         if thinks:
-            derived = {"thinking": thinking} if (thinking := self.thinking) else {}
+            if thinking := self.thinking:
+                derived = {"thinking": thinking}
+            else:
+                derived = {}
             msgspec.structs.force_setattr(self, "metadata", {**self.own_metadata, **derived})
 
     @classmethod
@@ -276,11 +283,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         """
         try:
             # Each piece may nest as deep as any JSON, within the message's own levels.
-            json_bytes.bound(data, 2 * json_bytes.MOST_DEPTH)
+            json_bytes.check_depth(data, 2 * json_bytes.MOST_DEPTH)
             try:
                 return msgspec.json.decode(data, type=cls)
             except msgspec.ValidationError:
-                return msgspec.convert(newest(msgspec.json.decode(data)), cls)
+                return msgspec.convert(upgrade_stored(msgspec.json.decode(data)), cls)
         except (TypeError, ValueError) as error:
             raise HistoryError(
                 f"not a stored message: {error}. Write it with Message.to_json()."
@@ -312,13 +319,19 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
 
 def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
-    pieces = (content,) if isinstance(content, str) else content
+    if isinstance(content, str):
+        pieces = (content,)
+    else:
+        pieces = content
     return tuple(TextPart(piece) if isinstance(piece, str) else piece for piece in pieces)
 
 
 def _as_stored(piece: Content) -> Any:
     """A piece of a kind that this release does not know is stored as it was."""
-    stored = unknown(piece.kind, piece.native) if isinstance(piece, ProviderPart) else None
+    if isinstance(piece, ProviderPart):
+        stored = read_unknown_piece(piece.kind, piece.native)
+    else:
+        stored = None
     return stored or piece
 
 
@@ -339,7 +352,7 @@ def load_messages(data: bytes | str) -> list[Message]:
         HistoryError: the data is no list, or a message cannot be read; the error names its position.
     """
     try:
-        json_bytes.bound(data, 1 + 2 * json_bytes.MOST_DEPTH)
+        json_bytes.check_depth(data, 1 + 2 * json_bytes.MOST_DEPTH)
         stored = msgspec.json.decode(data, type=list[msgspec.Raw])
     except ValueError as error:
         raise HistoryError(

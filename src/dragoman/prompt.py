@@ -1,6 +1,6 @@
 """What is asked: prompt, history and options of a run, and the checks of what a caller says.
 
-`opening` makes messages of a prompt, and options of a `RunRequest`. The `check_` functions name an
+`open_prompt` makes messages of a prompt, and options of a `RunRequest`. The `check_` functions name an
 argument of a wrong type where it is given, before anything is sent.
 """
 
@@ -17,8 +17,8 @@ from dragoman.arguments import (
     expect_callable,
     expect_each,
     expect_sequence,
-    unknown_arguments,
-    wrong,
+    unknown_arguments_error,
+    wrong_type_error,
 )
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.hooks import Hooks
@@ -48,11 +48,11 @@ __all__ = [
     "check_options",
     "check_settings",
     "check_tool_choice",
-    "history_hint",
-    "opening",
+    "suggest_place",
+    "open_prompt",
     "refuse_output_type",
-    "sequences",
-    "tools_of",
+    "read_sequences",
+    "make_tools",
 ]
 
 Deps = TypeVar("Deps", default=Any)
@@ -123,7 +123,7 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     conversation by itself."""
 
 
-def tools_of(
+def make_tools(
     entries: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]],
 ) -> tuple[Tool | Toolset, ...]:
     """The tools of one run. A `ToolSpec` is a tool of the client's.
@@ -154,7 +154,7 @@ def check_options(run_options: Mapping[str, Any]) -> None:
     if not run_options:
         return
     if unknown := run_options.keys() - RunOptions.__annotations__.keys():
-        error = unknown_arguments("sending", unknown, RunOptions.__annotations__)
+        error = unknown_arguments_error("sending", unknown, RunOptions.__annotations__)
         raise TypeError(
             f"{error}. Where requests go and with which key is said to the Agent, or to a Provider that is passed as model="
         )
@@ -177,7 +177,10 @@ def check_settings(settings: Settings | None) -> None:
     for name, least, most in _RANGES if settings is not None else ():
         value = getattr(settings, name)
         if value is not None and not least <= value <= most:
-            bound = f"{least} to {most}" if most != float("inf") else f"{least} or more"
+            if most != float("inf"):
+                bound = f"{least} to {most}"
+            else:
+                bound = f"{least} or more"
             raise SettingsError(f"Settings({name}={value}): give {bound}")
 
 
@@ -190,7 +193,7 @@ def check_tool_choice(choice: str | None, names: Collection[str]) -> None:
         )
 
 
-def sequences(
+def read_sequences(
     tools: Iterable[Tool | Toolset | Callable[..., Any]],
     middleware: Iterable[Middleware],
     server_tools: Iterable[ServerTool],
@@ -220,7 +223,7 @@ def check_agent(arguments: Mapping[str, Any]) -> None:
         if (value := arguments[name]) is not None and (
             isinstance(value, type) or not hasattr(value, method)
         ):
-            raise wrong(name, value, what)
+            raise wrong_type_error(name, value, what)
     for index, entry in enumerate(arguments["tools"]):
         if not isinstance(entry, Tool | Toolset):
             expect_callable(f"tools[{index}]", entry, "a function, a Tool or a Toolset")
@@ -228,7 +231,7 @@ def check_agent(arguments: Mapping[str, Any]) -> None:
     expect_each("hooks", arguments["hooks"], Hooks)
     for index, layer in enumerate(arguments["middleware"]):
         if isinstance(layer, type) and isinstance(layer, BatchMiddleware):
-            raise wrong(f"middleware[{index}]", layer, "a value of that class")
+            raise wrong_type_error(f"middleware[{index}]", layer, "a value of that class")
         if not isinstance(layer, BatchMiddleware):
             expect_callable(f"middleware[{index}]", layer, "a function (request, next) -> events")
     for name in ("accumulator", "id_factory", "clock"):
@@ -290,7 +293,7 @@ _OBJECTS = {
 _CONTENT = get_args(Content)
 
 
-def opening(
+def open_prompt(
     prompt: Prompt,
     run_options: RunOptions,
     *,
@@ -325,7 +328,7 @@ def _of_request(
         raise TypeError(
             f"{' and '.join(twice)} cannot stand beside a RunRequest: its messages are the whole conversation"
         )
-    messages = expect_each("messages", request.messages, Message, hint=history_hint)
+    messages = expect_each("messages", request.messages, Message, hint=suggest_place)
     new = count_seen_messages(messages)
     fields: dict[str, Any] = {
         name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) is not None
@@ -340,7 +343,7 @@ def _of_request(
 
 def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
     """The prompt as a message; `None`: there is none."""
-    attachments = expect_each("attachments", attachments, *_CONTENT, hint=history_hint)
+    attachments = expect_each("attachments", attachments, *_CONTENT, hint=suggest_place)
     if prompt is None:
         if attachments:
             raise InvalidRequestError(
@@ -348,12 +351,15 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
             )
         return None
     if isinstance(prompt, Message):
-        message = prompt.replace(content=(*prompt.content, *attachments)) if attachments else prompt
+        if attachments:
+            message = prompt.replace(content=(*prompt.content, *attachments))
+        else:
+            message = prompt
     else:
         pieces: Sequence[Any] = (
             [prompt]
             if isinstance(prompt, str)
-            else expect_each("prompt", cast("Any", prompt), str, *_CONTENT, hint=history_hint)
+            else expect_each("prompt", cast("Any", prompt), str, *_CONTENT, hint=suggest_place)
         )
         message = Message.user(*[piece for piece in pieces if piece != ""], *attachments)
     if not message.content:
@@ -361,7 +367,7 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
     return message
 
 
-def history_hint(value: object) -> str:
+def suggest_place(value: object) -> str:
     """What to write instead of something that is no content or no message."""
     if isinstance(value, Message):
         return "a conversation goes into history=, its last message is the prompt"

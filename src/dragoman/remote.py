@@ -47,7 +47,10 @@ def remote_agent(
     """
     expect("url", url, str)
     expect("name", name, str, type(None))
-    string = url if not url.lower().startswith(("http://", "https://")) else f"a2a:{url}"
+    if not url.lower().startswith(("http://", "https://")):
+        string = url
+    else:
+        string = f"a2a:{url}"
     address = string.partition(":")[2]
     host = _host(address)
     if host is None:
@@ -67,7 +70,9 @@ def _host(url: str) -> str | None:
         parts = urlsplit(url)
     except ValueError:
         return None
-    return parts.hostname if parts.scheme in ("http", "https") else None
+    if parts.scheme in ("http", "https"):
+        return parts.hostname
+    return None
 
 
 def _name(url: str, host: str) -> str:

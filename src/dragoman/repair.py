@@ -23,12 +23,12 @@ __all__ = [
     "INTERRUPTED",
     "OpenCall",
     "Source",
-    "missing",
-    "open_calls",
+    "find_missing_results",
+    "find_open_calls",
     "repair",
     "repair_with_losses",
-    "stand_in",
-    "to_call",
+    "make_interrupted_result",
+    "bind_to_call",
     "trace_repair",
 ]
 
@@ -92,20 +92,20 @@ def trace_repair(
     return [message for message, _ in mended], losses, [source for _, source in mended]
 
 
-def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
+def find_missing_results(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
     """What `repair` makes up in the last round, the only one that later messages could still
     answer.
 
     Once it was sent it is to be stored behind that round: a real result that comes late is then a
     second one for its call, and leaves what was sent as it was.
     """
-    calls = open_calls(messages)
-    return [stand_in(open_call.call) for open_call in calls], [
+    calls = find_open_calls(messages)
+    return [make_interrupted_result(open_call.call) for open_call in calls], [
         _never_came(open_call.position, open_call.place) for open_call in calls
     ]
 
 
-def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
+def find_open_calls(messages: Sequence[Message]) -> list[OpenCall]:
     """The calls of the last round that have no result, in order."""
     round_ = _last_round(messages)
     if round_ is None or _is_paired(messages[round_[0] : round_[1] + 2]):
@@ -125,13 +125,13 @@ def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
     return unanswered
 
 
-def to_call(result: ToolResultPart, turn: int) -> ToolResultPart:
+def bind_to_call(result: ToolResultPart, turn: int) -> ToolResultPart:
     """A result that comes before those of earlier calls with the same id: it says to which call it
     belongs."""
     return msgspec.structs.replace(result, native={**(result.native or {}), OURS: {_TURN: turn}})
 
 
-def stand_in(call: ToolCallPart) -> ToolResultPart:
+def make_interrupted_result(call: ToolCallPart) -> ToolResultPart:
     """The result of a call that nobody answered."""
     return ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
 
@@ -193,7 +193,10 @@ def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
         if ids and (not called or ids & called):
             rounds.append([])
             called = set()
-        called = called | ids if message.role is Role.MODEL else set()
+        if message.role is Role.MODEL:
+            called = called | ids
+        else:
+            called = set()
         rounds[-1].append((position, message))
     return [round_ for round_ in rounds if round_]
 
@@ -205,9 +208,14 @@ def _never_came(position: int, index: int) -> Loss:
 def _turn(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
     """The call that a result belongs to, taken off the open ones; `None`: there is none."""
     mark: Any = (result.native or {}).get(OURS)
-    turn = cast("dict[str, Any]", mark).get(_TURN) if isinstance(mark, dict) else None
+    if isinstance(mark, dict):
+        turn = cast("dict[str, Any]", mark).get(_TURN)
+    else:
+        turn = None
     if not isinstance(turn, int) or not 0 <= turn < len(all_):
-        return open_.popleft() if open_ else None
+        if open_:
+            return open_.popleft()
+        return None
     if all_[turn] not in open_:
         return None
     open_.remove(all_[turn])
@@ -219,7 +227,9 @@ def _with_name(result: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
     if result.native and OURS in result.native:
         remaining = {key: value for key, value in result.native.items() if key != OURS}
         result = msgspec.structs.replace(result, native=remaining or None)
-    return result if result.name else msgspec.structs.replace(result, name=call.name)
+    if result.name:
+        return result
+    return msgspec.structs.replace(result, name=call.name)
 
 
 _NONE: deque[int] = deque()
@@ -236,7 +246,7 @@ def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
     ]
 
 
-class _Kept(NamedTuple):
+class _MendedMessage(NamedTuple):
     """A message of a round, as it is kept."""
 
     message: Message
@@ -244,9 +254,10 @@ class _Kept(NamedTuple):
     pieces: tuple[tuple[Content, tuple[int, int] | None], ...]
     """Of its content, each with where it stood."""
 
-    def made(self) -> tuple[Message, Source]:
+    def build(self) -> tuple[Message, Source]:
         message, content = self.message, tuple([piece for piece, _ in self.pieces])
-        message = message if content == message.content else message.replace(content=content)
+        if content != message.content:
+            message = message.replace(content=content)
         return message, Source(self.position, tuple([stood for _, stood in self.pieces]))
 
 
@@ -266,7 +277,7 @@ def _mend_round(
     answers: dict[int, tuple[ToolResultPart, tuple[int, int] | None]] = {}
     # Place in `kept` of the first user message that brings results.
     carrier: int | None = None
-    kept: list[_Kept] = []
+    kept: list[_MendedMessage] = []
     # Place in `kept` behind each message of the round.
     where: list[int] = []
     for position, message in round_:
@@ -282,24 +293,23 @@ def _mend_round(
                 if carrier is None and message.role is Role.USER:
                     carrier = len(kept)
             else:
-                why = (
-                    "its call is already answered"
-                    if piece.id in waiting
-                    else "no call of its round has its id"
-                )
+                if piece.id in waiting:
+                    why = "its call is already answered"
+                else:
+                    why = "no call of its round has its id"
                 losses.append(Loss(position, place, Lost.tool_result, why))
         if content or not message.content or carrier == len(kept):
-            kept.append(_Kept(message, position, tuple(content)))
+            kept.append(_MendedMessage(message, position, tuple(content)))
         where.append(len(kept))
     for number, (n, place, call) in enumerate(calls):
         if number not in answers:
-            answers[number] = stand_in(call), None
+            answers[number] = make_interrupted_result(call), None
             losses.append(_never_came(round_[n][0], place))
     for n in sorted({n for n, _, _ in calls}, reverse=True):
-        behind = _Kept(Message(Role.USER), None, ())
+        behind = _MendedMessage(Message(Role.USER), None, ())
         if carrier is not None and (carrier == where[n] or not kept[carrier].pieces):
             behind = kept.pop(carrier)
         carrier = None
         answered = [answers[number] for number, (caller, _, _) in enumerate(calls) if caller == n]
         kept.insert(where[n], behind._replace(pieces=(*answered, *behind.pieces)))
-    return [each.made() for each in kept]
+    return [each.build() for each in kept]

@@ -50,7 +50,7 @@ class RunInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state that client and agent share, as it is when the model is asked, for such agents too;
     `None`: there is none."""
     hooks: tuple[Any, ...] = ()
-    """The `Hooks` that watch the run, for `dragoman.hooks.fire`."""
+    """The `Hooks` that watch the run, for `dragoman.hooks.call_hooks`."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool"):
@@ -75,7 +75,7 @@ class ServerTool(msgspec.Struct, frozen=True, omit_defaults=True, tag="server_to
     native: Native = None
 
 
-Effort = Literal["off", "low", "medium", "high"]
+Effort = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 """How much a model is to think."""
 
 _NUMBER, _WHOLE, _TEXT = ((int, float), "a number"), ((int,), "a whole number"), ((str,), "a text")
@@ -124,7 +124,8 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     parallel_tool_calls: bool | None = None
     """Whether one answer may call several tools."""
     reasoning: Effort | int | None = None
-    """How much to think: `off`, `low`, `medium`, `high`, or a budget in tokens."""
+    """How much to think: `off`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, or a budget in
+    tokens. A model that does not take it is asked for the nearest below, or else its least."""
     cache: Literal["short", "long"] | None = None
     """Keep the prompt in the provider's cache, so that the next request of the conversation costs
     less: for minutes, or for an hour and more. Nothing is sent to providers that cache by

@@ -22,8 +22,8 @@ __all__ = [
     "ModelCall",
     "ModelInfo",
     "Vector",
-    "cost_of",
-    "spent",
+    "sum_cost",
+    "sum_usage",
 ]
 
 T = TypeVar("T")
@@ -65,14 +65,12 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
         Raises:
             SettingsError: the extra `cost` is not installed.
         """
-        return (
-            Decimal(0)
-            if self.cached
-            else call_cost(self.origin, self.usage, self.created_at, self.native)
-        )
+        if self.cached:
+            return Decimal(0)
+        return call_cost(self.origin, self.usage, self.created_at, self.native)
 
 
-def spent(calls: Iterable[ModelCall]) -> Usage | None:
+def sum_usage(calls: Iterable[ModelCall]) -> Usage | None:
     """The tokens of calls together; those whose answer came from a cache took none. `None`: no call
     told any."""
     total: Usage | None = None
@@ -83,7 +81,7 @@ def spent(calls: Iterable[ModelCall]) -> Usage | None:
     return total
 
 
-def cost_of(calls: Iterable[ModelCall]) -> Decimal | None:
+def sum_cost(calls: Iterable[ModelCall]) -> Decimal | None:
     """US dollars of calls together; `None`: that of one of them is unknown.
 
     Raises:
@@ -163,7 +161,7 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
         Raises:
             SettingsError: the extra `cost` is not installed.
         """
-        return cost_of(self.calls)
+        return sum_cost(self.calls)
 
     def joined(self: ChatResult[str], text: str) -> str:
         """The output of the chunks before this one → the output with this one."""
@@ -209,7 +207,9 @@ class BatchEmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def dimensions(self) -> int:
         """Numbers of each vector; 0 where there is none."""
-        return len(self.embeddings[0]) if self.embeddings else 0
+        if self.embeddings:
+            return len(self.embeddings[0])
+        return 0
 
 
 class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-__all__ = ["duration", "limit_reset", "retry_after", "waiting_words"]
+__all__ = ["parse_duration", "parse_limit_reset", "parse_retry_after", "parse_waiting_text"]
 
 _UNITS = {"ms": 0.001, "mi": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "s": 1.0}
 # What others send is read by these: each begins where a number does and never goes back, so that
@@ -26,7 +26,7 @@ _RESET = re.compile(r"ratelimit-?(.*?)-?reset-?(.*)")
 _READ = 100
 
 
-def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds, from `retry-after-ms` or from `retry-after` in seconds or as a date; `None`: it asks
     for nothing that can be understood.
 
@@ -42,11 +42,16 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         if 0 < seconds < math.inf:
             return seconds
     then = _moment(headers.get("retry-after", ""))
-    start = _moment(headers.get("date", "")) if now is None else now
-    return then - start if then is not None and start is not None and then > start else None
+    if now is None:
+        start = _moment(headers.get("date", ""))
+    else:
+        start = now
+    if then is not None and start is not None and then > start:
+        return then - start
+    return None
 
 
-def limit_reset(headers: Mapping[str, str]) -> float | None:
+def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
     """Seconds until all limits that are used up are there again, as `x-ratelimit-reset…` and its
     like tell: as a duration (`1m2.5s`, `12`), a date, or a time since 1970; `None`: none is told to
     be used up.
@@ -67,41 +72,53 @@ def limit_reset(headers: Mapping[str, str]) -> float | None:
     return max(waits, default=None)
 
 
-def waiting_words(text: str) -> float | None:
+def parse_waiting_text(text: str) -> float | None:
     """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or no
     end."""
     match = _AGAIN.search(text)
-    return duration(match[1]) if match else None
+    if match:
+        return parse_duration(match[1])
+    return None
 
 
-def duration(text: str) -> float | None:
+def parse_duration(text: str) -> float | None:
     """Seconds, from `34.4s`, `1m2.5s`, `20 seconds`; `None`: it is no duration."""
     pieces = _PIECES.findall(text)
     seconds = sum(float(number) * _UNITS[_unit(unit.lower())] for number, unit in pieces)
-    return seconds if pieces and seconds < math.inf else None
+    if pieces and seconds < math.inf:
+        return seconds
+    return None
 
 
 def _unit(unit: str) -> str:
-    return "ms" if unit.startswith(("ms", "mill")) else unit[0]
+    if unit.startswith(("ms", "mill")):
+        return "ms"
+    return unit[0]
 
 
 def _until(value: str, headers: Mapping[str, str]) -> float | None:
     """Seconds from the answer until what a header says."""
     number = _number(value)
     if number is not None and number < 1e8:
-        return number if number > 0 else None
+        if number > 0:
+            return number
+        return None
     if number is not None:
         then: float | None = number / 1000 if number > 1e11 else number
-    elif (wait := duration(value)) is not None and not re.search(r"\d[-:T]\d", value):
+    elif (wait := parse_duration(value)) is not None and not re.search(r"\d[-:T]\d", value):
         return wait
     else:
         then = _moment(value)
     now = _moment(headers.get("date", ""))
-    return then - now if then is not None and now is not None and then > now else None
+    if then is not None and now is not None and then > now:
+        return then - now
+    return None
 
 
 def _number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\s*\d{1,15}(\.\d+)?\s*", text) else None
+    if re.fullmatch(r"\s*\d{1,15}(\.\d+)?\s*", text):
+        return float(text)
+    return None
 
 
 def _moment(text: str) -> float | None:

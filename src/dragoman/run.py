@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished
-from dragoman.hooks import Hooks, RunStart, active
+from dragoman.hooks import Hooks, RunStart, find_active_hooks
 from dragoman.limits import Limits, Spent, find_reached_limit
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
@@ -23,7 +23,7 @@ from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.loop import Ending, Loop, watch_run, wrap_foreign_error
 from dragoman.request import RunInfo
-from dragoman.result import ChatResult, spent
+from dragoman.result import ChatResult, sum_usage
 from dragoman.runtime import running_loop
 from dragoman.tools import ToolContext
 
@@ -91,8 +91,8 @@ class Run(Generic[T]):
             output_schema=output_schema,
         )
         self._transcript = self._work.transcript
-        self._watch(active(hooks))
-        state.account.reached = self._reached_limit
+        self._watch(find_active_hooks(hooks))
+        state.account.reached = self._find_reached_limit
         self._began_at = monotonic()
         self.error: DragomanError | None = None
         """What it failed with, once it has."""
@@ -127,17 +127,17 @@ class Run(Generic[T]):
         if self._conversation is not None:
             with anyio.CancelScope(shield=True):
                 await self._conversation.keep(self._transcript.messages)
-        return (
-            [*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
-            if self._work.has_begun
-            else []
-        )
+        if self._work.has_begun:
+            return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
+        return []
 
     @property
     def loaded(self) -> tuple[Message, ...] | None:
         """The messages of the thread that it goes on with, once they are read; `None`: it reads
         none."""
-        return None if self._conversation is None else self._conversation.loaded
+        if self._conversation is None:
+            return None
+        return self._conversation.loaded
 
     def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
         """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken
@@ -326,11 +326,11 @@ class Run(Generic[T]):
             raised if isinstance(raised, DragomanError) else wrap_foreign_error(raised),
         )
 
-    def _reached_limit(self, model_calls: int, tool_calls: int) -> str | None:
+    def _find_reached_limit(self, model_calls: int, tool_calls: int) -> str | None:
         """The limit that leaves no room for so many more calls."""
         account, usage = self._state.account, None
         if self._limits.total_tokens is not None:
-            usage = spent(account.calls)
+            usage = sum_usage(account.calls)
         taken = Spent(
             model_calls=account.model_calls,
             tool_calls=account.tool_calls,

@@ -19,7 +19,7 @@ from dragoman.errors import InvalidRequestError, ResumeError
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, refusal_error
 from dragoman.memory.conversation import ConversationRecorder, open_conversation
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role
@@ -39,17 +39,17 @@ from dragoman.prompt import (
     RunOptions,
     check_options,
     check_tool_choice,
-    history_hint,
-    opening,
-    tools_of,
+    make_tools,
+    open_prompt,
+    suggest_place,
 )
 from dragoman.providers import Provider
-from dragoman.repair import OpenCall, missing
+from dragoman.repair import OpenCall, find_missing_results
 from dragoman.request import ModelRequest
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 
-__all__ = ["RunDefaults", "build_run", "pending_of"]
+__all__ = ["RunDefaults", "build_run", "find_pending"]
 
 
 class RunDefaults(msgspec.Struct, frozen=True, eq=False):
@@ -91,14 +91,14 @@ def build_run(
     """A run of the agent that has these defaults. It raises what `Agent.run` does."""
     check_options(run_options)
     _check_tool_choice(agent, run_options)
-    new, run_options = opening(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
+    new, run_options = open_prompt(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
     output = output_of(output_type, run_options.get("output_schema"))
     schema, validate, convert = None, None, str
     if output is not None:
         schema, validate, convert = output.schema, output.read, output.convert
     chat_model = agent.models.chat(model := run_options.get("model"))
-    request = with_options(agent.request, run_options)
-    tools = (*agent.tools, *tools_of(run_options.get("tools", ())))
+    request = apply_options(agent.request, run_options)
+    tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
     run_id = run_options.get("run_id") or agent.new_id()
     conversation = open_conversation(agent.memory, run_options)
     state = StreamingState(
@@ -124,7 +124,10 @@ def build_run(
     if output is not None:
         state.output_options = output.options
     start = _Start(agent, run_options, state, conversation)
-    model_orchestrator = model.orchestrator if isinstance(model, Provider) else None
+    if isinstance(model, Provider):
+        model_orchestrator = model.orchestrator
+    else:
+        model_orchestrator = None
     make = model_orchestrator or agent.orchestrator or chat_model.provider.orchestrator
     if make is not None:
         orchestrator = _make_orchestrator(make)
@@ -153,11 +156,11 @@ def build_run(
     )
 
 
-def pending_of(
+def find_pending(
     history: Iterable[Message], *, tools: Iterable[Tool | Toolset], seal: Seal
 ) -> tuple[Interrupt, ...]:
     """Returns what a conversation waits for; nothing, once somebody has said something."""
-    messages = expect_each("history", history, Message, hint=history_hint)
+    messages = expect_each("history", history, Message, hint=suggest_place)
     if has_new_prompt(messages):
         return ()
     fixed_tools, toolset = split_tools(tools)
@@ -196,7 +199,10 @@ class _Start:
         """
         if self._conversation is not None and self._conversation.reads:
             return None
-        tools = None if self._has_toolsets else self._state.tool_map
+        if self._has_toolsets:
+            tools = None
+        else:
+            tools = self._state.tool_map
         return self._begin(self._options.get("history", ()), tools)
 
     async def begin(self) -> tuple[Message, ...]:
@@ -223,17 +229,19 @@ class _Start:
             return messages
         first = messages[0]
         has_system = first.role is Role.SYSTEM and first.text == system.text
-        return messages if has_system else [system, *messages]
+        if has_system:
+            return messages
+        return [system, *messages]
 
     def _begin(
         self, history: Iterable[Message], tools: Mapping[str, Tool] | None
     ) -> tuple[Message, ...] | None:
         """Begins the state. Returns the run's own messages; `None` if tools decide how it begins,
         and are not known. `tools`: `None` if those of sets are not listed yet."""
-        history = expect_each("history", history, Message, hint=history_hint)
+        history = expect_each("history", history, Message, hint=suggest_place)
         resume = expect_each("resume", self._options.get("resume", ()), Resume)
         messages = self._with_system([*history, *self._state.asked])
-        made_up, losses = missing(messages)
+        made_up, losses = find_missing_results(messages)
         if resume or made_up:
             if tools is None:
                 self._state.begin(messages, ())
@@ -302,7 +310,10 @@ class _Start:
         waiting = find_waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
         if self._options.get("trusted_history", True):
             return waiting, []
-        stored = () if self._conversation is None else self._conversation.loaded or ()
+        if self._conversation is None:
+            stored = ()
+        else:
+            stored = self._conversation.loaded or ()
         # A call that a client may have made up is not signed: its signature would be the agent's
         # word for it.
         unsigned = find_waiting_calls(messages, tools, Seal(), has_toolsets=has_toolsets)
@@ -317,7 +328,7 @@ class _Start:
         return checked, forged
 
     def _refuse(self, losses: Sequence[Loss]) -> None:
-        if self._state.request.on_loss == "error" and (error := refusal(losses)) is not None:
+        if self._state.request.on_loss == "error" and (error := refusal_error(losses)) is not None:
             raise error
 
 
@@ -336,7 +347,7 @@ def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
     settings = run_options.get("settings")
     if settings is None or settings.tool_choice is None:
         return
-    fixed_tools, sets = split_tools((*agent.tools, *tools_of(run_options.get("tools", ()))))
+    fixed_tools, sets = split_tools((*agent.tools, *make_tools(run_options.get("tools", ()))))
     if sets is None:
         check_tool_choice(
             settings.tool_choice, [*fixed_tools, *[tool.name for tool in agent.request.tools]]
@@ -378,7 +389,7 @@ def _check_trust(
         )
 
 
-def with_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest:
+def apply_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest:
     """An agent's request with what a run changes of it."""
     settings, on_loss, options = (
         run_options.get("settings"),
@@ -387,6 +398,12 @@ def with_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest
     )
     if settings is None and on_loss is None and not options:
         return request
-    settings = request.settings if settings is None else settings.over(request.settings)
-    options = {**request.options, **options} if options else request.options
+    if settings is None:
+        settings = request.settings
+    else:
+        settings = settings.over(request.settings)
+    if options:
+        options = {**request.options, **options}
+    else:
+        options = request.options
     return request.replace(settings=settings, on_loss=on_loss or request.on_loss, options=options)

@@ -96,7 +96,9 @@ def _checkout() -> str | None:
     from pathlib import Path
 
     root = Path(__file__).resolve().parents[2]
-    return root.as_uri() if (root / "pyproject.toml").is_file() else None
+    if (root / "pyproject.toml").is_file():
+        return root.as_uri()
+    return None
 
 
 def is_loopback(host: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import DataPart, FilePart, LinkPart, Message, TextPart, ToolResultPart, formats, wires
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.errors import HistoryError
 from dragoman.formats import ai_sdk_model, ai_sdk_ui
 from dragoman.message import Origin, Role
@@ -90,7 +90,7 @@ def test_a_turn_is_a_model_message_a_tool_message_and_another() -> None:
         {"type": "tool-result", "toolCallId": "c1", "toolName": "weather", "output": {"type": "json", "value": {"degrees": 21}}}
     ]  # fmt: skip
     back = ai_sdk_model.load_messages(made)
-    assert neutral_chain(back) == neutral_chain(ai_sdk_ui.load_messages(TALK))
+    assert chain_neutral_digests(back) == chain_neutral_digests(ai_sdk_ui.load_messages(TALK))
     assert [message.id for message in back] == ["u1", "a1", "a1:1", "a1:2"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import Interrupt, Message, Resume, Role, TextPart, tool
-from dragoman.cli.answer import answer
+from dragoman.cli.answer import send_and_ask
 from dragoman.cli.interrupt import Interrupts
 from dragoman.errors import ProviderError, ResumeError
 from support.model import agent, call, says
@@ -38,7 +38,7 @@ async def nobody(_pending: Sequence[Interrupt], _check: Callable[[Resume], objec
 async def sent(a: Any, history: list[Message], asks: Any) -> list[str]:
     """What the runs of a prompt gave."""
     with Interrupts() as interrupts:
-        results = await answer(
+        results = await send_and_ask(
             a, [TextPart("Delete x and y.")], lambda _: None, interrupts, history, asks
         )
     return [result.output for result in results]

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from dragoman import Message, errors, providers, unfold, wires
-from dragoman.cli.terminal import exit_code
+from dragoman.cli.terminal import find_exit_code
 from support.cli import SRC, Stdin, one_line, shell
 from support.llm_server import USAGE, Llm, decoded
 from support.model import call, pieces, says
@@ -131,7 +131,7 @@ def test_every_error_has_its_exit_code() -> None:
     classes = {
         name: kind for name in errors.__all__ if isinstance(kind := getattr(errors, name), type)
     }
-    codes = {name: exit_code(kind.__new__(kind)) for name, kind in classes.items()}
+    codes = {name: find_exit_code(kind.__new__(kind)) for name, kind in classes.items()}
     network = {"ProviderTimeoutError", "ProviderConnectionError", "StreamCutError"}
     refused = {
         name for name in codes if issubclass(getattr(errors, name), errors.ProviderError)

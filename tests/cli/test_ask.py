@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Interrupt, Resume, ToolCallPart, tool
-from dragoman.cli.ask import Terminal, ask, summary
+from dragoman.cli.ask import Terminal, ask_all, summarize
 from dragoman.errors import ResumeError
 from support.model import agent, call, says
 
@@ -31,7 +31,9 @@ class Person:
     async def ask(
         self, *pending: Interrupt, check: Callable[[Resume], object] | None = None
     ) -> list[Resume]:
-        answers = await ask(pending, Terminal(self._read, self.shown.append, check or self._check))
+        answers = await ask_all(
+            pending, Terminal(self._read, self.shown.append, check or self._check)
+        )
         assert not self.lines
         return answers
 
@@ -218,6 +220,6 @@ async def test_what_is_approved_is_what_is_read() -> None:
 
 
 def test_a_summary_is_one_line() -> None:
-    assert summary(msgspec.structs.replace(APPROVAL, message="Sure?\nReally")) == (
+    assert summarize(msgspec.structs.replace(APPROVAL, message="Sure?\nReally")) == (
         'waits for approval: transfer {"account": "Ada", "cents": 100} – Sure? Really'
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import DataPart, Message, TextPart, ThinkingPart
-from dragoman.cli.screen import Screen, find_cost, usage_line
+from dragoman.cli.screen import Screen, find_cost, format_usage
 from dragoman.message import FinishReason, Origin, Usage
 from dragoman.result import ChatResult, ModelCall
 from support.cli import SRC, Stdin, one_line, shell
@@ -220,10 +220,10 @@ def test_SC_021_verbose_tells_the_usage_on_standard_error(cli) -> None:
 
 
 def test_usage_that_is_not_known_is_left_out() -> None:
-    assert usage_line(Usage(output_tokens=2)) == "Usage: Output: 2 tokens"
-    assert usage_line(None) == "Usage: the provider did not tell"
+    assert format_usage(Usage(output_tokens=2)) == "Usage: Output: 2 tokens"
+    assert format_usage(None) == "Usage: the provider did not tell"
     assert (
-        usage_line(Usage(output_tokens=2), Decimal("0.00020"))
+        format_usage(Usage(output_tokens=2), Decimal("0.00020"))
         == "Usage: Output: 2 tokens; cost: $0.00020"
     )
 
@@ -303,7 +303,7 @@ def test_what_is_waited_for_is_said_on_a_terminal_and_erased() -> None:
     for err, text in ((Terminal(), "\x1b[2mloading\x1b[0m\r\x1b[2K"), (io.StringIO(), "")):
         out = io.StringIO()
         screen = Screen(out=out, err=err)
-        screen.waiting("loading")
+        screen.show_waiting("loading")
         screen.show(ChatResult("Yes."))
         screen.show(ChatResult(" No."))
         screen.finish()

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cli import convert_input
-from dragoman.cli.convert_input import chunks
+from dragoman.cli.convert_input import read_chunks
 from dragoman.errors import HistoryError
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -33,7 +33,7 @@ def conversations(
     (tmp_path / name).write_bytes(data)
     return [
         json.loads(line)
-        for chunk in chunks([str(tmp_path / name)], most=most)
+        for chunk in read_chunks([str(tmp_path / name)], most=most)
         for _, line in chunk.lines
     ]
 

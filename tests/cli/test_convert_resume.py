@@ -20,7 +20,7 @@ import pytest
 
 from dragoman.cli import convert_chunks, convert_input, convert_output
 from dragoman.cli.convert_chunks import InputChunk, Job, convert_chunk
-from dragoman.cli.convert_output import ConvertOutput, note_of
+from dragoman.cli.convert_output import ConvertOutput, find_note_file
 from support.cli import SRC, one_line
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -234,7 +234,7 @@ def test_only_the_same_run_is_gone_on_with(cli: Cli, tmp_path: Path) -> None:
     code, _, err = cli(*ask, "-t", "google", "--resume")
     assert code == 1
     assert one_line(err, "is shorter than its unfinished run left it")
-    note_of(str(out)).write_text("[1]")
+    find_note_file(str(out)).write_text("[1]")
     code, _, err = cli(*ask, "-t", "google", "--resume")
     assert code == 1
     assert one_line(err, "is no note of an unfinished run")
@@ -306,13 +306,13 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_output(
         assert waited(lambda: not group(process.pid)), "its processes outlive it"
         assert process.stderr is not None
         assert process.stderr.read() == b""
-    assert note_of(str(cut)).exists()
+    assert find_note_file(str(cut)).exists()
     assert 0 < cut.stat().st_size < whole.stat().st_size
     subprocess.run(
         [*ask, str(cut), "--resume"], input=data, env=ENVIRONMENT, check=True, timeout=60
     )
     assert cut.read_bytes() == whole.read_bytes()
-    assert not note_of(str(cut)).exists()
+    assert not find_note_file(str(cut)).exists()
 
 
 def group(leader: int) -> bool:
@@ -397,4 +397,4 @@ def test_a_worker_whose_command_ends_in_the_middle_of_a_chunk_ends_quietly() -> 
     ours, theirs = Pipe()
     os.write(ours.fileno(), struct.pack("!i", 1000) + b"a part")
     ours.close()
-    assert convert_chunks._work(cast("Any", None), theirs) is None
+    assert convert_chunks._run_process(cast("Any", None), theirs) is None

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.serve import greeting
+from dragoman.cli.serve import format_greeting
 from support.cli import SRC, one_line
 from support.javascript import with_openai
 from support.llm_server import Llm
@@ -140,7 +140,7 @@ def test_what_is_served(run: Any, arguments: Any, listed: Any, anything: bool) -
 
 @pytest.mark.parametrize("agents", [False, True])
 def test_agent_protocols_are_named_where_agents_are(agents: bool) -> None:
-    printed = greeting(["one"], "http://127.0.0.1:1", None, agents=agents)
+    printed = format_greeting(["one"], "http://127.0.0.1:1", None, agents=agents)
     assert [path in printed for path in ("/ag-ui", "/ai-sdk", "/a2a", "agent-card.json")] == [
         agents
     ] * 4

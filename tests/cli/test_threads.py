@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import DataPart, Message, ToolCallPart, ToolResultPart, load_messages
-from dragoman.cli.threads import store_file
+from dragoman.cli.threads import find_store_file
 from dragoman.memory import Memory
 from support.cli import Stdin, one_line
 from support.llm_server import Llm
@@ -37,8 +37,8 @@ def keep(name: str, *messages: Message, file: Path) -> None:
 
 
 def test_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert store_file({"XDG_DATA_HOME": "/d"}) == Path("/d/dragoman/threads.db")
-    assert store_file({}) == Path.home() / ".local" / "share" / "dragoman" / "threads.db"
+    assert find_store_file({"XDG_DATA_HOME": "/d"}) == Path("/d/dragoman/threads.db")
+    assert find_store_file({}) == Path.home() / ".local" / "share" / "dragoman" / "threads.db"
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman import Message, Role, fold, unfold, wires
 from dragoman.codec.agent_answer import AgentAnswer
 from dragoman.codec.agent_turns import agent_turns
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 from dragoman.errors import ProviderError
 from dragoman.event import (
     Event,
@@ -33,7 +33,7 @@ from dragoman.testing.mutation import mutate_bytes
 from dragoman.wires import a2a, ag_ui
 from support import strategies
 
-OWN = Own("x")
+OWN = WireNative("x")
 ORIGIN = Origin("there", "https://there.example", "https://there.example")
 
 

@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 
 from dragoman.codec import digest
-from dragoman.codec.digest import LARGE, neutral_chain, signed_chain
+from dragoman.codec.digest import LARGE, chain_neutral_digests, chain_signature_digests
 from dragoman.message import DataPart, Message
 
 Chain = Callable[[Sequence[Message]], list[str]]
-CHAINS: list[Chain] = [lambda messages: signed_chain(messages, "w"), neutral_chain, digest.chain]
+CHAINS: list[Chain] = [
+    lambda messages: chain_signature_digests(messages, "w"),
+    chain_neutral_digests,
+    digest.chain_digests,
+]
 each_chain = pytest.mark.parametrize("chain", CHAINS, ids=["signed", "neutral", "version 1"])
 
 
@@ -58,8 +62,8 @@ def test_the_chains_do_not_share_what_they_know() -> None:
     history = [picture()]
     assert len({chain(history)[-1] for chain in CHAINS}) == len(CHAINS)
     assert (
-        signed_chain(history, "w")[-1].rpartition(":")[2]
-        == signed_chain(history, "v")[-1].rpartition(":")[2]
+        chain_signature_digests(history, "w")[-1].rpartition(":")[2]
+        == chain_signature_digests(history, "v")[-1].rpartition(":")[2]
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.codec.digest import chain, digest
+from dragoman.codec.digest import chain_digests, extend_digest
 from dragoman.message import (
     NOTES,
     DataPart,
@@ -30,17 +30,19 @@ from support import strategies as some
 
 @given(some.histories)
 def test_the_chain_survives_json(history: list[Message]):
-    assert chain([Message.from_json(message.to_json()) for message in history]) == chain(history)
+    assert chain_digests(
+        [Message.from_json(message.to_json()) for message in history]
+    ) == chain_digests(history)
 
 
 @given(some.histories)
 def test_the_chain_is_one_digest_after_the_other(history: list[Message]):
-    digests = chain(iter(history))
+    digests = chain_digests(iter(history))
     assert len(digests) == len(history) + 1
     assert digests[0] == ""
     for position, message in enumerate(history):
-        assert digests[position + 1] == digest(digests[position], message)
-        assert chain(history[:position]) == digests[: position + 1]
+        assert digests[position + 1] == extend_digest(digests[position], message)
+        assert chain_digests(history[:position]) == digests[: position + 1]
     assert all(len(one) == 32 and int(one, 16) >= 0 for one in digests[1:])
 
 
@@ -60,7 +62,7 @@ def test_ids_times_usage_and_notes_do_not_count(message: Message, id_, origin, u
         metadata=metadata,
         finish_reason=FinishReason.stop,
     )
-    assert digest("", other) == digest("", message)
+    assert extend_digest("", other) == extend_digest("", message)
 
 
 def test_all_that_was_said_counts_and_so_does_what_stood_before():
@@ -85,7 +87,7 @@ def test_all_that_was_said_counts_and_so_does_what_stood_before():
         Message.model("ab"),
     ]
     messages += [Message.model("a").replace(native={"x": {"name": "n"}})]
-    digests = {digest(parent, message) for parent in ("", "0" * 32) for message in messages}
+    digests = {extend_digest(parent, message) for parent in ("", "0" * 32) for message in messages}
     assert len(digests) == 2 * len(messages)
 
 
@@ -94,11 +96,11 @@ def test_the_order_of_keys_does_not_count_and_the_digest_is_for_ever():
         {"x": {"a": 1, "b": [1, {"c": 1, "d": 2}]}},
         {"x": {"b": [1, {"d": 2, "c": 1}], "a": 1}},
     )
-    assert digest("", Message.user(TextPart("t", one))) == digest(
+    assert extend_digest("", Message.user(TextPart("t", one))) == extend_digest(
         "", Message.user(TextPart("t", two))
     )
     stored = Message(Role.MODEL, "hi", origin=Origin("p"), usage=Usage(input_tokens=1))
-    assert digest("", stored) == "4bcaf977e6c12275d4e8624364c6a342", (
+    assert extend_digest("", stored) == "4bcaf977e6c12275d4e8624364c6a342", (
         "a change breaks the prefix of every stored origin"
     )
 
@@ -106,7 +108,7 @@ def test_the_order_of_keys_does_not_count_and_the_digest_is_for_ever():
 def test_a_digest_of_the_older_stored_form_still_holds():
     old = b'{"v":1,"role":"model","content":[{"type":"text","text":"a","native":{"mistral":{"spelling":{"b":1},"z":2}}}]}'
     # computed by the release that wrote version 1
-    assert digest("", Message.from_json(old)) == "f62f9b58c4d2b8ccb7b902212c52afbb"
+    assert extend_digest("", Message.from_json(old)) == "f62f9b58c4d2b8ccb7b902212c52afbb"
 
 
 def test_notes_inside_a_result_count_as_they_did_in_one_room() -> None:
@@ -117,4 +119,4 @@ def test_notes_inside_a_result_count_as_they_did_in_one_room() -> None:
     one = msgspec.json.encode(
         (Role.USER, shown({"google": {"a": 1, "spelling": {"snake": ["x"]}}}).content, None)
     )
-    assert digest("", two) == blake2b(one, digest_size=16).hexdigest()
+    assert extend_digest("", two) == blake2b(one, digest_size=16).hexdigest()

@@ -12,21 +12,21 @@ import pytest
 
 from dragoman import BatchEmbeddingsResult, Usage
 from dragoman.codec.embeddings import (
-    dump_entries,
+    count_input_tokens,
     dump_texts,
     dump_vector,
-    input_usage,
-    load_answer,
-    load_entries,
-    load_listed,
+    dump_vector_entries,
+    load_answer_object,
+    load_data_vectors,
     load_texts,
     load_vector,
+    load_vector_entries,
 )
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 from dragoman.errors import DecodeError, InvalidRequestError, ProviderError
 from dragoman.request import EmbeddingsRequest
 
-OWN = Own("w")
+OWN = WireNative("w")
 
 
 def load(body: Any, **how: Any) -> EmbeddingsRequest:
@@ -102,7 +102,7 @@ def test_names_of_fields_and_who_has_the_last_word() -> None:
 
 @pytest.mark.parametrize("body", [b'{"a": 1}', '{"a": 1}', {"a": 1}])
 def test_an_answer_is_an_object(body: Any) -> None:
-    assert load_answer(body) == {"a": 1}
+    assert load_answer_object(body) == {"a": 1}
 
 
 @pytest.mark.parametrize(("body", "kept"), [(b"no", b"no"), (b"\xff", b"\xff"), ("no", None)])
@@ -110,14 +110,14 @@ def test_an_answer_that_is_no_json_says_so(body: Any, kept: Any) -> None:
     with pytest.raises(
         DecodeError, match=r"the answer is no JSON: .*is the base URL right"
     ) as caught:
-        load_answer(body)
+        load_answer_object(body)
     assert caught.value.body == kept
 
 
 @pytest.mark.parametrize("body", [b"[]", b"3", b'"x"', [], 3])
 def test_an_answer_that_is_no_object_says_so(body: Any) -> None:
     with pytest.raises(DecodeError, match="an answer that is no object"):
-        load_answer(body)
+        load_answer_object(body)
 
 
 def packed(kind: str, *numbers: float) -> str:
@@ -157,21 +157,21 @@ def test_what_is_no_vector_says_why(told: Any, words: str) -> None:
 
 def test_entries_are_in_the_order_of_their_indexes() -> None:
     vectors = [[1.0], [2.0], [3.0]]
-    entries = dump_entries(vectors)
+    entries = dump_vector_entries(vectors)
     assert entries == [
         {"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)
     ]
-    assert load_entries(entries[::-1]) == vectors
-    assert dump_entries(vectors[:1], packed=True)[0]["embedding"] == packed("f", 1.0)
-    assert load_entries([{"embedding": [1]}, {"embedding": [2]}]) == [[1.0], [2.0]]
-    assert load_entries([{"index": 7, "embedding": [1]}]) == [[1.0]]
-    assert load_entries([]) == []
+    assert load_vector_entries(entries[::-1]) == vectors
+    assert dump_vector_entries(vectors[:1], packed=True)[0]["embedding"] == packed("f", 1.0)
+    assert load_vector_entries([{"embedding": [1]}, {"embedding": [2]}]) == [[1.0], [2.0]]
+    assert load_vector_entries([{"index": 7, "embedding": [1]}]) == [[1.0]]
+    assert load_vector_entries([]) == []
     for places in ((1, 2), (0, "1"), (0, 0, 1)):
         with pytest.raises(DecodeError, match="indexes do not count"):
-            load_entries([{"index": place, "embedding": [1]} for place in places])
+            load_vector_entries([{"index": place, "embedding": [1]} for place in places])
     for odd in ("x", [3], [{"index": 0}]):
         with pytest.raises(DecodeError):
-            load_entries(odd)
+            load_vector_entries(odd)
 
 
 USED = Usage(input_tokens=3, total_tokens=3)
@@ -192,16 +192,18 @@ def test_a_list_of_vectors_with_all_that_is_told_beside_it() -> None:
         "id": "i",
         "usage": {"n": 3, "cost": 2},
     }
-    assert load_listed(body, refusal, counted) == BatchEmbeddingsResult(
+    assert load_data_vectors(body, refusal, counted) == BatchEmbeddingsResult(
         [[1.0]],
         Usage(input_tokens=3, output_tokens=0, total_tokens=3),
         metadata={"model": "m", "usage": {"cost": 2}},
         id="i",
     )
-    bare = load_listed(msgspec.json.encode({"data": [], "id": 3, "usage": "x"}), refusal, counted)
+    bare = load_data_vectors(
+        msgspec.json.encode({"data": [], "id": 3, "usage": "x"}), refusal, counted
+    )
     assert bare == BatchEmbeddingsResult([])
     with pytest.raises(ProviderError, match=r"no data but \['error'\]"):
-        load_listed({"error": "x"}, refusal, counted)
+        load_data_vectors({"error": "x"}, refusal, counted)
 
 
 @pytest.mark.parametrize(
@@ -218,4 +220,4 @@ def test_a_list_of_vectors_with_all_that_is_told_beside_it() -> None:
 def test_all_tokens_of_a_request_for_vectors_are_input(
     usage: Usage | None, whole: Usage | None
 ) -> None:
-    assert input_usage(usage) == whole
+    assert count_input_tokens(usage) == whole

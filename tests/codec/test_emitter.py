@@ -65,16 +65,16 @@ def well_formed(events: list[Event]) -> None:
 def test_text_thinking_and_a_call():
     emitter = Emitter(None, origin=Origin("p"))
     emitter.start(native={"w": {"a": 1}}, metadata={"k": 1})
-    emitter.thinking("t", "hm")
-    emitter.thinking("t", "m")
-    emitter.text("x", "Hel")
-    call = emitter.part(("call", 0), CALL)
+    emitter.add_thinking("t", "hm")
+    emitter.add_thinking("t", "m")
+    emitter.add_text("x", "Hel")
+    call = emitter.ensure_part(("call", 0), CALL)
     emitter.add(call, '{"a"')
-    emitter.text("x", "lo")
+    emitter.add_text("x", "lo")
     emitter.add(call, ":1}")
     assert emitter.find(("call", 0)) is call
     assert emitter.find("nothing") is None
-    assert emitter.part(("call", 0)) is call
+    assert emitter.ensure_part(("call", 0)) is call
     call.native["w"] = {"sig": 1}
     emitter.finish(
         FinishReason.tool_calls,
@@ -112,7 +112,7 @@ def test_text_thinking_and_a_call():
             {"w": {"b": 2}},
         ),
     ]
-    assert [emitter.partial()] == fold(events)
+    assert [emitter.build_partial_message()] == fold(events)
 
 
 def test_ids_and_candidates():
@@ -124,30 +124,30 @@ def test_ids_and_candidates():
     assert next(numbers) == 8, "one message, one id"
     assert Emitter(None, candidate=3).message_id == "message-3"
     other = Emitter(None, candidate=1)
-    other.text("x", "b")
+    other.add_text("x", "b")
     other.close_all()
-    assert other.partial().text == "b", "another candidate is a message too"
+    assert other.build_partial_message().text == "b", "another candidate is a message too"
 
 
 def test_a_text_that_never_came_leaves_nothing_behind():
     """Decision 14."""
     emitter = Emitter(None)
-    emitter.text("a", "")
-    emitter.thinking("b", "")
-    emitter.add(emitter.part("c", OpenText(native={"w": {}})), "")
+    emitter.add_text("a", "")
+    emitter.add_thinking("b", "")
+    emitter.add(emitter.ensure_part("c", OpenText(native={"w": {}})), "")
     assert emitter.take() == [MessageStarted("message-0", Role.MODEL)]
-    assert emitter.close(emitter.part("c")) is None
-    late = emitter.part("d", OpenText(native={"w": {"x": 1}}))
+    assert emitter.close(emitter.ensure_part("c")) is None
+    late = emitter.ensure_part("d", OpenText(native={"w": {"x": 1}}))
     emitter.add(late, "x")
     assert emitter.close(late) == TextPart("x", {"w": {"x": 1}})
-    signed = emitter.part("e", ThinkingPart())
+    signed = emitter.ensure_part("e", ThinkingPart())
     signed.native["w"] = {"signature": "s"}
-    emitter.part("f", OpenText("begun"))
+    emitter.ensure_part("f", OpenText("begun"))
     emitter.finish(FinishReason.stop)
     events = emitter.take()
     well_formed([MessageStarted("message-0", Role.MODEL), *events])
     assert [event.index for event in events if isinstance(event, PartStarted)] == [1, 2, 3]
-    assert emitter.partial().content == (
+    assert emitter.build_partial_message().content == (
         TextPart("x", {"w": {"x": 1}}),
         ThinkingPart("", {"w": {"signature": "s"}}),
         TextPart("begun"),
@@ -156,21 +156,21 @@ def test_a_text_that_never_came_leaves_nothing_behind():
 
 def test_a_key_can_be_used_again_once_its_part_is_closed():
     emitter = Emitter(None)
-    emitter.text("x", "a")
+    emitter.add_text("x", "a")
     first = emitter.find("x")
     assert first is not None
     emitter.close(first)
     assert emitter.find("x") is None
-    emitter.text("x", "b")
+    emitter.add_text("x", "b")
     emitter.finish(FinishReason.stop)
-    assert emitter.partial().content == (TextPart("a"), TextPart("b"))
+    assert emitter.build_partial_message().content == (TextPart("a"), TextPart("b"))
 
 
 @given(some.content)
 def test_a_part_that_came_whole_is_told_as_in_unfold(part: Any):
     emitter = Emitter(None)
-    emitter.whole(part)
-    emitter.whole(LinkPart("u"))
+    emitter.add_whole_part(part)
+    emitter.add_whole_part(LinkPart("u"))
     emitter.finish(FinishReason.stop)
     events = emitter.take()
     well_formed(events)
@@ -178,15 +178,15 @@ def test_a_part_that_came_whole_is_told_as_in_unfold(part: Any):
         id="message-0", finish_reason=FinishReason.stop
     )
     assert events == unfold([message])
-    assert emitter.partial() == message
+    assert emitter.build_partial_message() == message
 
 
 def test_an_error_closes_what_is_open_and_carries_the_message_so_far():
     emitter = Emitter(None, origin=Origin("p"))
     emitter.start(metadata={"k": 1})
-    emitter.whole(DataPart(b"x", "image/png"))
-    emitter.add(emitter.part(0, CALL), '{"a": 1}')
-    emitter.text(1, "half")
+    emitter.add_whole_part(DataPart(b"x", "image/png"))
+    emitter.add(emitter.ensure_part(0, CALL), '{"a": 1}')
+    emitter.add_text(1, "half")
     error = StreamCutError("cut")
     emitter.fail(error)
     events = emitter.take()
@@ -216,21 +216,21 @@ def test_an_error_before_or_after_the_message_is_only_an_error():
     emitter.fail(before)
     assert emitter.take() == [RunError(before)]
     assert before.partial is None
-    assert emitter.partial() == Message(Role.MODEL)
+    assert emitter.build_partial_message() == Message(Role.MODEL)
     emitter.finish(FinishReason.stop)
     emitter.take()
     emitter.fail(after)
     assert emitter.take() == [RunError(after)]
     assert after.partial is None
     other = Emitter(None)
-    other.text(0, "a")
+    other.add_text(0, "a")
     other.fail(known)
     assert known.partial == Message.model("mine")
 
 
 def test_a_part_is_known_as_soon_as_it_is_opened_and_complete_when_it_is_closed():
     emitter = Emitter(None, origin=Origin("p"))
-    first, second = emitter.part(0, CALL), emitter.part(1, CALL)
+    first, second = emitter.ensure_part(0, CALL), emitter.ensure_part(1, CALL)
     assert emitter.take()[1:] == [
         PartStarted("message-0", 0, CALL),
         PartStarted("message-0", 1, CALL),
@@ -246,7 +246,7 @@ def test_a_part_is_known_as_soon_as_it_is_opened_and_complete_when_it_is_closed(
 
 def test_a_finish_may_cut():
     emitter = Emitter(None)
-    emitter.add(emitter.part(0, CALL), "{}")
+    emitter.add(emitter.ensure_part(0, CALL), "{}")
     emitter.finish(FinishReason.length, cut=True)
     assert emitter.calls() == (msgspec.structs.replace(CALL, raw="{}", state="cut"),)
 
@@ -266,11 +266,11 @@ def test_whatever_a_wire_tells_the_events_are_well_formed(
     events: list[Event] = []
     for step, key, delta in steps:
         if step in ("text", "thinking"):
-            getattr(emitter, step)((step, key), delta)
+            getattr(emitter, f"add_{step}")((step, key), delta)
         elif step == "call":
-            emitter.add(emitter.part(("call", key), CALL), delta)
+            emitter.add(emitter.ensure_part(("call", key), CALL), delta)
         elif step == "whole":
-            emitter.whole(LinkPart(delta))
+            emitter.add_whole_part(LinkPart(delta))
         elif step == "start":
             emitter.start()
         elif part := emitter.find(("text", key)) or emitter.find(("call", key)):
@@ -282,4 +282,4 @@ def test_whatever_a_wire_tells_the_events_are_well_formed(
         emitter.finish(FinishReason.stop, cut=end == "cut")
     events += emitter.take()
     well_formed(events)
-    assert fold(events) == ([emitter.partial()] if emitter.started else [])
+    assert fold(events) == ([emitter.build_partial_message()] if emitter.started else [])

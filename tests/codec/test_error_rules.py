@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import RunError, wires
-from dragoman.codec.error_rules import ErrorInfo, error_from
+from dragoman.codec.error_rules import ErrorInfo, build_error
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -25,7 +25,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.retry_after import duration, limit_reset, waiting_words
+from dragoman.retry_after import parse_duration, parse_limit_reset, parse_waiting_text
 from support.traffic import WIRES, Exchange, exchanges
 
 CODES = {
@@ -421,7 +421,7 @@ def test_anthropics_limits_are_dates() -> None:
         "anthropic-ratelimit-requests-reset": "2027-01-15T09:00:00Z",
         "date": "Fri, 15 Jan 2027 08:00:00 GMT",
     }
-    assert limit_reset(headers) == 42.0
+    assert parse_limit_reset(headers) == 42.0
 
 
 @pytest.mark.parametrize(
@@ -429,8 +429,8 @@ def test_anthropics_limits_are_dates() -> None:
     [("34.4s", 34.4), ("1h2m3s", 3723.0), ("5 minutes", 300.0), ("6ms", 0.006), ("2 days", 172800.0), ("soon", None), ("5 apples", None)],
 )  # fmt: skip
 def test_durations(text: str, seconds: float | None) -> None:
-    assert duration(text) == pytest.approx(seconds)
-    assert waiting_words(f"Please try again in {text}.") == pytest.approx(seconds)
+    assert parse_duration(text) == pytest.approx(seconds)
+    assert parse_waiting_text(f"Please try again in {text}.") == pytest.approx(seconds)
 
 
 @given(
@@ -478,7 +478,7 @@ def test_a_busy_provider_tells_when_to_come_back() -> None:
 
 
 def test_an_error_of_which_nothing_is_told_still_says_something() -> None:
-    error = error_from(ErrorInfo())
+    error = build_error(ErrorInfo())
     assert type(error) is ProviderError
     assert error.message == "the provider failed. This is a fault of the provider's own; try again."
     assert (error.status, error.request_id) == (None, None)

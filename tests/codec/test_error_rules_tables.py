@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from dragoman import wires
-from dragoman.codec.error_body import codes, parsed, plain, words
+from dragoman.codec.error_body import collect_codes, collect_words, parse_body, strip_quoted_names
 from dragoman.codec.error_rules import (
     ErrorInfo,
     ErrorRules,
-    error_from,
-    error_info,
-    load,
-    patterns,
-    request_id,
-    vendor_status,
+    build_error,
+    compile_patterns,
+    find_request_id,
+    load_error_response,
+    read_error_info,
+    read_vendor_status,
 )
 from dragoman.errors import (
     AuthenticationError,
@@ -32,7 +32,12 @@ from dragoman.errors import (
     ProviderTimeoutError,
     RateLimitError,
 )
-from dragoman.retry_after import duration, limit_reset, retry_after, waiting_words
+from dragoman.retry_after import (
+    parse_duration,
+    parse_limit_reset,
+    parse_retry_after,
+    parse_waiting_text,
+)
 from dragoman.wires.openai_chat.dialect import WIRE
 
 DATE = "Fri, 15 Jan 2027 08:00:00 GMT"
@@ -54,7 +59,7 @@ ADVICE = {
 def read(
     status: int, body: Any, headers: dict[str, str] | None = None, **how: Any
 ) -> ProviderError:
-    return load(status, headers or {}, json.dumps(body).encode(), **how)
+    return load_error_response(status, headers or {}, json.dumps(body).encode(), **how)
 
 
 @pytest.mark.parametrize(
@@ -124,25 +129,25 @@ def test_every_kind_says_what_to_do(kind: type[ProviderError]) -> None:
 
 def test_a_fault_without_words_says_what_there_is() -> None:
     assert (
-        error_from(ErrorInfo(), status=500).message
+        build_error(ErrorInfo(), status=500).message
         == f"the provider answered with HTTP 500 and no words. {ADVICE[ProviderError]}"
     )
-    assert error_from(ErrorInfo(codes="x_1"), status=500).message.startswith(
+    assert build_error(ErrorInfo(codes="x_1"), status=500).message.startswith(
         "the provider answered with HTTP 500 and no words but x_1."
     )
-    assert error_from(ErrorInfo(codes="17"), status=500).message.startswith(
+    assert build_error(ErrorInfo(codes="17"), status=500).message.startswith(
         "the provider answered with HTTP 500 and no words. "
     )
-    assert error_from(ErrorInfo(status=500)).message.startswith(
+    assert build_error(ErrorInfo(status=500)).message.startswith(
         "the provider answered with HTTP 500 and no words. "
     )
     assert (
-        error_from(ErrorInfo(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
+        build_error(ErrorInfo(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
     )
     reason = {"error": {"message": "Param bad.", "param": "a b"}}
-    assert error_info(reason).words == "Param bad.: a b"
-    assert error_info({"error": {"message": "is a b", "param": "a b"}}).words == "is a b"
-    assert error_info({"error": {"message": "bad", "param": "a"}}).words == "bad"
+    assert read_error_info(reason).words == "Param bad.: a b"
+    assert read_error_info({"error": {"message": "is a b", "param": "a b"}}).words == "is a b"
+    assert read_error_info({"error": {"message": "bad", "param": "a"}}).words == "bad"
 
 
 def test_a_fault_is_the_providers_only_from_500_on() -> None:
@@ -154,7 +159,7 @@ def test_a_fault_is_the_providers_only_from_500_on() -> None:
     "told", [None, "x", {}, {"status_code": 0}, {"status_code": "1004"}, {"status_code": None}]
 )
 def test_what_is_no_number_of_minimaxs_is_no_fault(told: Any) -> None:
-    assert vendor_status({"base_resp": told}) == 0
+    assert read_vendor_status({"base_resp": told}) == 0
     assert WIRE.error_of({"base_resp": told}) is None
 
 
@@ -165,19 +170,19 @@ def test_what_is_no_number_of_minimaxs_is_no_fault(told: Any) -> None:
     "key", ["raw_status_code", "status_code", "statusCode", "StatusCode", "status", "code"]
 )
 def test_an_error_may_tell_its_status_itself(key: str, where: Any) -> None:
-    assert error_info(where({"message": "so", key: 503})).status == 503
-    assert error_info(where({"message": "so", key: "404"})).status == 404
+    assert read_error_info(where({"message": "so", key: 503})).status == 503
+    assert read_error_info(where({"message": "so", key: "404"})).status == 404
     for odd in (200, 600, 4000, "x404", None, {}):
-        assert error_info(where({"message": "so", key: odd})).status is None
-    assert error_from(error_info(where({"message": "so", key: 503}))).status == 503
+        assert read_error_info(where({"message": "so", key: odd})).status is None
+    assert build_error(read_error_info(where({"message": "so", key: 503}))).status == 503
     assert (
-        type(error_from(error_info(where({"message": "so", key: 429})), status=503))
+        type(build_error(read_error_info(where({"message": "so", key: 429})), status=503))
         is OverloadedError
     )
 
 
 def test_the_inner_status_goes_before_the_outer_one() -> None:
-    assert error_info({"error": {"code": 404}, "code": 500}).status == 404
+    assert read_error_info({"error": {"code": 404}, "code": 500}).status == 404
 
 
 @pytest.mark.parametrize(
@@ -189,8 +194,8 @@ def test_the_inner_status_goes_before_the_outer_one() -> None:
     ],
 )
 def test_the_id_in_a_body_is_found(payload: Any) -> None:
-    assert error_info(payload).request_id == "r"
-    assert error_info({"request_id": 3, "error": {"request_id": ""}}).request_id is None
+    assert read_error_info(payload).request_id == "r"
+    assert read_error_info({"request_id": 3, "error": {"request_id": ""}}).request_id is None
 
 
 IDS = [
@@ -203,13 +208,13 @@ TRACES = ["x-debug-trace-id", "cf-ray"]
 def test_headers_that_hold_an_id_have_an_order_and_the_body_stands_within_it() -> None:
     for place, name in enumerate(IDS):
         later = {other: f"of {other}" for other in reversed([*IDS[place + 1 :], *TRACES])}
-        assert request_id({**later, name: "r"}, "told") == "r", name
-        assert request_id({**later, name: ""}, "told") != "", name
+        assert find_request_id({**later, name: "r"}, "told") == "r", name
+        assert find_request_id({**later, name: ""}, "told") != "", name
     for place, name in enumerate(TRACES):
         later = dict.fromkeys(TRACES[place + 1 :], "x")
-        assert request_id({**later, name: "r"}) == "r"
-        assert request_id({**later, name: "r"}, "told") == "told"
-    assert request_id({"other": "x", "cf-ray": ""}) is None
+        assert find_request_id({**later, name: "r"}) == "r"
+        assert find_request_id({**later, name: "r"}, "told") == "told"
+    assert find_request_id({"other": "x", "cf-ray": ""}) is None
 
 
 def test_what_a_provider_behind_a_gateway_says_is_shown_in_short() -> None:
@@ -221,7 +226,7 @@ def test_what_a_provider_behind_a_gateway_says_is_shown_in_short() -> None:
     }
     error = read(400, body)
     assert error.message == f"Provider returned error: {'y' * 500}. Change the request."
-    info = error_info(body)
+    info = read_error_info(body)
     assert info.headers == {"retry-after": "5"}
 
 
@@ -232,13 +237,13 @@ def test_only_the_beginning_of_long_words_tells_the_kind_and_is_shown() -> None:
     assert read(400, {"message": "y" * 1000}).message == f"{'y' * 1000}. Change the request."
     assert read(400, {"message": "y" * 1001}).message == f"{'y' * 1000}…. Change the request."
     many = {"error": {"message": "so", "details": [{"reason": f"r{n:04}"} for n in range(900)]}}
-    assert len(error_info(many).codes) == 4000
-    assert error_info({"error": {"code": "a", "type": "b"}, "type": "a"}).codes == "a b"
+    assert len(read_error_info(many).codes) == 4000
+    assert read_error_info({"error": {"code": "a", "type": "b"}, "type": "a"}).codes == "a b"
 
 
 def test_what_a_wire_says_in_a_way_of_its_own_goes_before() -> None:
     rules = ErrorRules(
-        words=patterns((ContextLengthError, "SO LONG")),
+        words=compile_patterns((ContextLengthError, "SO LONG")),
         statuses={401: ContentRefusedError, 418: OverloadedError},
         advice={ContextLengthError: "Own advice."},
     )
@@ -263,10 +268,10 @@ def test_what_a_wire_says_in_a_way_of_its_own_goes_before() -> None:
 def test_without_a_status_the_words_tell_whose_fault_it_is(
     words: str, kind: type[ProviderError]
 ) -> None:
-    error = error_from(ErrorInfo(words=words))
+    error = build_error(ErrorInfo(words=words))
     assert (type(error), error.status, error.message) == (kind, None, f"{words}. {ADVICE[kind]}")
-    assert type(error_from(ErrorInfo(words="bad request"), status=500)) is ProviderError
-    assert type(error_from(ErrorInfo(words="timed out"), status=424)) is ProviderTimeoutError
+    assert type(build_error(ErrorInfo(words="bad request"), status=500)) is ProviderError
+    assert type(build_error(ErrorInfo(words="timed out"), status=424)) is ProviderTimeoutError
 
 
 @pytest.mark.parametrize(
@@ -287,7 +292,7 @@ def test_a_404_is_of_the_model_or_of_something_else(words: str, kind: type[Provi
 
 def test_the_first_wait_that_is_told_counts() -> None:
     told = ErrorInfo(words="try again in 3s", retry_after=1.0, headers={"x-ratelimit-reset": "4"})
-    assert error_from(told, status=429, headers={"retry-after": "2"}).retry_after == 1.0  # type: ignore[attr-defined]
+    assert build_error(told, status=429, headers={"retry-after": "2"}).retry_after == 1.0  # type: ignore[attr-defined]
     after = [
         (
             ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}),
@@ -300,15 +305,15 @@ def test_the_first_wait_that_is_told_counts() -> None:
         (ErrorInfo(), {"x-ratelimit-reset": "5"}, 5.0),
     ]
     for one, headers, wait in after:
-        error = error_from(one, status=429, headers=headers)
+        error = build_error(one, status=429, headers=headers)
         assert isinstance(error, RateLimitError)
         assert error.retry_after == wait
-    busy = error_from(
+    busy = build_error(
         ErrorInfo(words="try again in 3s"), status=503, headers={"x-ratelimit-reset": "5"}
     )
     assert isinstance(busy, OverloadedError)
     assert busy.retry_after == 3.0
-    idle = error_from(ErrorInfo(), status=503, headers={"x-ratelimit-reset": "5"})
+    idle = build_error(ErrorInfo(), status=503, headers={"x-ratelimit-reset": "5"})
     assert isinstance(idle, OverloadedError)
     assert idle.retry_after is None
 
@@ -340,7 +345,7 @@ def test_the_first_wait_that_is_told_counts() -> None:
 def test_what_retry_after_asks_for(
     headers: dict[str, str], now: float | None, wait: float | None
 ) -> None:
-    assert retry_after(headers, now) == wait
+    assert parse_retry_after(headers, now) == wait
 
 
 @pytest.mark.parametrize(
@@ -376,7 +381,7 @@ def test_what_retry_after_asks_for(
     ],
 )  # fmt: skip
 def test_what_headers_tell_of_limits(headers: dict[str, str], wait: float | None) -> None:
-    assert limit_reset(headers) == wait
+    assert parse_limit_reset(headers) == wait
 
 
 @pytest.mark.parametrize(
@@ -394,7 +399,7 @@ def test_what_headers_tell_of_limits(headers: dict[str, str], wait: float | None
     ],
 )
 def test_every_word_for_a_time_is_read(text: str, seconds: float | None) -> None:
-    assert duration(text) == (None if seconds is None else pytest.approx(seconds))
+    assert parse_duration(text) == (None if seconds is None else pytest.approx(seconds))
 
 
 @pytest.mark.parametrize(
@@ -409,7 +414,7 @@ def test_every_word_for_a_time_is_read(text: str, seconds: float | None) -> None
     ],
 )
 def test_words_that_ask_to_wait(words: str, seconds: float | None) -> None:
-    assert waiting_words(words) == seconds
+    assert parse_waiting_text(words) == seconds
 
 
 @pytest.mark.parametrize(
@@ -438,7 +443,7 @@ def test_words_that_ask_to_wait(words: str, seconds: float | None) -> None:
     ],
 )
 def test_what_a_body_holds(body: bytes, found: Any) -> None:
-    assert parsed(body) == found
+    assert parse_body(body) == found
 
 
 WORDS = [
@@ -452,13 +457,13 @@ def test_words_stand_in_any_of_these_fields_the_first_that_says_something_first(
         later = {other: f"of {other}" for other in reversed(WORDS[place + 1 :]) if other != "error"}
         if key != "msg":
             later.pop("msg", None)  # of checked fields
-            assert words({**later, key: "so"}) == "so", key
-            assert words({**later, key: {"message": "so"}}) == "so", key
-        assert words({key: "so"}) == "so", key
-    assert words({"other": "so"}) == ""
-    assert words({"message": "outer", "error": {"message": "inner"}}) == "inner"
-    assert words({"message": "outer", "error": "inner"}) == "outer"
-    assert words({"message": "outer", "error": {"x": 1}}) == "outer"
+            assert collect_words({**later, key: "so"}) == "so", key
+            assert collect_words({**later, key: {"message": "so"}}) == "so", key
+        assert collect_words({key: "so"}) == "so", key
+    assert collect_words({"other": "so"}) == ""
+    assert collect_words({"message": "outer", "error": {"message": "inner"}}) == "inner"
+    assert collect_words({"message": "outer", "error": "inner"}) == "outer"
+    assert collect_words({"message": "outer", "error": {"x": 1}}) == "outer"
 
 
 @pytest.mark.parametrize(
@@ -481,55 +486,59 @@ def test_words_stand_in_any_of_these_fields_the_first_that_says_something_first(
     ],
 )
 def test_words_of_every_shape(told: Any, said: str) -> None:
-    assert words(told) == said
+    assert collect_words(told) == said
 
 
 def test_what_is_told_too_deep_is_not_looked_for() -> None:
     deep: Any = "so"
     for _ in range(7):
         deep = {"error": deep}
-    assert words(deep) == "so"
-    assert words({"error": deep}) == ""
+    assert collect_words(deep) == "so"
+    assert collect_words({"error": deep}) == ""
     coded: Any = {"code": "c"}
     for _ in range(7):
         coded = {"error": coded}
-    assert list(codes(coded)) == ["c"]
-    assert list(codes({"error": coded})) == []
+    assert list(collect_codes(coded)) == ["c"]
+    assert list(collect_codes({"error": coded})) == []
     listed: Any = "so"
     for _ in range(7):
         listed = [listed]
-    assert words(listed) == "so"
-    assert words([listed]) == ""
+    assert collect_words(listed) == "so"
+    assert collect_words([listed]) == ""
     said, told = 'x {"message": "so"}', {"code": "c"}
     for _ in range(2):
         said = "x " + json.dumps({"message": said})
-    assert words(said) == "x x x so"
+    assert collect_words(said) == "x x x so"
     for _ in range(3):
         told = {"raw": "x " + json.dumps(told)}
-    assert list(codes(told)) == ["c"]
+    assert list(collect_codes(told)) == ["c"]
     for _ in range(4):
         told = {"raw": "x " + json.dumps(told)}
-    assert list(codes(told)) == ["c"]
-    assert list(codes({"raw": "x " + json.dumps(told)})) == []
+    assert list(collect_codes(told)) == ["c"]
+    assert list(collect_codes({"raw": "x " + json.dumps(told)})) == []
     lists: Any = {"code": "c"}
     for _ in range(7):
         lists = [lists]
-    assert list(codes(lists)) == ["c"]
-    assert list(codes([lists])) == []
+    assert list(collect_codes(lists)) == ["c"]
+    assert list(collect_codes([lists])) == []
 
 
 @pytest.mark.parametrize(
     "key", ["code", "type", "status", "reason", "reasons", "error_type", "errorcode"]
 )
 def test_codes_are_found_on_all_levels(key: str) -> None:
-    assert list(codes({key: "c"})) == ["c"]
-    assert list(codes({key: ["c", 3, None, "", {}]})) == ["c", "3"]
-    assert list(codes({key: {"code": "x"}})) == []
-    assert list(codes([{key: "c"}, {key: 0}])) == ["c"]
+    assert list(collect_codes({key: "c"})) == ["c"]
+    assert list(collect_codes({key: ["c", 3, None, "", {}]})) == ["c", "3"]
+    assert list(collect_codes({key: {"code": "x"}})) == []
+    assert list(collect_codes([{key: "c"}, {key: 0}])) == ["c"]
     for inner in ("error", "errors", "innererror", "details", "detail", "metadata", "error_from"):
-        assert list(codes({inner: {key: "c"}})) == list(codes({inner: [{key: "c"}]})) == ["c"]
-    assert list(codes({"other": {key: "c"}})) == []
-    assert list(codes({"raw": f'so {{"{key}": "c"}}'})) == ["c"]
+        assert (
+            list(collect_codes({inner: {key: "c"}}))
+            == list(collect_codes({inner: [{key: "c"}]}))
+            == ["c"]
+        )
+    assert list(collect_codes({"other": {key: "c"}})) == []
+    assert list(collect_codes({"raw": f'so {{"{key}": "c"}}'})) == ["c"]
 
 
 @pytest.mark.parametrize(
@@ -544,7 +553,7 @@ def test_codes_are_found_on_all_levels(key: str) -> None:
     ],
 )
 def test_what_words_quote_of_the_request_does_not_count(said: str, left: str) -> None:
-    assert plain(said) == left
+    assert strip_quoted_names(said) == left
 
 
 def test_every_wire_reads_a_header_in_any_case_and_keeps_the_body() -> None:

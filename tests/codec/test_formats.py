@@ -10,12 +10,12 @@ import pytest
 
 from dragoman.codec.formats import (
     ConversationFormat,
+    RequestDump,
     RequestEnvelope,
     RequestFormat,
     ResponseFormat,
-    Sending,
 )
-from dragoman.codec.outgoing import Outgoing, prepared
+from dragoman.codec.outgoing import Outgoing, prepare_outgoing
 from dragoman.codec.serving import ErrorResponse, Problem
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.event import RunError
@@ -34,7 +34,9 @@ def load(payload: Any, origin: Origin | None, problems: list[Problem] | None) ->
 
 
 def outgoing(messages: Any, target: Any, quirks: Any, losses: Any) -> Outgoing[Any]:
-    return prepared(Outgoing[Any], messages, target, quirks or Quirks(), losses, ids={}, names={})
+    return prepare_outgoing(
+        Outgoing[Any], messages, target, quirks or Quirks(), losses, ids={}, names={}
+    )
 
 
 CONVERSATIONS = ConversationFormat(
@@ -48,7 +50,7 @@ def read(body: Mapping[str, Any], received: RequestEnvelope) -> ModelRequest:
     )
 
 
-def sent(sending: Sending[Quirks]) -> HttpRequest:
+def sent(sending: RequestDump[Quirks]) -> HttpRequest:
     texts = [message.text for message in sending.request.messages]
     return HttpRequest("/chat", body={"texts": texts, **sending.request.options})
 

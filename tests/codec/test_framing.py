@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.codec.framing import EventStream, LineStream, event_bytes
+from dragoman.codec.framing import EventStream, LineStream, frame_server_event
 
 
 def reference(data: bytes) -> list[bytes]:
@@ -217,7 +217,8 @@ def test_a_long_event_is_not_copied_again_with_every_read():
     st.sampled_from([None, "e"]),
 )
 def test_event_bytes_are_read_back(data: bytes, event: str | None):
-    assert read(EventStream(), [event_bytes(data, event)]) == [data]
+    assert read(EventStream(), [frame_server_event(data, event)]) == [data]
     assert (
-        event_bytes(data, event) == (b"event: e\n" if event else b"") + b"data: " + data + b"\n\n"
+        frame_server_event(data, event)
+        == (b"event: e\n" if event else b"") + b"data: " + data + b"\n\n"
     )

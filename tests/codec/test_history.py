@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from dragoman import wires
 from dragoman.codec import digest, history_dump
 from dragoman.codec import history as module
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.codec.history import DumpedRequest, History
-from dragoman.codec.history_pieces import made_ready
+from dragoman.codec.history_pieces import prepare_pieces
 from dragoman.message import Message, TextPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider
 from dragoman.request import ToolSpec
@@ -246,11 +246,11 @@ def test_tools_are_dumped_once(wire: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(body["tools"], msgspec.Raw)
     assert sent(provider, request, history, target) == first
     module = import_module(f"dragoman.wires.{wire}.messages")
-    if (fit := getattr(module, "fitted", None)) is not None:  # Ollama's tools have any name
+    if (fit := getattr(module, "fit_names", None)) is not None:  # Ollama's tools have any name
         fitted: list[str] = []
         monkeypatch.setattr(
             module,
-            "fitted",
+            "fit_names",
             lambda names, *rest, **how: fit(fitted.extend(names) or names, *rest, **how),
         )
         assert sent(provider, request, history, target) == first and len(fitted) == 0
@@ -271,9 +271,9 @@ def test_what_cannot_be_cut_is_tried_once(wire: str, monkeypatch: pytest.MonkeyP
 
     def counted(*given: Any) -> Any:
         made.append(1)
-        return made_ready(*given)
+        return prepare_pieces(*given)
 
-    monkeypatch.setattr(history_dump, "made_ready", counted)
+    monkeypatch.setattr(history_dump, "prepare_pieces", counted)
     for number in range(4):
         request = request_of(messages)
         assert sent(provider, request, history, target) == sent(provider, request, None, target)
@@ -314,4 +314,4 @@ def test_a_request_without_memory_is_hashed_once(monkeypatch: pytest.MonkeyPatch
         request_of(messages), target=target, quirks=provider.quirks, history=turn
     )
     assert len(hashed) == len(messages) - 1, "the system's is of each request"
-    assert turn.prefix == prefix(messages, "anthropic")
+    assert turn.prefix == compute_prefix(messages, "anthropic")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.codec import digest
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.codec.history import History
 from dragoman.message import FinishReason, Message, Origin, ToolResultPart
 from support.remembering import TOOLS, answered, chat, dumped, request_of, sent, target_of
@@ -28,7 +28,7 @@ WIRE = "openai_responses"
 def answer(number: int, before: Sequence[Message], origin: Origin = TARGET) -> Message:
     """A stored answer to a conversation."""
     origin = msgspec.structs.replace(
-        origin, prefix=prefix(before, WIRE), response_id=f"resp_{number}"
+        origin, prefix=compute_prefix(before, WIRE), response_id=f"resp_{number}"
     )
     return Message.model(f"Answer {number}.").replace(origin=origin)
 

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator as Validator
 from pydantic import BaseModel, Field, TypeAdapter
 
 from dragoman import wires
-from dragoman.codec.json_dialect import JsonDialect, fit
+from dragoman.codec.json_dialect import JsonDialect, fit_schema
 from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest
 
@@ -212,7 +212,7 @@ def test_a_recursive_model_of_pydantic_is_an_object_at_the_root() -> None:
 @pytest.mark.parametrize("reference", ["#/$defs/Missing", "https://x.example/schema"])
 def test_a_reference_to_elsewhere_has_no_form(reference: str) -> None:
     assert (
-        fit(
+        fit_schema(
             {"type": "object", "properties": {"a": {"$ref": reference}}},
             JsonDialect(kept=frozenset()),
         )
@@ -244,14 +244,14 @@ CUT = JsonDialect(kept=frozenset(), cut_recursion=True)
     ["$schema", "$id", "$comment", "examples", "example", "deprecated", "default"],
 )
 def test_what_narrows_nothing_is_left_out_without_a_word(note: str) -> None:
-    assert fit({"type": "object", "properties": {"a": {**STRING, note: "x"}}}, CUT) == {
+    assert fit_schema({"type": "object", "properties": {"a": {**STRING, note: "x"}}}, CUT) == {
         "type": "object",
         "properties": {"a": STRING},
     }
 
 
 def test_a_description_that_is_not_kept_is_not_told_as_a_constraint() -> None:
-    assert fit({"type": "object", "description": "d"}, CUT) == {"type": "object"}
+    assert fit_schema({"type": "object", "description": "d"}, CUT) == {"type": "object"}
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_description_that_is_not_kept_is_not_told_as_a_constraint() -> None:
 )  # fmt: skip
 def test_the_structure(schema: dict[str, Any], form: dict[str, Any]) -> None:
     definitions = {"A": {"type": "object", "properties": {"a": STRING}}}
-    fitted = fit({"type": "object", "properties": {"it": schema}, "$defs": definitions}, ANY)
+    fitted = fit_schema({"type": "object", "properties": {"it": schema}, "$defs": definitions}, ANY)
     assert fitted == {"type": "object", "properties": {"it": form}, "$defs": definitions}
 
 
@@ -285,7 +285,10 @@ def test_the_structure(schema: dict[str, Any], form: dict[str, Any]) -> None:
 )
 def test_an_all_of_that_would_have_to_be_followed_further_has_no_form(part: dict[str, Any]) -> None:
     definitions = {"A": STRING, "B": {"$ref": "#/$defs/A"}, "C": {"allOf": [STRING]}}
-    assert fit({"type": "object", "properties": {"it": part}, "$defs": definitions}, ANY) is None
+    assert (
+        fit_schema({"type": "object", "properties": {"it": part}, "$defs": definitions}, ANY)
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -301,7 +304,7 @@ def test_an_all_of_that_would_have_to_be_followed_further_has_no_form(part: dict
 def test_where_objects_are_closed_free_keys_have_no_form(
     schema: dict[str, Any], said: bool
 ) -> None:
-    assert (fit(schema, SHUT) is not None) == said
+    assert (fit_schema(schema, SHUT) is not None) == said
 
 
 @pytest.mark.parametrize(
@@ -313,7 +316,7 @@ def test_where_objects_are_closed_free_keys_have_no_form(
     ],
 )
 def test_a_root_that_leads_nowhere_has_no_form(schema: dict[str, Any]) -> None:
-    assert fit(schema, ANY) is None
+    assert fit_schema(schema, ANY) is None
 
 
 def test_recursion_by_way_of_another_definition_and_of_the_whole() -> None:
@@ -329,19 +332,19 @@ def test_recursion_by_way_of_another_definition_and_of_the_whole() -> None:
         "$defs": definitions,
         "definitions": {"D": STRING},
     }
-    form = fit(schema, CUT)
+    form = fit_schema(schema, CUT)
     assert form is not None
     required = {name: each.get("required") for name, each in form["$defs"].items()}
     assert required == {"A": ["c"], "B": None, "C": ["d"]}
     assert form["required"] == ["a"]
     assert form["definitions"] == {"D": STRING}
-    assert fit(schema, SHUT) is None
+    assert fit_schema(schema, SHUT) is None
     without = {
         **schema,
         "properties": {"c": {"$ref": "#/$defs/C"}},
         "$defs": {"C": definitions["C"]},
     }
-    assert fit({**without, "required": ["c"]}, SHUT) is not None
+    assert fit_schema({**without, "required": ["c"]}, SHUT) is not None
 
 
 def only(*kept: str, **flags: Any) -> JsonDialect:
@@ -419,7 +422,7 @@ def test_what_a_dialect_makes_of_a_schema_to_the_last_keyword(name: str) -> None
         **closed,
         "$defs": definitions,
     }
-    assert fit(root, dialect) == (None if form is None else expected)
+    assert fit_schema(root, dialect) == (None if form is None else expected)
 
 
 def test_googles_keywords() -> None:

@@ -77,20 +77,20 @@ def test_or_a_decode_error_that_shows_it() -> None:
     with pytest.raises(DecodeError) as error:
         shapes.need_object(None, "a thing")
     assert error.value.message == "a thing is no JSON object"
-    long = shapes.malformed("\u00e9" + "x" * 300, "a thing")
+    long = shapes.shape_error("\u00e9" + "x" * 300, "a thing")
     assert long.message == f'the provider sent a thing: "\u00e9{"x" * 197}. {again}'
     assert long.body == f'"\u00e9{"x" * 300}"'.encode()
-    assert "\ufffd" in shapes.malformed("x" * 198 + "\u00e9", "a thing").message
+    assert "\ufffd" in shapes.shape_error("x" * 198 + "\u00e9", "a thing").message
 
 
 def test_what_nests_too_deep_is_refused_at_each_door() -> None:
     deep: Any = 1
     for _ in range(500):
         deep = [deep]
-    assert shapes.bounded(EVERY) is EVERY
+    assert shapes.check_depth(EVERY) is EVERY
     assert shapes.body_bytes(b"\xff") == b"\xff" and shapes.body_bytes({"a": [1]}) == b'{"a":[1]}'
     with pytest.raises(HistoryError, match=r"^what was given cannot be read: .*deeper"):
-        shapes.bounded(deep)
+        shapes.check_depth(deep)
     with pytest.raises(DecodeError, match=r"^the answer cannot be read: .*deeper"):
         shapes.body_bytes({"a": deep})
 
@@ -98,22 +98,27 @@ def test_what_nests_too_deep_is_refused_at_each_door() -> None:
 def test_fields_that_say_something() -> None:
     fields = {str(place): value for place, value in enumerate(EVERY)}
     said = {place: value for place, value in fields.items() if value not in (None, "", [], {})}
-    assert shapes.filled(fields) == said
+    assert shapes.drop_empty(fields) == said
     assert list(said.values()) == ["a", 0, 5, 1.5, True, False, [1], [{}], [{"a": 1}, 2], {"a": 1}]
-    assert shapes.unread(fields, {"2", "13"}) == {
+    assert shapes.select_unread(fields, {"2", "13"}) == {
         place: said[place] for place in said if place not in ("2", "13")
     }
-    assert shapes.rest({"a": 1, "b": None, "c": 3}, "a", "d") == {"b": None, "c": 3}
-    assert shapes.rest({"a": 1}) == {"a": 1}
+    assert shapes.read_extra_fields({"a": 1, "b": None, "c": 3}, "a", "d") == {"b": None, "c": 3}
+    assert shapes.read_extra_fields({"a": 1}) == {"a": 1}
 
 
 def test_own_fields_are_added_level_by_level_and_overwrite_nothing() -> None:
     inner = {"b": 1}
     block = {"a": inner, "c": 1, "d": None}
     own = {"a": {"b": 2, "e": {"f": 1}}, "c": {"g": 1}, "d": 5, "h": [1]}
-    assert shapes.merged(block, own) == {"a": {"b": 1, "e": {"f": 1}}, "c": 1, "d": None, "h": [1]}
+    assert shapes.merge_wire_fields(block, own) == {
+        "a": {"b": 1, "e": {"f": 1}},
+        "c": 1,
+        "d": None,
+        "h": [1],
+    }
     assert inner == {"b": 1}, "what was given is not changed below its own level"
-    assert shapes.merged({"a": {"b": 1}}, {"a": 5}) == {"a": {"b": 1}}
+    assert shapes.merge_wire_fields({"a": {"b": 1}}, {"a": 5}) == {"a": {"b": 1}}
 
 
 @pytest.mark.parametrize(

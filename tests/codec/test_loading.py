@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.loading import ABSENT, dump_content, is_plain, load_content
+from dragoman.codec.message_list import ABSENT, dump_content, is_plain_text, load_content
 from dragoman.errors import HistoryError
 from dragoman.message import Content, ProviderPart, TextPart
 
@@ -54,5 +54,5 @@ def test_what_is_neither_a_text_nor_blocks_is_refused(content: object) -> None:
     "blocks", [[], [TEXT, TEXT], [{**TEXT, "id": 1}], [{"type": "text", "text": ""}], [IMAGE]]
 )
 def test_only_one_text_with_nothing_beside_it_is_plain(blocks: list[dict[str, Any]]) -> None:
-    assert is_plain([TEXT])
-    assert not is_plain(blocks)
+    assert is_plain_text([TEXT])
+    assert not is_plain_text(blocks)

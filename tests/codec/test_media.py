@@ -12,14 +12,14 @@ import pytest
 from dragoman import DataPart, FilePart, LinkPart, Message, ToolCallPart, ToolResultPart, wires
 from dragoman.codec.media import (
     IMAGES,
-    as_text,
     audio_type,
-    data_url,
-    decoded,
-    from_url,
-    guessed,
-    label,
-    text_of,
+    decode_base64,
+    describe_as_text,
+    dump_data_url,
+    guess_media_type,
+    load_url,
+    media_label,
+    read_media_text,
 )
 from dragoman.loss import Loss
 from support.switching import PROVIDERS, TARGETS
@@ -120,21 +120,21 @@ def test_decision_25_text_is_told_by_type_and_by_bytes(
     data: bytes, mime_type: str, text: str | None
 ) -> None:
     part = DataPart(data, mime_type, "a")
-    assert text_of(part) == text
-    assert as_text(part) == (
+    assert read_media_text(part) == text
+    assert describe_as_text(part) == (
         f"[media: {mime_type}] a" if text is None else f"[media: {mime_type}] a\n{text}"
     )
 
 
 def test_a_data_url_holds_its_file_and_gives_it_back() -> None:
     part = DataPart(b"\x00\xff", "image/png", "a.png")
-    assert data_url(part) == "data:image/png;base64,AP8="
-    assert from_url(data_url(part), "a.png") == part
-    assert from_url("data:text/plain;charset=utf-8;base64,eA==") == DataPart(
+    assert dump_data_url(part) == "data:image/png;base64,AP8="
+    assert load_url(dump_data_url(part), "a.png") == part
+    assert load_url("data:text/plain;charset=utf-8;base64,eA==") == DataPart(
         b"x", "text/plain;charset=utf-8"
     )
     for url in ("data:;base64,eA==", "data:a/b;base64,eA", "data:a/b;base64,e A==", "data:a/b,x", "x;base64,eA==", "https://e/a.png"):  # fmt: skip
-        assert from_url(url, "n") == LinkPart(url, name="n")
+        assert load_url(url, "n") == LinkPart(url, name="n")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_data_url_holds_its_file_and_gives_it_back() -> None:
     [("eA==", b"x"), ("", b""), ("eA", None), ("eB==", None), ("e\nA==", None), ("é", None), (None, None), (3, None), ("_-8=", None)],
 )  # fmt: skip
 def test_base64_is_read_where_it_can_be_given_back(text: Any, data: bytes | None) -> None:
-    assert decoded(text) == data
+    assert decode_base64(text) == data
 
 
 @pytest.mark.parametrize(
@@ -195,13 +195,13 @@ def test_audio_is_known_by_how_it_begins(data: bytes, kind: str | None) -> None:
     ],
 )
 def test_what_stands_for_a_file(part: Any, name: str, text: str) -> None:
-    assert (label(part), as_text(part)) == (name, text)
+    assert (media_label(part), describe_as_text(part)) == (name, text)
 
 
 @pytest.mark.parametrize("byte", range(256))
 def test_bytes_that_no_text_holds(byte: int) -> None:
     odd = byte > 0x7F or (byte < 0x20 and byte not in b"\t\n\f\r\x1b") or byte == 0x7F
-    assert (text_of(DataPart(bytes([byte]), "text/plain")) is None) == odd
+    assert (read_media_text(DataPart(bytes([byte]), "text/plain")) is None) == odd
 
 
 @pytest.mark.parametrize(
@@ -222,15 +222,15 @@ def test_bytes_that_no_text_holds(byte: int) -> None:
     ],
 )
 def test_types_of_text(mime_type: str, is_text: bool) -> None:
-    assert (text_of(DataPart(b"x", mime_type)) == "x") is is_text
-    assert text_of(LinkPart("https://e/a.txt", mime_type)) is None
+    assert (read_media_text(DataPart(b"x", mime_type)) == "x") is is_text
+    assert read_media_text(LinkPart("https://e/a.txt", mime_type)) is None
 
 
 def test_types_are_guessed_from_the_path_of_a_url() -> None:
-    assert guessed("https://e/a.jpg?b.png#c.gif") == "image/jpeg"
-    assert guessed("a.pdf") == "application/pdf"
-    assert guessed("https://e/a") is None
-    assert guessed("http://[bad") is None
+    assert guess_media_type("https://e/a.jpg?b.png#c.gif") == "image/jpeg"
+    assert guess_media_type("a.pdf") == "application/pdf"
+    assert guess_media_type("https://e/a") is None
+    assert guess_media_type("http://[bad") is None
 
 
 def test_the_images_that_all_take() -> None:

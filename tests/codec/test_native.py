@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.native import Own
-from dragoman.content import newest
+from dragoman.codec.native import WireNative
+from dragoman.content import upgrade_stored
 
-OWN = Own("w")
+OWN = WireNative("w")
 BOTH: dict[str, Any] = {
     "w": {"a": 1},
     "w:notes": {"spelling": {"b": 2}, "response": {"c": 3}},
@@ -98,20 +98,22 @@ def test_version_1_is_split_in_two_everywhere(own: Any, rooms: Any) -> None:
     plain = {"type": "tool_result", "result": [part]}
     whole = {"v": 1, "role": "user", "content": [part, result, plain, "odd"], "native": {"w": own}}
     kept = {"v": 1, "role": "user", "content": [part, result, plain, "odd"], "native": {"w": own}}
-    assert newest(whole) == {
+    assert upgrade_stored(whole) == {
         "v": 2,
         "role": "user",
         "content": [split, {**result, "result": [split, "odd"]}, plain, "odd"],
         "native": rooms,
     }
     assert whole == kept
-    assert newest({**whole, "v": 2}) == {**whole, "v": 2}
-    assert newest({"v": 1, "native": {"w": own}}) == {"v": 2, "native": rooms}
+    assert upgrade_stored({**whole, "v": 2}) == {**whole, "v": 2}
+    assert upgrade_stored({"v": 1, "native": {"w": own}}) == {"v": 2, "native": rooms}
 
 
 def test_names_that_version_1_reserved_become_notes() -> None:
     own = {"item": 1, "digest": 2, "spelling": 3, "response": 4, "x": 5}
-    assert newest({"v": 1, "native": {"openai_responses": own, "w": {"x": 1}}})["native"] == {
+    assert upgrade_stored({"v": 1, "native": {"openai_responses": own, "w": {"x": 1}}})[
+        "native"
+    ] == {
         "openai_responses": {"x": 5},
         "openai_responses:notes": {"item": 1, "digest": 2, "spelling": 3, "response": 4},
         "w": {"x": 1},
@@ -121,7 +123,7 @@ def test_names_that_version_1_reserved_become_notes() -> None:
 @pytest.mark.parametrize("version", [1, 2, 3, None])
 def test_a_piece_of_an_unknown_kind_is_kept_whole(version: Any) -> None:
     piece = {"type": "hologram", "size": 3}
-    assert newest({"v": version, "content": [piece, {"type": "text"}, {"type": 3}, {}, 4]})[
+    assert upgrade_stored({"v": version, "content": [piece, {"type": "text"}, {"type": 3}, {}, 4]})[
         "content"
     ] == [
         {"type": "provider", "kind": "hologram", "native": {"dragoman": piece}},
@@ -136,8 +138,8 @@ def test_a_piece_of_an_unknown_kind_is_kept_whole(version: Any) -> None:
     "odd", [None, 3, "x", [], {}, {"content": []}, {"content": "x"}, {"v": 2, "content": {"a": 1}}]
 )
 def test_what_is_no_message_is_left_as_it_is(odd: Any) -> None:
-    assert newest(odd) == odd
-    assert newest({"v": 1, "native": 3, "content": "x"}) == {
+    assert upgrade_stored(odd) == odd
+    assert upgrade_stored({"v": 1, "native": 3, "content": "x"}) == {
         "v": 2,
         "native": 3,
         "content": "x",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 from dragoman.codec import replay
-from dragoman.codec.digest import prefix, signed_chain
-from dragoman.codec.replay import readable
+from dragoman.codec.digest import chain_signature_digests, compute_prefix
+from dragoman.codec.replay import find_unreadable
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, ThinkingPart
 from support import strategies as some
@@ -42,38 +42,44 @@ def signed(**origin: Any) -> Message:
 def test_signed_content_goes_to_an_origin_that_reads_it(
     origin: Any, target: Any, reads: Any, why: str | None
 ):
-    before, (got,) = Message.user("ask"), readable([signed(**origin)], target, reads)
+    before, (got,) = Message.user("ask"), find_unreadable([signed(**origin)], target, reads)
     assert (got is None) if why is None else (got is not None and why in got)
-    assert readable([before, signed(**origin)], target, reads) == [None, got], (
+    assert find_unreadable([before, signed(**origin)], target, reads) == [None, got], (
         "what others said is not signed"
     )
 
 
 def test_a_message_of_unknown_origin_is_not_readable():
-    assert readable([Message.model(SIGNED)], TARGET) == ["its origin is not known"]
-    assert readable([Message.model(SIGNED)], None) == [None]
+    assert find_unreadable([Message.model(SIGNED)], TARGET) == ["its origin is not known"]
+    assert find_unreadable([Message.model(SIGNED)], None) == [None]
 
 
 def test_signed_content_is_valid_while_what_stood_before_is_as_it_was():
     ask, again = Message.user("ask").replace(id="1"), Message.user("and?")
-    first = signed(prefix=prefix([ask], "w"))
-    second = signed(prefix=prefix([ask, first, again], "w"))
+    first = signed(prefix=compute_prefix([ask], "w"))
+    second = signed(prefix=compute_prefix([ask, first, again], "w"))
     history = [ask, first, again, second]
-    assert readable(history, TARGET) == [None] * 4
-    assert readable([ask.replace(id="2", metadata={"k": 1}), *history[1:]], TARGET) == [None] * 4, (
-        "an id does not count"
-    )
+    assert find_unreadable(history, TARGET) == [None] * 4
+    assert (
+        find_unreadable([ask.replace(id="2", metadata={"k": 1}), *history[1:]], TARGET)
+        == [None] * 4
+    ), "an id does not count"
     changed = "what stood before it has changed"
-    assert readable([Message.user("other"), *history[1:]], TARGET) == [None, changed, None, changed]
-    assert readable([ask, first, Message.user("edited"), second], TARGET) == [
+    assert find_unreadable([Message.user("other"), *history[1:]], TARGET) == [
+        None,
+        changed,
+        None,
+        changed,
+    ]
+    assert find_unreadable([ask, first, Message.user("edited"), second], TARGET) == [
         None,
         None,
         None,
         changed,
     ]
-    assert readable(history[1:], TARGET) == [changed, None, changed]
+    assert find_unreadable(history[1:], TARGET) == [changed, None, changed]
     unbound = signed()
-    assert readable([Message.user("other"), unbound], TARGET) == [None, None], (
+    assert find_unreadable([Message.user("other"), unbound], TARGET) == [None, None], (
         "without a prefix nothing is bound"
     )
 
@@ -84,12 +90,12 @@ def test_the_chain_is_made_once_and_only_where_a_prefix_asks_for_it(
     made: list[int] = []
     monkeypatch.setattr(
         replay.digest,
-        "signed_chain",
-        lambda messages, wire: made.append(1) or signed_chain(messages, wire),
+        "chain_signature_digests",
+        lambda messages, wire: made.append(1) or chain_signature_digests(messages, wire),
     )
-    readable([signed()] * 3, TARGET)
+    find_unreadable([signed()] * 3, TARGET)
     assert made == []
-    readable([signed(prefix="2:w:x")] * 3, TARGET)
+    find_unreadable([signed(prefix="2:w:x")] * 3, TARGET)
     assert made == [1]
 
 
@@ -102,5 +108,5 @@ def test_a_loss_is_a_value():
 
 @given(some.histories)
 def test_every_message_gets_an_answer(history: list[Message]):
-    assert readable(history, None) == [None] * len(history)
-    assert len(readable(history, TARGET)) == len(history)
+    assert find_unreadable(history, None) == [None] * len(history)
+    assert len(find_unreadable(history, TARGET)) == len(history)

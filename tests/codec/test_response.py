@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dragoman import wires
-from dragoman.codec.response import ResponseState, further_candidates, model_of, whole_message
+from dragoman.codec.response import (
+    ResponseState,
+    join_messages,
+    list_further_candidates,
+    name_model,
+)
 from dragoman.errors import DragomanError, OverloadedError
 from dragoman.event import (
     MessageDropped,
@@ -48,7 +53,7 @@ def started(message_id="a", **how):
 
 
 def test_messages_of_the_model_are_one_answer_with_the_last_end_and_all_usage():
-    answer = whole_message(unfold([FIRST, RESULT, LAST]))
+    answer = join_messages(unfold([FIRST, RESULT, LAST]))
     assert isinstance(answer, Message)
     assert [piece.text for piece in answer.content] == ["One. ", "Two."]
     assert (answer.id, answer.finish_reason, answer.usage) == ("a", FinishReason.length, used(8, 3))
@@ -57,19 +62,22 @@ def test_messages_of_the_model_are_one_answer_with_the_last_end_and_all_usage():
 
 def test_decision_25_choices_beyond_the_first_are_losses_of_the_answer():
     events = [started(), started("b", candidate=1), started("c", candidate=2), RunFinished("r")]
-    assert [loss.which for loss in further_candidates(events)] == ["candidate 1", "candidate 2"]
-    assert further_candidates(unfold([FIRST, RESULT, LAST])) == []
+    assert [loss.which for loss in list_further_candidates(events)] == [
+        "candidate 1",
+        "candidate 2",
+    ]
+    assert list_further_candidates(unfold([FIRST, RESULT, LAST])) == []
 
 
 def test_a_stream_knows_the_same_of_it():
     answer = ResponseState(lambda _: {})
-    taken = [event for event in unfold([FIRST, RESULT, LAST]) if answer.takes(event)]
+    taken = [event for event in unfold([FIRST, RESULT, LAST]) if answer.accepts(event)]
     assert {event.message_id for event in taken} == {"a", "b"}
     assert (answer.id, answer.reason, answer.usage) == ("a", FinishReason.length, used(8, 3))
 
 
 def test_what_nobody_counted_has_no_usage():
-    said = whole_message(unfold([Message.model("x")]))
+    said = join_messages(unfold([Message.model("x")]))
     assert isinstance(said, Message) and said.usage is None
 
 
@@ -84,11 +92,11 @@ def test_what_nobody_counted_has_no_usage():
     ],
 )
 def test_who_answers(origin, model):
-    assert model_of(origin) == model
+    assert name_model(origin) == model
 
 
 def test_no_message_is_an_empty_answer():
-    said = whole_message([])
+    said = join_messages([])
     assert isinstance(said, Message) and said.content == ()
 
 
@@ -100,16 +108,16 @@ def test_other_candidates_other_speakers_and_unknown_messages_are_passed_over():
         PartDelta("a", 0, "x"),
         MessageFinished("a"),
     )
-    assert {answer.takes(event) for event in others} == {False}
+    assert {answer.accepts(event) for event in others} == {False}
     assert not answer.started
 
 
 def test_nothing_more_is_told_of_a_message_that_was_dropped():
     answer = ResponseState(lambda _: {})
     assert answer.id == ""
-    assert answer.takes(started()) and answer.takes(MessageDropped("a", "no"))
-    assert not answer.takes(PartDelta("a", 0, "x"))
-    assert not answer.takes(MessageDropped("a", "again"))
+    assert answer.accepts(started()) and answer.accepts(MessageDropped("a", "no"))
+    assert not answer.accepts(PartDelta("a", 0, "x"))
+    assert not answer.accepts(MessageDropped("a", "again"))
 
 
 def test_fields_around_a_message_come_from_its_start_and_its_end():
@@ -118,16 +126,16 @@ def test_fields_around_a_message_come_from_its_start_and_its_end():
         started(native={"w": {"a": 1, "b": 1}}),
         MessageFinished("a", native={"w": {"b": 2}}),
     ):
-        assert answer.takes(event)
+        assert answer.accepts(event)
     assert answer.envelope == {"a": 1, "b": 2}
 
 
 def test_an_error_is_the_answer():
     error = OverloadedError("later")
-    assert whole_message([started(), RunError(error)]) is error
-    assert ResponseState(lambda _: {}).takes(RunError(error)) and ResponseState(lambda _: {}).takes(
-        RunFinished("r")
-    )
+    assert join_messages([started(), RunError(error)]) is error
+    assert ResponseState(lambda _: {}).accepts(RunError(error)) and ResponseState(
+        lambda _: {}
+    ).accepts(RunFinished("r"))
 
 
 @pytest.mark.parametrize("name", WIRES)

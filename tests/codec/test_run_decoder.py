@@ -16,7 +16,7 @@ class Decoder(RunDecoder[DecodedPart]):
     """Reads `{"start": id}`, `{"text": …}`, `{"end": …}`; `late` may not come, and `bad` cannot be
     read."""
 
-    def kind_of(self, event: Fields) -> tuple[str, Fields]:
+    def read_type(self, event: Fields) -> tuple[str, Fields]:
         if not event:
             raise DecodeError("an object says something")
         return next(iter(event)), event
@@ -29,7 +29,7 @@ class Decoder(RunDecoder[DecodedPart]):
 
     def cut_run(self, error: DragomanError) -> None:
         for part in self.open.values():
-            self.finish_part(part, part.whole(cut=True))
+            self.finish_part(part, part.build_part(cut=True))
 
     def read_unknown(self, kind: str, fields: Fields) -> None:
         self._events.append(Custom(kind))
@@ -42,7 +42,7 @@ class Decoder(RunDecoder[DecodedPart]):
 
     def _end(self, _: Fields) -> None:
         part = self.open.pop("key")
-        self.finish_part(part, part.whole())
+        self.finish_part(part, part.build_part())
 
     def _bad(self, _: Fields) -> None:
         raise HistoryError("it is bad")

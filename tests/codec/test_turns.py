@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from dragoman import Message, ToolCallPart, ToolResultPart
-from dragoman.codec.turns import inner_ids, only_answers, turns
+from dragoman.codec.turns import holds_only_answers, make_inner_ids, split_turns
 
 CALL = Message.model("I look.", ToolCallPart("c1", "look"))
 RESULT = Message.user(ToolResultPart("c1", "look", "blue"))
@@ -13,7 +13,7 @@ USER, ANSWER = Message.user("What colour?"), Message.model("Blue.")
 
 
 def sizes(*messages: Message) -> list[int]:
-    found = turns(messages)
+    found = split_turns(messages)
     assert [message for turn in found for message in turn.messages] == list(messages)
     assert [turn.start for turn in found] == [
         sum(len(t.messages) for t in found[:n]) for n in range(len(found))
@@ -42,17 +42,17 @@ def test_a_user_who_adds_words_to_results_ends_the_turn():
         1,
         1,
     ]
-    assert not only_answers(USER)
-    assert not only_answers(Message.user())
+    assert not holds_only_answers(USER)
+    assert not holds_only_answers(Message.user())
     assert sizes(CALL, Message.system("x"), ANSWER) == [1, 1, 1]
 
 
 def test_a_turn_has_the_id_that_it_names_else_that_of_its_first_message():
-    assert turns([CALL.replace(id="m", turn="t")])[0].id == "t"
-    assert turns([CALL.replace(id="m"), RESULT.replace(id="n")])[0].id == "m"
-    assert turns([CALL])[0].id is None
+    assert split_turns([CALL.replace(id="m", turn="t")])[0].id == "t"
+    assert split_turns([CALL.replace(id="m"), RESULT.replace(id="n")])[0].id == "m"
+    assert split_turns([CALL])[0].id is None
 
 
 def test_inner_ids_collide_with_none():
-    assert list(islice(inner_ids("x"), 3)) == ["x", "x:1", "x:2"]
-    assert list(islice(inner_ids("x", {"x:1"}), 3)) == ["x", "x:2", "x:3"]
+    assert list(islice(make_inner_ids("x"), 3)) == ["x", "x:1", "x:2"]
+    assert list(islice(make_inner_ids("x", {"x:1"}), 3)) == ["x", "x:2", "x:3"]

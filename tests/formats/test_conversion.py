@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import Origin, formats, wires
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.conversion import place_in_body
 from dragoman.loss import Lost
@@ -49,7 +49,9 @@ def test_a_conversation_is_the_same_in_every_format(name: str) -> None:
     made = formats.convert(TALK, name)
     assert (made.format, made.field, made.problems) == ("openai_chat", "", [])
     there = formats.get(name).load_messages(made.payload)
-    assert neutral_chain(there) == neutral_chain(formats.get("openai_chat").load_messages(TALK))
+    assert chain_neutral_digests(there) == chain_neutral_digests(
+        formats.get("openai_chat").load_messages(TALK)
+    )
 
 
 def test_into_its_own_format_it_is_as_it_was() -> None:
@@ -109,7 +111,7 @@ def test_a_body_between_two_wires_keeps_its_tools_and_settings(name: str) -> Non
         wires.get("openai_chat").load_request(BODY),
         wires.get(name).load_request(made.payload),
     )
-    assert neutral_chain(there.messages) == neutral_chain(asked.messages)
+    assert chain_neutral_digests(there.messages) == chain_neutral_digests(asked.messages)
     (tool,) = there.tools
     assert isinstance(tool, ToolSpec)
     assert (tool.name, tool.description, tool.input_schema) == (
@@ -188,9 +190,9 @@ def test_a_version_is_one_of_those_that_there_are() -> None:
 def test_every_version_that_a_format_names_can_be_written(name: str) -> None:
     for version in getattr(formats.get(name), "versions", ()):
         made = formats.convert(TALK, name, version=version)
-        assert neutral_chain(formats.get(name).load_messages(made.payload)) == neutral_chain(
-            formats.get("openai_chat").load_messages(TALK)
-        ), version
+        assert chain_neutral_digests(
+            formats.get(name).load_messages(made.payload)
+        ) == chain_neutral_digests(formats.get("openai_chat").load_messages(TALK)), version
 
 
 @pytest.mark.parametrize("value", [None, 5, [], {}, [5], {"messages": []}])

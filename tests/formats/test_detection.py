@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dragoman import Message, TextPart, ToolCallPart, ToolResultPart, formats, wires
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.errors import HistoryError
-from dragoman.formats.detection import detected
+from dragoman.formats.detection import detect_list
 from dragoman.formats.registry import detectable, layout
 from support import traffic
 
@@ -62,9 +62,9 @@ def test_what_a_format_writes_is_read_as_it_was(name: str) -> None:
         if name in wires.names("model")
         else payload
     )
-    found = detected(payload if isinstance(payload, list | dict) else body)[0]
-    said = neutral_chain(format_.load_messages(payload))
-    assert neutral_chain(formats.get(found.format).load_messages(found.payload)) == said
+    found = detect_list(payload if isinstance(payload, list | dict) else body)[0]
+    said = chain_neutral_digests(format_.load_messages(payload))
+    assert chain_neutral_digests(formats.get(found.format).load_messages(found.payload)) == said
 
 
 def test_plain_texts_are_read_alike_by_all_and_have_the_usual_format() -> None:
@@ -77,7 +77,7 @@ def test_where_formats_read_it_differently_nothing_is_guessed() -> None:
     names = [name for name in LISTS["messages"] if formats.get(name).votes(several[1])]
     payloads = {"anthropic": {"messages": several}}
     chains = {
-        tuple(neutral_chain(formats.get(name).load_messages(payloads.get(name, several))))
+        tuple(chain_neutral_digests(formats.get(name).load_messages(payloads.get(name, several))))
         for name in names
     }
     assert len(chains) > 1, "all formats read it alike now: find another example"
@@ -103,7 +103,7 @@ def test_fields_beside_the_messages_tell_it_too(fields: dict[str, Any], name: st
 
 def test_a_mixed_list_is_told_apart() -> None:
     mixed = [*MESSAGES["openai_chat"], *MESSAGES["google"], "And?", *MESSAGES["anthropic"][1:]]
-    found = detected(mixed)
+    found = detect_list(mixed)
     assert [(each.format, each.start) for each in found] == [
         ("openai_chat", 0),
         ("google", 3),
@@ -134,7 +134,7 @@ def test_recorded_bodies_are_told(folder: str) -> None:
         if field is None or traffic.WIRES[folder] not in LISTS[field]:
             continue
         try:
-            found = detected(body)
+            found = detect_list(body)
         except HistoryError:
             continue
         seen += 1
@@ -145,7 +145,7 @@ def test_recorded_bodies_are_told(folder: str) -> None:
                 if wire.name != "anthropic"
                 else {name: body[name] for name in ("system", "messages") if name in body}
             )
-            assert neutral_chain(
+            assert chain_neutral_digests(
                 formats.get(found[0].format).load_messages(found[0].payload)
-            ) == neutral_chain(wire.load_messages(own)), exchange
+            ) == chain_neutral_digests(wire.load_messages(own)), exchange
     assert seen

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dragoman import Message, ToolCallPart, ToolResultPart, formats, wires
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.errors import HistoryError
 from dragoman.formats import openai_agents
 from dragoman.loss import Loss, Lost
@@ -224,7 +224,9 @@ def test_what_was_said_comes_back(name: str) -> None:
     expected = wire.load_messages({"input": wire.dump_messages(NEUTRAL[name])["input"]})
     system = [message for message in NEUTRAL[name] if message.role == "system"]
     if not system:  # instructions stand in the list here
-        assert neutral_chain(openai_agents.load_messages(items)) == neutral_chain(expected)
+        assert chain_neutral_digests(openai_agents.load_messages(items)) == chain_neutral_digests(
+            expected
+        )
     else:
         assert items[0]["role"] == "system"
 

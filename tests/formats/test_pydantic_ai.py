@@ -25,7 +25,7 @@ from dragoman import (
     formats,
     wires,
 )
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.formats import pydantic_ai
@@ -415,7 +415,7 @@ def test_a_conversation_of_ours_is_read_as_it_was_said() -> None:
         "request",
     ]
     back = pydantic_ai.load_messages(entries)
-    assert neutral_chain(back) == neutral_chain(OUTSIDE)
+    assert chain_neutral_digests(back) == chain_neutral_digests(OUTSIDE)
     assert losses == []
     model = back[2]
     assert model.thinking == "Hm."
@@ -625,7 +625,7 @@ def test_recorded_conversations_say_the_same_in_it(folder: str) -> None:
         assert pydantic_ai.dump_messages(back) == entries
         if not losses:
             seen += 1
-            assert neutral_chain(back) == neutral_chain(messages), exchange
+            assert chain_neutral_digests(back) == chain_neutral_digests(messages), exchange
     assert seen
 
 

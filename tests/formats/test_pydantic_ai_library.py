@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman import formats, wires
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.errors import HistoryError
 from dragoman.formats import pydantic_ai
 from dragoman.message import Message
@@ -86,7 +86,7 @@ def test_what_we_write_it_reads_and_means_the_same() -> None:
 
 
 def chain(history: Any) -> tuple[str, ...]:
-    return tuple(neutral_chain(pydantic_ai.load_messages(untyped(history))))
+    return tuple(chain_neutral_digests(pydantic_ai.load_messages(untyped(history))))
 
 
 def untyped(value: Any) -> Any:

@@ -15,7 +15,7 @@ from dragoman import Message, formats
 from dragoman.codec.layout import Layout
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats import registry
-from dragoman.formats.detection import detected
+from dragoman.formats.detection import detect_list
 from support.plug_ins import Install, installer
 
 CODE = """
@@ -65,8 +65,8 @@ def test_a_plug_in_is_found_and_detected(install: Install) -> None:
     assert "acme" in formats.names()
     assert "acme_format" not in sys.modules
     body = {"title": "A talk", "log": [SAID], "other": 1}
-    assert detected(body) == [("acme", {"log": [SAID], "title": "A talk"}, 0)]
-    assert detected({"messages": [SAID]})[0].payload == {"log": [SAID]}
+    assert detect_list(body) == [("acme", {"log": [SAID], "title": "A talk"}, 0)]
+    assert detect_list({"messages": [SAID]})[0].payload == {"log": [SAID]}
     assert formats.detect([SAID]) == "acme"
     assert formats.get("acme").load_messages({"log": [SAID]}) == [Message.user("Hi.")]
 
@@ -86,7 +86,7 @@ def test_a_format_that_declares_nothing_is_a_list_in_any_body() -> None:
         {"messages": [{"kind": "p"}]},
         {"conversations": [{"kind": "p"}], "id": 1},
     ):
-        assert detected(value) == [("plain", [{"kind": "p"}], 0)]
+        assert detect_list(value) == [("plain", [{"kind": "p"}], 0)]
 
 
 def test_a_format_without_votes_is_never_detected() -> None:
@@ -106,21 +106,21 @@ def test_what_is_ambiguous_takes_the_format_of_its_neighbours() -> None:
     with pytest.raises(
         HistoryError, match="they may be messages of a or b, which read them differently"
     ):
-        detected([both])
+        detect_list([both])
     with pytest.raises(HistoryError, match="those from position 1 on may be messages of a or b"):
-        detected([c, both])
-    assert [each[::2] for each in detected([a, c, both])] == [("a", 0), ("c", 1), ("a", 2)]
-    assert [each[::2] for each in detected([both, c, b])] == [("b", 0), ("c", 1), ("b", 2)]
-    assert [each.format for each in detected([b, c, both, c, a])] == [
+        detect_list([c, both])
+    assert [each[::2] for each in detect_list([a, c, both])] == [("a", 0), ("c", 1), ("a", 2)]
+    assert [each[::2] for each in detect_list([both, c, b])] == [("b", 0), ("c", 1), ("b", 2)]
+    assert [each.format for each in detect_list([b, c, both, c, a])] == [
         "b",
         "c",
         "b",
         "c",
         "a",
     ]  # what went before it
-    assert [each.format for each in detected([both], near="b")] == ["b"]
+    assert [each.format for each in detect_list([both], near="b")] == ["b"]
     with pytest.raises(HistoryError):
-        detected([both], near="c")  # which cannot have it
+        detect_list([both], near="c")  # which cannot have it
 
 
 def test_fields_beside_the_messages_are_declared_by_the_format() -> None:

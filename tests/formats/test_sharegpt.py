@@ -469,7 +469,7 @@ def test_it_is_told_from_all_others() -> None:
         == formats.detect(HERMES[-1])
         == "sharegpt"
     )
-    found = formats.detected(FACTORY)
+    found = formats.detect_list(FACTORY)
     assert sharegpt.dump_messages(sharegpt.load_messages(found[0].payload)) == FACTORY
     assert formats.detect({"conversations": [{"role": "user", "content": "Hi."}]}) == "openai_chat"
     for name in {*formats.names()} - {"sharegpt"}:

@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Sequence
 
-from dragoman.testing.hostile import DOORS, Case, put_through
+from dragoman.testing.hostile import DOORS, Case, run_case
 from support.traffic import FOLDER
 
 from .findings import Finding, cause_of, smaller
@@ -85,7 +85,7 @@ def again(plan: Plan, index: int) -> int:
     case = case_of(plan, index)
     print(shown(case))
     try:
-        print("accepted" if put_through(case) else "refused")
+        print("accepted" if run_case(case) else "refused")
     except Exception:
         traceback.print_exc()
     return 1 if cause_of(case, timed=True) else 0

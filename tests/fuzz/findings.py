@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from time import thread_time
 from typing import Any, NamedTuple
 
-from dragoman.testing.hostile import Case, put_through
+from dragoman.testing.hostile import Case, run_case
 
 TRIES = 1_500
 DEEPEST = 12
@@ -41,7 +41,7 @@ def cause_of(case: Case, *, timed: bool = False) -> tuple[Cause, str] | None:
     began = thread_time()
     try:
         with _limit() if timed else nullcontext():
-            put_through(case)
+            run_case(case)
     except Exception as error:
         place = _place(error)
         return Cause(type(error).__name__, place), str(error)[:200]

@@ -10,7 +10,14 @@ from random import Random
 
 from dragoman import wires
 from dragoman.testing.hostile import Seed
-from dragoman.testing.hostile_seeds import answers, by_door, own_seeds, refusal, requests, seed
+from dragoman.testing.hostile_seeds import (
+    group_by_door,
+    make_answer_seeds,
+    make_error_seed,
+    make_request_seeds,
+    make_seed,
+    make_seeds,
+)
 from support.traffic import FOLDER, Exchange
 
 FOLDERS = {
@@ -37,7 +44,7 @@ LARGEST = 100_000
 @cache
 def seeds(wire: str, recordings: int | None) -> dict[str, list[Seed]]:
     """A wire's seeds by their doors. `recordings`: so many of each folder, drawn; `None`: all."""
-    return by_door([*own_seeds(wires.get(wire)), *_recorded(wire, recordings)])
+    return group_by_door([*make_seeds(wires.get(wire)), *_recorded(wire, recordings)])
 
 
 def _recorded(wire: str, recordings: int | None) -> Iterator[Seed]:
@@ -58,12 +65,12 @@ def _recorded(wire: str, recordings: int | None) -> Iterator[Seed]:
 def _of_exchange(name: str, exchange: Exchange) -> Iterator[Seed]:
     wire = wires.get(name)
     if exchange.status >= 400:
-        yield refusal(exchange.status, exchange.headers, exchange.body)
+        yield make_error_seed(exchange.status, exchange.headers, exchange.body)
     elif exchange.endpoint in CHATS:
-        yield from answers(wire, exchange.body)
+        yield from make_answer_seeds(wire, exchange.body)
         if exchange.request:
-            yield from requests(wire, exchange.request, exchange.url)
+            yield from make_request_seeds(wire, exchange.request, exchange.url)
     elif exchange.endpoint == "embed" and wires.embeddings(name) is not None:
-        yield seed("embeddings_response", json.loads(exchange.body))
+        yield make_seed("embeddings_response", json.loads(exchange.body))
         if exchange.request:
-            yield seed("embeddings_request", exchange.request)
+            yield make_seed("embeddings_request", exchange.request)

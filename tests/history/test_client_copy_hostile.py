@@ -30,7 +30,7 @@ STORED = [
 def attack(name: str, number: int) -> int:
     """Mutated payloads of a format → how many were merged."""
     chance = Random(f"{name} 1")
-    sample = Sample.of(formats.get(name).dump_messages(STORED))
+    sample = Sample.from_value(formats.get(name).dump_messages(STORED))
     merged = 0
     for _ in range(number):
         payload = mutate(chance, sample)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman import formats
 from dragoman.history import put
-from dragoman.history.pieces import said_pieces as pieces
+from dragoman.history.pieces import shared_pieces as pieces
 from dragoman.message import DataPart, Message, Role, TextPart
 from dragoman.repair import repair
 from support.conversations import conversations

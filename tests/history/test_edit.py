@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import Agent, Message, MessageList, Role
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.errors import HistoryError
 from dragoman.testing import ScriptedModel
 from support.conversations import conversations
@@ -169,7 +169,7 @@ def test_r19_a_trimmed_conversation_begins_with_a_question_and_has_all_calls_of_
     gone = messages.trim(messages=most)
     left = messages.get()
     assert gone + left == before
-    assert not left or not gone or (left[0].role is Role.USER and not only_answers(left[0]))
+    assert not left or not gone or (left[0].role is Role.USER and not holds_only_answers(left[0]))
     called = {piece.id for message in left for piece in message.tool_calls}
     answered = {piece.id for message in left for piece in message.tool_results}
     assert answered <= called or not gone

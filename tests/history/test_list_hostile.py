@@ -15,7 +15,7 @@ from dragoman.codec import turns as turns_module
 from dragoman.errors import HistoryError
 from dragoman.history import add, rows, turn_merge
 from dragoman.history import fresh as fresh_module
-from dragoman.testing.mutation import Sample, mutate, write
+from dragoman.testing.mutation import Sample, encode_json, mutate
 from support.listed import at, call, fresh, model, result, results, user
 
 CHAT: list[dict[str, Any]] = [
@@ -63,7 +63,7 @@ def _is_storable(message: Message) -> bool:
     ids=["chat", "ui", "body", "mixed"],
 )
 def test_what_is_changed_a_little_is_read_or_refused(payload: Any) -> None:
-    sample, chance = Sample.of(payload), Random(11)
+    sample, chance = Sample.from_value(payload), Random(11)
     read = refused = 0
     messages = fresh()
     for _ in range(60):
@@ -93,10 +93,10 @@ def test_a_dump_that_is_changed_a_little_is_read_or_refused() -> None:
     )
     messages.edit("m", "other")
     stored = json.loads(messages.dump())
-    sample, chance = Sample.of(stored), Random(5)
+    sample, chance = Sample.from_value(stored), Random(5)
     outcomes = set()
     for _ in range(400):
-        data = write(mutate(chance, sample))
+        data = encode_json(mutate(chance, sample))
         try:
             loaded = MessageList.load(data)
             loaded.add("more").prompt()
@@ -121,9 +121,9 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls = 0
         for module, name in (
-            (turns_module, "goes_on"),
-            (rows, "goes_on"),
-            (fresh_module, "neutral"),
+            (turns_module, "continues_turn"),
+            (rows, "continues_turn"),
+            (fresh_module, "neutral_digest"),
             (add, "stamp"),
             (add, "decide_outcome"),
             (add, "fill_arguments"),

@@ -19,8 +19,8 @@ from dragoman import (
     formats,
     repair,
 )
-from dragoman.codec.digest import neutral
-from dragoman.codec.turns import turns
+from dragoman.codec.digest import neutral_digest
+from dragoman.codec.turns import split_turns
 from dragoman.history.sources import Source
 from support.conversations import conversations
 
@@ -54,7 +54,7 @@ def valid(messages: MessageList) -> None:
     ids = [message.id for message in messages.get()]
     assert None not in ids and len(ids) == len(set(ids))
     assert all(message.role is not Role.SYSTEM for message in messages.get())
-    starts = [turn.start for turn in turns(messages.get())]
+    starts = [turn.start for turn in split_turns(messages.get())]
     assert starts == [place for place, row in enumerate(messages._rows) if row.starts]
     orders = [row.order for row in messages._rows]
     assert orders == sorted(orders)
@@ -67,11 +67,11 @@ def valid(messages: MessageList) -> None:
 def test_what_is_given_is_there_and_nothing_more(talk: list[Message], source: Source) -> None:
     messages = MessageList().add(talk, source)
     valid(messages)
-    systems = {neutral(message) for message in talk if message.role is Role.SYSTEM}
+    systems = {neutral_digest(message) for message in talk if message.role is Role.SYSTEM}
     assert said(messages.get()) == said(
         message for message in talk if message.role is not Role.SYSTEM
     )
-    assert {neutral(message) for message in messages.all_system_messages()} == systems
+    assert {neutral_digest(message) for message in messages.all_system_messages()} == systems
 
 
 @FEW

@@ -13,7 +13,7 @@ import pytest
 from dragoman import formats, wires
 from dragoman.errors import SettingsError
 from dragoman.history import MessageList, Plan, plan
-from dragoman.loss import Loss, Lost, refusal
+from dragoman.loss import Loss, Lost, refusal_error
 from dragoman.message import (
     DataPart,
     MarkPart,
@@ -157,7 +157,7 @@ def test_ok_is_what_on_loss_error_lets_pass(wire: str) -> None:
         mended, losses = repair_with_losses(messages)
         request = ModelRequest(provider.chat_model or "", tuple(mended))
         wires.get(wire).dump_request(request, target=target, quirks=provider.quirks, losses=losses)
-        assert plan(messages, provider).ok is (refusal(losses) is None), name
+        assert plan(messages, provider).ok is (refusal_error(losses) is None), name
 
 
 def test_a_target_is_a_model_a_record_or_a_format() -> None:

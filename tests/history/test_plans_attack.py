@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman import formats, wires
-from dragoman.codec.marks import only_waits
+from dragoman.codec.marks import holds_only_waits
 from dragoman.formats.registry import Format
 from dragoman.history import plan
 from dragoman.history.plans import write
@@ -133,7 +133,7 @@ def wrong(messages: Sequence[Message], target: str) -> list[str]:
     everything = [*found.losses, *found.repairs]
     serious = [loss for loss in found.losses if loss.what is not Lost.field]
     before = [
-        Message.system() if only_waits(message) else message for message in messages
+        Message.system() if holds_only_waits(message) else message for message in messages
     ]  # of which nothing is ever sent
     told = unexplained(before, after, everything)
     return [

@@ -12,7 +12,7 @@ from dragoman import DataPart, LinkPart, TextPart, Tool
 from dragoman.errors import ToolError
 from dragoman.mcp import ToolHints, hints
 from dragoman.mcp.answers import Answers
-from dragoman.mcp.content import parts_of, resource_part, result_of
+from dragoman.mcp.content import load_parts, load_resource, load_result
 from dragoman.tools import AskUser
 from support.answered import answered
 
@@ -72,7 +72,7 @@ def text(words: str) -> types.TextContent:
     ],
 )
 def test_blocks_are_parts(block: Any, part: Any):
-    assert parts_of([block]) == (() if part is None else (part,))
+    assert load_parts([block]) == (() if part is None else (part,))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_blocks_are_parts(block: Any, part: Any):
     ],
 )
 def test_what_only_its_server_can_read_is_named_in_a_text(block: types.ResourceLink, words: str):
-    (part,) = parts_of([block])
+    (part,) = load_parts([block])
     assert isinstance(part, TextPart)
     assert part.text == words
     assert part.native is not None
@@ -95,28 +95,28 @@ def test_what_only_its_server_can_read_is_named_in_a_text(block: types.ResourceL
 
 
 def test_resources_are_texts_or_files():
-    assert resource_part(types.TextResourceContents(uri="memo://1", text="a")) == TextPart(
+    assert load_resource(types.TextResourceContents(uri="memo://1", text="a")) == TextPart(
         "a", {"mcp": {"uri": "memo://1"}}
     )
-    assert resource_part(types.TextResourceContents(uri="memo://1", text="")) is None
+    assert load_resource(types.TextResourceContents(uri="memo://1", text="")) is None
     blob = types.BlobResourceContents(
         uri="x://a/b%20c.bin", blob=b64encode(b"y").decode(), mime_type="a/b"
     )
-    assert resource_part(blob) == DataPart(
+    assert load_resource(blob) == DataPart(
         b"y", "a/b", "b c.bin", {"mcp": {"uri": "x://a/b%20c.bin"}}
     )
-    nameless = resource_part(types.BlobResourceContents(uri="x://", blob=""))
+    nameless = load_resource(types.BlobResourceContents(uri="x://", blob=""))
     assert isinstance(nameless, DataPart)
     assert nameless.name is None
     inner = types.TextResourceContents(uri="memo://1", text="a")
-    (part,) = parts_of([types.EmbeddedResource(resource=inner, annotations=LOUD)])
+    (part,) = load_parts([types.EmbeddedResource(resource=inner, annotations=LOUD)])
     assert part.native == {"mcp": {"uri": "memo://1", "annotations": {"priority": 1.0}}}
 
 
 @pytest.mark.parametrize("data", ["*", "a"])
 def test_data_that_is_none_is_an_error(data: str):
     with pytest.raises(ToolError, match="no base64"):
-        parts_of([types.ImageContent(data=data, mime_type="image/png")])
+        load_parts([types.ImageContent(data=data, mime_type="image/png")])
 
 
 IMAGE = types.ImageContent(data=b64encode(b"x").decode(), mime_type="image/png")
@@ -148,11 +148,11 @@ IMAGE = types.ImageContent(data=b64encode(b"x").decode(), mime_type="image/png")
 def test_structured_content_stands_where_the_texts_say_the_same(
     content: Any, structured: Any, value: Any
 ):
-    made = result_of(
+    made = load_result(
         types.CallToolResult(content=content, structured_content=structured), 1000, "x"
     )
     if value is None:  # nothing is lost
-        assert made[:-1] == parts_of(content)
+        assert made[:-1] == load_parts(content)
         assert made[-1].text.startswith(("{", "["))
     else:
         assert made == value
@@ -161,13 +161,13 @@ def test_structured_content_stands_where_the_texts_say_the_same(
 
 def test_an_error_says_why():
     with pytest.raises(ToolError, match=r"^a$") as failed:
-        result_of(types.CallToolResult(content=[text("a")], is_error=True), 1000, "x")
+        load_result(types.CallToolResult(content=[text("a")], is_error=True), 1000, "x")
     assert failed.value.content is None
     with pytest.raises(ToolError, match=r"^a\nb$") as failed:
-        result_of(types.CallToolResult(content=[text("a"), text("b")], is_error=True), 1000, "x")
+        load_result(types.CallToolResult(content=[text("a"), text("b")], is_error=True), 1000, "x")
     assert failed.value.content == (TextPart("a"), TextPart("b"))
     with pytest.raises(ToolError, match="x failed and does not say why") as failed:
-        result_of(types.CallToolResult(content=[], is_error=True), 1000, "x")
+        load_result(types.CallToolResult(content=[], is_error=True), 1000, "x")
     assert failed.value.content is None
 
 
@@ -182,7 +182,7 @@ def test_an_error_says_why():
 )
 def test_no_more_than_the_bound_is_taken(content: Any, structured: Any):
     with pytest.raises(ToolError, match="11 bytes, and no more than 10"):
-        result_of(types.CallToolResult(content=content, structured_content=structured), 10, "x")
+        load_result(types.CallToolResult(content=content, structured_content=structured), 10, "x")
 
 
 def answers(*given: Any, to: AskUser | None = None) -> Answers:
@@ -191,7 +191,7 @@ def answers(*given: Any, to: AskUser | None = None) -> Answers:
 
 def asked(answers: Answers, question: types.ElicitRequestParams) -> AskUser:
     with pytest.raises(AskUser) as found:
-        answers.take(question)
+        answers.take_answer(question)
     return found.value
 
 
@@ -204,8 +204,8 @@ def test_an_answer_goes_to_the_very_question_that_was_read():
     assert (len(second.message), second.schema) == (4000, {"type": "boolean"})
     assert (second.metadata["url"], second.metadata["server"]) == ("https://a.b", "x")
     known = answers({"n": 1}, False, to=second)
-    assert known.take(page) == types.ElicitResult(action="decline")
-    assert known.take(form) == types.ElicitResult(action="accept", content={"n": 1})
+    assert known.take_answer(page) == types.ElicitResult(action="decline")
+    assert known.take_answer(form) == types.ElicitResult(action="accept", content={"n": 1})
     asked(known, form)  # an answer is given once
     for other in (
         types.ElicitRequestFormParams(message="m", requested_schema={"type": "object"}),
@@ -223,7 +223,7 @@ def test_an_answer_goes_to_the_very_question_that_was_read():
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "app://x", ""])
 def test_nobody_is_sent_to_what_is_no_web_page(url: str):
     with pytest.raises(ToolError, match="no web page"):
-        answers().take(types.ElicitRequestURLParams(message="", url=url))
+        answers().take_answer(types.ElicitRequestURLParams(message="", url=url))
 
 
 def test_hints_that_are_none_are_not_taken():

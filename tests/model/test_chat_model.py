@@ -21,7 +21,7 @@ from dragoman import (
     ToolResultPart,
     ToolSpec,
 )
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.errors import (
     DragomanError,
     ProviderError,
@@ -88,7 +88,7 @@ async def events_of(one: ChatModel, request: ModelRequest) -> list[Event]:
 
 
 def origin(messages: tuple[Message, ...], **more: Any) -> Origin:
-    return Origin("scripted", URL, "m", prefix=prefix(messages, "openai_chat"), **more)
+    return Origin("scripted", URL, "m", prefix=compute_prefix(messages, "openai_chat"), **more)
 
 
 async def test_all_events_of_an_answer() -> None:

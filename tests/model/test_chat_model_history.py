@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Agent, Chat, wires
 from dragoman.codec import history_pieces
-from dragoman.codec.replay import readable
+from dragoman.codec.replay import find_unreadable
 from dragoman.message import Message
 from dragoman.model.chat_model import ChatModel
 from dragoman.request import HttpRequest
@@ -72,9 +72,9 @@ async def test_a_chat_goes_on_with_its_new_messages_alone(monkeypatch: pytest.Mo
 
     def counting(messages: Sequence[Message], *rest: Any) -> list[str | None]:
         dumped.append(len(messages))
-        return readable(messages, *rest)
+        return find_unreadable(messages, *rest)
 
-    monkeypatch.setattr(history_pieces, "readable", counting)
+    monkeypatch.setattr(history_pieces, "find_unreadable", counting)
     remembering, transport = agent()
     chat = Chat(remembering, said(200))
     await chat.send("Go on.")

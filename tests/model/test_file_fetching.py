@@ -24,7 +24,7 @@ from dragoman import (
     tool,
     wires,
 )
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, StreamCutError
 from dragoman.event import RunError
 from dragoman.fold import fold
@@ -198,8 +198,8 @@ async def test_on_every_wire_a_conversation_grows_at_its_end(net: Net, wire: str
         if "previous_response_id" in after.options:  # the digest of what was sent still holds
             continue
         assert (
-            neutral_chain(after.messages)[: len(before.messages)]
-            == neutral_chain(before.messages)[:-1]
+            chain_neutral_digests(after.messages)[: len(before.messages)]
+            == chain_neutral_digests(before.messages)[:-1]
         )
 
 

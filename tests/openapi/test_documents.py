@@ -140,9 +140,9 @@ def test_references_become_definitions_also_those_to_themselves() -> None:
         },
     }
     tool = only(fields, components=components)
-    assert tool.checked({"body": {"next": {"next": {"of": "x"}}}})
+    assert tool.convert_arguments({"body": {"next": {"next": {"of": "x"}}}})
     with pytest.raises(Exception, match=r"body.next.of: should be string"):
-        tool.checked({"body": {"next": {"of": 1}}})
+        tool.convert_arguments({"body": {"next": {"of": 1}}})
 
 
 def test_what_is_read_only_is_no_argument_and_names_like_keywords_stay() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Interrupt, Message, Tool, ToolCallPart, ToolResultPart, repair, tool
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.errors import HistoryError
 from dragoman.message import OURS, MarkPart
 from dragoman.orchestration.interrupts import (
@@ -20,7 +20,7 @@ from dragoman.orchestration.interrupts import (
     has_new_prompt,
 )
 from dragoman.orchestration.seal import Seal
-from dragoman.repair import open_calls, to_call
+from dragoman.repair import bind_to_call, find_open_calls
 from dragoman.tools import tool_map
 from dragoman.tools.record import InnerRun
 from support.model import call
@@ -79,7 +79,7 @@ def test_an_id_is_the_calls_where_the_conversation_has_it_once() -> None:
     last = Message.model(call("delete", id="a"))
     assert waits(last) == [("a", "approval")]
     assert waits(earlier, answer, last.replace(id="m2")) == [("a@m2", "approval")]
-    assert waits(earlier, answer, last) == [(f"a@{neutral(last)}", "approval")]
+    assert waits(earlier, answer, last) == [(f"a@{neutral_digest(last)}", "approval")]
     twins = Message.model("Two.", call("delete", id="a"), call("delete", id="a")).replace(id="m")
     assert waits(twins) == [("a@m#1", "approval"), ("a@m#2", "approval")]
 
@@ -92,13 +92,13 @@ def test_a_call_keeps_the_ids_of_longer_and_shorter_histories(named: bool, twice
     ]
     last = Message.model(call("delete", id="a")).replace(id="m" if named else None)
     long, short = [*earlier, last] if twice else [last], [last]
-    first, *others = answer_ids(long, open_calls(long)[0])
-    assert {first, *others} == set(answer_ids(short, open_calls(short)[0]))
+    first, *others = answer_ids(long, find_open_calls(long)[0])
+    assert {first, *others} == set(answer_ids(short, find_open_calls(short)[0]))
 
 
 def test_a_mark_tells_what_messages_and_tools_do_not_and_the_latest_counts() -> None:
     last = Message.model(call("look", id="a", x=1))
-    (one,) = open_calls([last])
+    (one,) = find_open_calls([last])
     ask = Interrupt("a", "input", one.call, "Which?", {"type": "string"}, metadata={"k": [1]})
     inner = InnerRun((Message.user("hi").replace(id="u"), Message.model("ho")), "ho", True)
     first = WaitingCall(one, (msgspec.structs.replace(ask, message="What?"),))
@@ -141,7 +141,7 @@ def test_somebody_speaks_where_more_than_results_and_marks_follow_the_model() ->
 @given(st.permutations(range(4)), st.integers(1, 4))
 def test_results_that_say_their_call_find_it_in_any_order(order: list[int], first: int) -> None:
     calls = Message.model(*[call("ask", id="same", n=number) for number in range(4)])
-    parts = [to_call(ToolResultPart("same", "ask", number), number) for number in order]
+    parts = [bind_to_call(ToolResultPart("same", "ask", number), number) for number in order]
     mended = repair(
         [calls, Message.user(*parts[:first]), *[Message.user(part) for part in parts[first:]]]
     )
@@ -153,8 +153,8 @@ def test_results_that_say_their_call_find_it_in_any_order(order: list[int], firs
 
 def test_a_second_result_for_a_call_is_dropped_also_where_it_says_its_call() -> None:
     calls = Message.model(call("ask", id="a"), call("ask", id="a", n=1))
-    part = to_call(ToolResultPart("a", "ask", "late"), 1)
+    part = bind_to_call(ToolResultPart("a", "ask", "late"), 1)
     mended = repair([calls, Message.user(part, part)])
     assert [each.is_error for each in mended[1].tool_results] == [True, False]
-    strange = to_call(ToolResultPart("a", "ask", "?"), 7)
+    strange = bind_to_call(ToolResultPart("a", "ask", "?"), 7)
     assert repair([calls, Message.user(strange)])[1].tool_results[0].result == "?"

@@ -16,7 +16,7 @@ from dragoman.message import Message
 from dragoman.model.fallbacks import fallback
 from dragoman.providers.anthropic import PROVIDER
 from dragoman.request import ModelRequest
-from dragoman.testing import ScriptedModel, call, typed
+from dragoman.testing import ScriptedModel, answer_with, call
 from dragoman.tools import tool
 from support.traffic import exchanges
 
@@ -65,7 +65,7 @@ def model(name: str, answers: Any) -> ScriptedModel:
 @pytest.mark.mend("3.8")
 @pytest.mark.parametrize("name", NEW)
 async def test_decision_11_models_with_schemas_answer_by_them(name: str) -> None:
-    script = model(name, [call("look_up", name="Oslo"), typed({"name": "Oslo"})])
+    script = model(name, [call("look_up", name="Oslo"), answer_with({"name": "Oslo"})])
     result = await Agent(script, tools=[look_up]).send_for("which town?", Town)
     assert result.output == Town(name="Oslo")
     assert [message.role for message in result.messages] == [
@@ -84,7 +84,7 @@ async def test_decision_11_models_with_schemas_answer_by_them(name: str) -> None
 @pytest.mark.mend("3.8")
 @pytest.mark.parametrize("name", OLD)
 async def test_older_models_answer_by_a_tool(name: str) -> None:
-    script = model(name, [typed({"name": "Oslo"})])
+    script = model(name, [answer_with({"name": "Oslo"})])
     assert (await Agent(script).send_for("which town?", Town)).output == Town(name="Oslo")
     assert "output_config" not in script.bodies[0]
     assert script.bodies[0]["tools"][-1]["name"] == "return_result"
@@ -93,7 +93,7 @@ async def test_older_models_answer_by_a_tool(name: str) -> None:
 @pytest.mark.mend("3.8")
 async def test_a_schema_that_the_wire_cannot_say_goes_by_the_tool() -> None:
     value: dict[str, Any] = {"name": "a", "children": [{"name": "b", "children": []}]}
-    script = model("claude-sonnet-4-6", [typed(value)])
+    script = model("claude-sonnet-4-6", [answer_with(value)])
     result = await Agent(script).send_for("a tree", Tree)
     assert result.output == Tree.model_validate(value)
     assert not result.losses
@@ -103,7 +103,7 @@ async def test_a_schema_that_the_wire_cannot_say_goes_by_the_tool() -> None:
 @pytest.mark.mend("3.8")
 async def test_a_fallback_to_an_older_model_takes_the_means_of_both() -> None:
     old = model("claude-3-haiku", [])
-    new = model("claude-sonnet-4-6", [typed({"name": "Oslo"})])
+    new = model("claude-sonnet-4-6", [answer_with({"name": "Oslo"})])
     assert (
         await Agent(new, middleware=[fallback(old)]).send_for("which town?", Town)
     ).output.name == "Oslo"

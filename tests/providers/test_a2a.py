@@ -237,10 +237,12 @@ HeardOf = Callable[[Any], Any]
 )
 def test_agents_of_others_are_answered_in_words(answer: Any, parts: list[Any]) -> None:
     """T-65, and what such an agent asks beside tools: its task goes on."""
-    from dragoman.codec.marks import answering, waiting
+    from dragoman.codec.marks import attach_interrupt, attach_resume
 
-    call = waiting(ToolCallPart("q1", "ask_user", {}), msgspec.structs.replace(WAITS, id="q1"))
-    result = answering(ToolResultPart("q1", "ask_user", "x"), answer)
+    call = attach_interrupt(
+        ToolCallPart("q1", "ask_user", {}), msgspec.structs.replace(WAITS, id="q1")
+    )
+    result = attach_resume(ToolResultPart("q1", "ask_user", "x"), answer)
     before = Message.model(call).replace(
         origin=TARGET, native={"a2a:notes": {"thread": "c1", "waits": "t1"}}
     )

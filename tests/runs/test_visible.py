@@ -41,8 +41,8 @@ from dragoman.event import (
 from dragoman.message import FinishReason, Role, TextPart, Usage
 from dragoman.repair import repair
 from dragoman.runs import Visible, visible
-from dragoman.testing.samples import comparable
-from dragoman.testing.wire.bench import fault_of
+from dragoman.testing.samples import simplify_messages
+from dragoman.testing.wire.bench import find_fault
 from support.model import FORCING, agent, call, says, waiting
 from support.traffic import WIRES, decode, exchanges
 
@@ -88,7 +88,7 @@ def streamed(name: str, events: Iterable[Event]) -> Message:
     wire = wires.get(name)
     encoder = wire.encoder(id="r1", model="m")
     found = decode(wire, b"".join([*map(encoder.feed, events), encoder.close()]))
-    assert fault_of(found) is None
+    assert find_fault(found) is None
     return answer(found)
 
 
@@ -257,9 +257,9 @@ def test_an_error_says_nothing_of_what_the_client_did_not_see() -> None:
 
 def test_a_run_that_is_cut_or_cancelled_has_nothing_open() -> None:
     events, _ = run([*HALF, RunError(ProviderError("gone"))])
-    assert fault_of(visible(events)) is None
+    assert find_fault(visible(events)) is None
     assert answer(visible(events)).text == "half"
-    assert fault_of(visible([RunStarted("r"), *HALF, RunFinished("r", "cancelled")])) is None
+    assert find_fault(visible([RunStarted("r"), *HALF, RunFinished("r", "cancelled")])) is None
 
 
 # retraction
@@ -269,7 +269,7 @@ def test_a_run_that_is_cut_or_cancelled_has_nothing_open() -> None:
 def test_thinking_is_not_taken_back_and_a_retry_goes_on_with_the_same_answer(name: str) -> None:
     events, _ = run([*THOUGHT, AGAIN, *unfold([says("whole", usage=1).replace(id="b")])])
     seen = [*visible(events)]
-    assert fault_of(seen) is None
+    assert find_fault(seen) is None
     assert answer(seen).content == (ThinkingPart("hm"), TextPart("whole"))
     for read in (streamed, whole):
         message = read(name, visible(events))
@@ -286,7 +286,7 @@ def test_after_text_or_a_call_the_error_is_told(name: str) -> None:
     for begun in (HALF, called):
         events, _ = run([*begun, AGAIN, *unfold([says("whole").replace(id="b")])])
         seen = [*visible(events)]
-        assert fault_of(seen) is None
+        assert find_fault(seen) is None
         assert isinstance(seen[-1].error, StreamCutError) and "the connection broke" in str(
             seen[-1].error
         )
@@ -326,7 +326,7 @@ def test_a_typed_answer_comes_once_it_is_valid_and_nothing_else_does(
     events, result = run(*answers, how=TYPED, **made)
     for retractable in (False, True):
         seen = [*visible(events, retractable)]
-        assert fault_of(event for event in seen if not isinstance(event, MessageDropped)) is None
+        assert find_fault(event for event in seen if not isinstance(event, MessageDropped)) is None
         said = [message.text for message in fold(seen) if message.role is Role.MODEL]
         assert said == [result.output] == ['{"z":1}']
         assert agents_parts(seen) == []
@@ -417,7 +417,7 @@ def test_what_every_wire_sends_of_a_run_is_what_is_visible(model_says: list[Mess
         [message for message in result.messages if message.role is Role.MODEL], result.usage
     )
     seen = [*visible(events)]
-    assert fault_of(seen) is None
+    assert find_fault(seen) is None
     assert answer(seen).replace(id="m1") == expected
     assert expected.text == result.output
     assert agents_parts(seen) == agents_parts(visible(events, retractable=True)) == []
@@ -426,7 +426,7 @@ def test_what_every_wire_sends_of_a_run_is_what_is_visible(model_says: list[Mess
     for name in wires.names("model"):
         for read in (streamed, whole):
             found, wanted = read(name, iter(seen)), read(name, unfold([expected]))
-            assert comparable([found]) == comparable([wanted])
+            assert simplify_messages([found]) == simplify_messages([wanted])
             assert (found.finish_reason, found.usage) == (wanted.finish_reason, wanted.usage)
 
 
@@ -446,7 +446,7 @@ def test_a_run_that_ends_anywhere_is_seen_in_order(model_says: list[Message], da
         if isinstance(event, MessageStarted) and event.role is Role.MODEL
     }
     of_model = [event for event in seen if getattr(event, "message_id", None) in model]
-    assert fault_of(of_model) is None
+    assert find_fault(of_model) is None
     assert len(model) <= 1
     assert agents_parts(seen) == []
 

@@ -55,9 +55,9 @@ class Eager(MemoryAnswers):
 @pytest.mark.parametrize(
     ("store", "name"),
     [
-        (Shared, "an_answer_is_seen_by_its_owner_alone"),
-        (Reversed, "a_conversation_is_its_answers_the_oldest_first"),
-        (Eager, "old_answers_are_forgotten_unless_a_later_one_goes_on"),
+        (Shared, "an_answer_is_visible_only_to_its_owner"),
+        (Reversed, "a_conversation_lists_the_oldest_answer_first"),
+        (Eager, "prune_keeps_answers_that_others_continue"),
         *[(NoAnswers, name) for name in NAMES],
     ],
 )

@@ -169,7 +169,7 @@ def test_no_field_of_a_library_passes_that_the_list_has_not(wire: str) -> None:
         if f"{plain}.{name}" not in refused and plain not in refused:
             continue
         checked += 1
-        passed, left_out = allowed.passed(body)
+        passed, left_out = allowed.filter_body(body)
         same_tag = [
             one
             for one in library.values()
@@ -196,7 +196,7 @@ def test_what_was_recorded_passes_apart_from_what_it_names(wire: str) -> None:
         except (HistoryError, InvalidRequestError):
             continue
         count += 1
-        passed, left_out = allowed.passed(body)
+        passed, left_out = allowed.filter_body(body)
         if set(left_out) - RECORDED[wire]:
             assert "embed" in exchange.url or exchange.status >= 400, (exchange.id, left_out)
         if not left_out:
@@ -243,7 +243,7 @@ async def test_what_was_recorded_goes_through_a_gateway_as_it_is(wire: str) -> N
             continue
         if wire == "google" and "generatecontent" not in exchange.url.lower():
             continue
-        passed, _ = allowed.passed(body)
+        passed, _ = allowed.filter_body(body)
         sent = len(there.upstream.sent)
         await there.post(body)
         if len(there.upstream.sent) == sent:  # refused, for what it names
@@ -262,7 +262,7 @@ async def test_options_of_vectors_pass_by_the_list_too() -> None:
     allowed = get_serving(wires.get("openai_chat")).allowed
     assert allowed is not None
     body = {"model": "m", "input": "x", "dimensions": 3, "store_id": SECRET}
-    assert allowed.passed(body, "embeddings") == (
+    assert allowed.filter_body(body, "embeddings") == (
         {"model": "m", "input": "x", "dimensions": 3},
         ["store_id"],
     )

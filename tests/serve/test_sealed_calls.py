@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dragoman import Message, ToolCallPart, ToolResultPart, serve, wires
 from dragoman.codec import digest
-from dragoman.codec.json_values import rest
+from dragoman.codec.json_values import read_extra_fields
 from dragoman.errors import SettingsError
 from dragoman.event import Event
 from dragoman.fold import fold, unfold
@@ -78,7 +78,7 @@ def joined(data: bytes) -> Any:
             content += choice["delta"].get("content") or ""
             for call in choice["delta"].get("tool_calls", ()):
                 if len(calls) == call["index"]:
-                    calls.append(rest(call, "index"))
+                    calls.append(read_extra_fields(call, "index"))
                 else:
                     calls[call["index"]]["function"]["arguments"] += call["function"]["arguments"]
     return {"role": "assistant", "content": content, "tool_calls": calls}
@@ -106,7 +106,7 @@ def test_two_rounds_come_back_from_the_calls_alone(
     for number in range(2):
         before, losses = open_messages(loaded(talk), CHAT, SEALER, "anna")
         assert not losses
-        origin = msgspec.structs.replace(target, prefix=digest.prefix(before, upstream))
+        origin = msgspec.structs.replace(target, prefix=digest.compute_prefix(before, upstream))
         answer = signed(upstream, number).replace(origin=origin)
         events = seal_events(unfold([answer]), CHAT, SEALER, "anna", longest_id=longest_id)
         message = calls_alone(message_of(events, stream=stream))

@@ -81,7 +81,7 @@ def test_two_rounds_come_back_as_they_were(client: str, upstream: str, stream: b
     for number in range(2):
         loaded, losses = open_messages(at_gateway(client, at_client), api, SEALER, "anna")
         assert not losses
-        origin = msgspec.structs.replace(target, prefix=digest.prefix(loaded, upstream))
+        origin = msgspec.structs.replace(target, prefix=digest.compute_prefix(loaded, upstream))
         answer = signed(upstream, number).replace(origin=origin)
         results = [ToolResultPart(call.id, "look", "done") for call in answer.tool_calls]
         at_client += [sent_again(client, answer, stream=stream), Message.user(*results)]

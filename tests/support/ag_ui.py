@@ -30,7 +30,7 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
-from dragoman.fold import compact, whole_part
+from dragoman.fold import compact, part_events
 from dragoman.interrupt import Interrupt
 from dragoman.message import (
     Content,
@@ -91,7 +91,7 @@ def message_events(
 ) -> list[Event]:
     """A message as a stream tells it."""
     parts = [
-        event for index, piece in enumerate(content) for event in whole_part(id_, index, piece)
+        event for index, piece in enumerate(content) for event in part_events(id_, index, piece)
     ]
     reason = FinishReason.stop if role is Role.MODEL else None
     return [MessageStarted(id_, role, **fields), *parts, MessageFinished(id_, reason)]

@@ -13,7 +13,7 @@ from typing import Any
 from typing_extensions import get_type_hints
 
 from dragoman import wires
-from dragoman.codec.allowed import parse_kinds
+from dragoman.codec.allow_list import parse_kinds
 from dragoman.wires.serving import get_serving
 from support.sdk_fields import Fields, kinds_of
 
@@ -124,7 +124,7 @@ MARKS: Mapping[str, Mapping[str, str]] = {
     "google": {"FileData.fileUri": "%", "FunctionResponseFileData.fileUri": "%"},
     "mistral": {"DocumentURLChunk.document_url": "%", "ResourceChunk.uri": "%", "ResourceLinkChunk.uri": "%"},
 }  # fmt: skip
-"""Wire → field → its mark, see `codec.allowed`."""
+"""Wire → field → its mark, see `codec.allow_list`."""
 
 EXTRA: Mapping[str, str] = {
     "anthropic": """

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dragoman.history.pieces import said_key as key
+from dragoman.history.pieces import shared_key as key
 from dragoman.message import Content, Message, Role, TextPart, ThinkingPart
 
 __all__ = ["EDITS", "Edit", "distinct", "lacking", "stripped"]

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import formats
-from dragoman.codec.digest import neutral_chain
+from dragoman.codec.digest import chain_neutral_digests
 from dragoman.codec.json_values import if_list
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
-from dragoman.formats.detection import Detected, detected, payload_of
+from dragoman.formats.detection import Detected, detect_list, payload_of
 from dragoman.testing.mutation import Sample, mutate
 from support.histories import NATIVE, NEUTRAL
 from support.switching import FOLDERS
@@ -52,7 +52,9 @@ class Verdict(NamedTuple):
 def seeds(name: str, recordings: int) -> tuple[Sample, ...]:
     """What a format writes of conversations of every kind, in a list, a body, and alone; and bodies
     that were recorded of it."""
-    return tuple(Sample.of(value) for value in (*_written(name), *_recorded(name, recordings)))
+    return tuple(
+        Sample.from_value(value) for value in (*_written(name), *_recorded(name, recordings))
+    )
 
 
 def _written(name: str) -> Iterator[Any]:
@@ -97,14 +99,14 @@ def case_of(index: int, names: Sequence[str], recordings: int = 40) -> Case:
 def judged(case: Case) -> Verdict:
     """What detection makes of a case."""
     try:
-        found = detected(case.value)
+        found = detect_list(case.value)
     except HistoryError:
         return Verdict("refused")
     names = tuple(each.format for each in found)
     if set(names) == {case.format}:
         return Verdict("right", names)
     try:
-        own = neutral_chain(
+        own = chain_neutral_digests(
             formats.get(case.format).load_messages(payload_of(case.value, case.format))
         )
     except HistoryError:
@@ -117,7 +119,7 @@ def judged(case: Case) -> Verdict:
         ]
     except HistoryError:
         return Verdict("refused", names)
-    if neutral_chain(read) == own:
+    if chain_neutral_digests(read) == own:
         return Verdict("alike", names)
     return Verdict("left" if _is_anothers(case, found) else "wrong", names)
 
@@ -151,6 +153,8 @@ def _is_anothers(case: Case, found: Sequence[Detected]) -> bool:
 def _read(element: Any, name: str) -> tuple[str, ...]:
     """What a format makes of a message by itself."""
     try:
-        return tuple(neutral_chain(formats.get(name).load_messages(payload_of(element, name))))
+        return tuple(
+            chain_neutral_digests(formats.get(name).load_messages(payload_of(element, name)))
+        )
     except HistoryError:
         return ()

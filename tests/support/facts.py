@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.ids import fitted
-from dragoman.codec.media import as_text, text_of
+from dragoman.codec.ids import fit_names
+from dragoman.codec.media import describe_as_text, read_media_text
 from dragoman.loss import Loss
 from dragoman.message import (
     Content,
@@ -76,7 +76,7 @@ def _facts(piece: Content, role: Role, number: int) -> Iterator[tuple[Any, ...]]
         yield "run by the provider", type(piece).__name__, piece.name
     elif isinstance(piece, ToolCallPart):
         arguments = json.dumps(piece.arguments, sort_keys=True)
-        yield "call", number, fitted([piece.name])[piece.name], arguments
+        yield "call", number, fit_names([piece.name])[piece.name], arguments
         if piece.state != "complete":
             yield "call that was not whole", number
     else:
@@ -109,8 +109,8 @@ def _as_said(piece: Any) -> Any:
     """A file of text says the same as the text that stands for it (decision 25), whatever its
     type."""
     return (
-        TextPart(as_text(piece))
-        if isinstance(piece, DataPart) and text_of(piece) is not None
+        TextPart(describe_as_text(piece))
+        if isinstance(piece, DataPart) and read_media_text(piece) is not None
         else piece
     )
 

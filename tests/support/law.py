@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import formats, wires
-from dragoman.codec.ids import fitted
-from dragoman.codec.media import as_text, text_of
+from dragoman.codec.ids import fit_names
+from dragoman.codec.media import describe_as_text, read_media_text
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -182,7 +182,7 @@ def facts(messages: Sequence[Message]) -> list[Fact]:
 
 
 def _call(piece: ToolCallPart) -> str:
-    return f"{fitted([piece.name])[piece.name]} {json.dumps(piece.arguments, sort_keys=True)}"
+    return f"{fit_names([piece.name])[piece.name]} {json.dumps(piece.arguments, sort_keys=True)}"
 
 
 def _facts(piece: Content, role: Role, call: str) -> Iterator[tuple[Any, ...]]:
@@ -253,8 +253,8 @@ def _result(piece: ToolResultPart, call: str) -> Iterator[tuple[Any, ...]]:
 def _as_text(piece: Any) -> Any:
     """A file of text says the same as the text that stands for it, whatever its type."""
     return (
-        TextPart(as_text(piece).rstrip())
-        if isinstance(piece, DataPart) and text_of(piece) is not None
+        TextPart(describe_as_text(piece).rstrip())
+        if isinstance(piece, DataPart) and read_media_text(piece) is not None
         else piece
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman import Agent, Capability, Interrupt, Message, Provider, ToolCallPart, Usage, unfold
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.errors import DragomanError
 from dragoman.event import Event, PartDelta, RunError
 from dragoman.interrupt import Reason
@@ -49,7 +49,10 @@ def waits_for(
 ) -> Interrupt:
     """What a run waits for after a message of the script."""
     return Interrupt(
-        call.id, reason, call, metadata={"message_id": id, "message_digest": neutral(message)}
+        call.id,
+        reason,
+        call,
+        metadata={"message_id": id, "message_digest": neutral_digest(message)},
     )
 
 

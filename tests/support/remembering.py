@@ -10,9 +10,9 @@ import pytest
 
 from dragoman import wires
 from dragoman.codec import history_dump, history_pieces
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.codec.history import History
-from dragoman.codec.replay import readable
+from dragoman.codec.replay import find_unreadable
 from dragoman.errors import DragomanError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
@@ -45,7 +45,10 @@ def sent(
     try:
         if turn is None:
             mended, losses = repair_with_losses(request.messages)
-            before, request = prefix(mended, wire.name), request.replace(messages=tuple(mended))
+            before, request = (
+                compute_prefix(mended, wire.name),
+                request.replace(messages=tuple(mended)),
+            )
             http = wire.dump_http(request, target=target, quirks=provider.quirks, losses=losses)
         else:
             http = wire.dump_http(
@@ -79,7 +82,7 @@ def answered(
             response = f"resp_{number}_{len(asked)}"
             said = said.replace(
                 origin=msgspec.structs.replace(
-                    origin, prefix=prefix(asked, wire), response_id=response
+                    origin, prefix=compute_prefix(asked, wire), response_id=response
                 )
             )
         asked.append(said)
@@ -102,8 +105,8 @@ def dumped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counting(messages: Sequence[Message], *rest: Any) -> list[str | None]:
         counted.append(len(messages))
-        return readable(messages, *rest)
+        return find_unreadable(messages, *rest)
 
     for each in (history_dump, history_pieces):
-        monkeypatch.setattr(each, "readable", counting)
+        monkeypatch.setattr(each, "find_unreadable", counting)
     return counted

@@ -29,7 +29,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 from dragoman import Agent, DataPart, Message, ToolContext, Usage, tool
 from dragoman.errors import ProviderConnectionError, RateLimitError, SettingsError
 from dragoman.event import PartDelta
-from dragoman.hooks import Hooks, ModelRetry, ModelStart, everywhere, fire
+from dragoman.hooks import Hooks, ModelRetry, ModelStart, add_global_hooks, call_hooks
 from dragoman.message import (
     FilePart,
     LinkPart,
@@ -666,7 +666,7 @@ async def test_a_fallback_is_an_event_of_the_run() -> None:
 
     async def again(request: Any, following: Any) -> Any:
         retry = ModelRetry(request.run, "openai", 1, fallback="google:g")
-        await fire(request.run.hooks, "retry", retry)
+        await call_hooks(request.run.hooks, "retry", retry)
         async for event in following(request):
             yield event
 
@@ -681,7 +681,7 @@ async def test_a_fallback_is_an_event_of_the_run() -> None:
 
 async def test_a_model_by_itself_and_a_tool_that_asks() -> None:
     spy = Telemetry()
-    with everywhere(spy.hooks):
+    with add_global_hooks(spy.hooks):
         model = ChatModel(
             get("anthropic"), "m", transport=Player([answer("anthropic", "hi")]), api_key="k"
         )
@@ -702,7 +702,7 @@ async def test_a_model_by_itself_and_a_tool_that_asks() -> None:
 
 async def test_tools_that_are_run_by_themselves_stand_side_by_side() -> None:
     spy = Telemetry()
-    with everywhere(spy.hooks):
+    with add_global_hooks(spy.hooks):
         calls = [call("double", id="a", x=1), call("double", id="b", x=2)]
         await ToolExecutor().execute_batch(calls, {"double": tool(double)})
     spy.check()

@@ -14,7 +14,7 @@ from dragoman.errors import SettingsError
 from dragoman.providers import REGISTRY
 from dragoman.providers.registry import BUILT_IN
 from dragoman.testing.__main__ import main
-from dragoman.testing.report import table
+from dragoman.testing.report import format_table
 from dragoman.testing.wire import recordings as kit_recordings
 from dragoman.transport import Player, Recorder
 from support.traffic import FOLDER
@@ -93,8 +93,8 @@ def test_so_does_one_of_somebody_elses(check: testing.BoundCheck) -> None:
 def test_every_wire_reads_what_real_servers_sent(wire: str, folder: str) -> None:
     if not FOLDER.is_dir():
         pytest.skip(f"recorded traffic is absent: {FOLDER} (set DRAGOMAN_TRAFFIC)")
-    kit_recordings.recorded_answers_are_read(wire, recordings=FOLDER / folder)
-    kit_recordings.recorded_requests_return(wire, recordings=FOLDER / folder)
+    kit_recordings.recordings_of_answers_are_read(wire, recordings=FOLDER / folder)
+    kit_recordings.recordings_of_requests_return(wire, recordings=FOLDER / folder)
 
 
 def test_each_check_says_what_it_demands_and_where_to_look() -> None:
@@ -143,21 +143,27 @@ def test_a_live_run_is_recorded_and_played_again(tmp_path: Any) -> None:
     for check in live:
         check(ACME, transport=Player.load(tmp_path), api_key="k")
     played = {check.name: check for check in testing.wire_checks(ACME.wire, recordings=tmp_path)}
-    played["recorded_answers_are_read"]()
-    played["recorded_requests_return"]()
+    played["recordings_of_answers_are_read"]()
+    played["recordings_of_requests_return"]()
     with pytest.raises(testing.Skipped, match="runs scripted only"):
-        next(check for check in testing.PROVIDER_CHECKS if check.name == "waits_are_told")(
-            ACME, transport=Player([])
-        )
+        next(
+            check
+            for check in testing.PROVIDER_CHECKS
+            if check.name == "rate_limits_have_retry_after"
+        )(ACME, transport=Player([]))
 
 
 def test_the_command_prints_what_came_of_each_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["openai", "--only", "answers", "--only", "thinks"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "passed    openai  answers"
-    assert out[1] == "skipped   openai  thinks  (OpenAI does not declare the capability thinking)"
-    assert out[-1] == "1 passed, 0 failed, 1 skipped, 0 doubtful"
-    assert main(["testing.test_conformance:ACME", "--only", "operations_are_whole", "--json"]) == 0
+    assert out[0] == "passed        openai  answers"
+    assert (
+        out[1] == "skipped       openai  thinks  (OpenAI does not declare the capability thinking)"
+    )
+    assert out[-1] == "1 passed, 0 failed, 1 skipped, 0 inconclusive"
+    assert (
+        main(["testing.test_conformance:ACME", "--only", "operations_are_complete", "--json"]) == 0
+    )
     finding = msgspec.json.decode(capsys.readouterr().out)
     assert (finding["subject"], finding["outcome"]) == ("wire openai_chat", "passed")
     assert main(["cohere", "--only", "streams_return", "--base-url", "http://127.0.0.1:9"]) == 0
@@ -167,9 +173,9 @@ def test_the_command_prints_what_came_of_each_check(capsys: pytest.CaptureFixtur
 def test_the_command_says_what_failed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["testing.test_conformance:BROKEN", "--only", "records_are_complete"]) == 1
     out = capsys.readouterr().out
-    assert "failed    broken  records_are_complete" in out
+    assert "failed        broken  records_are_complete" in out
     assert "`base_url` ends with a slash" in out
-    assert "0 passed, 1 failed, 0 skipped, 0 doubtful" in out
+    assert "0 passed, 1 failed, 0 skipped, 0 inconclusive" in out
 
 
 @pytest.mark.parametrize(
@@ -196,9 +202,9 @@ def test_all_built_in_records_are_checked() -> None:
 def test_the_documented_behaviours_are_the_checked_ones() -> None:
     """Written by `python -m dragoman.testing --list`."""
     text = (Path(__file__).parents[2] / "docs" / "testing.md").read_text("utf-8")
-    assert table(testing.PROVIDER_CHECKS) in text
-    assert table(testing.WIRE_CHECKS) in text
-    assert table(testing.STORE_CHECKS) in text
+    assert format_table(testing.PROVIDER_CHECKS) in text
+    assert format_table(testing.WIRE_CHECKS) in text
+    assert format_table(testing.STORE_CHECKS) in text
 
 
 def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

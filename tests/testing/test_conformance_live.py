@@ -15,8 +15,8 @@ from dragoman import Capability, Message, Provider, ThinkingPart, ToolCallPart, 
 from dragoman.errors import AuthenticationError, ModelNotFoundError, SettingsError
 from dragoman.request import HttpRequest
 from dragoman.testing.__main__ import main
-from dragoman.testing.provider.bench import says
-from dragoman.testing.report import Finding, lines
+from dragoman.testing.provider.bench import make_reply
+from dragoman.testing.report import Finding, format_lines
 from dragoman.transport import Recorder, Response
 
 URL = "https://api.acme.example/v1"
@@ -86,10 +86,10 @@ def chosen(*names: str, **how: Any) -> list[testing.BoundCheck]:
 def test_the_command_plays_what_was_recorded_to_the_providers_checks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = recorded(tmp_path / "right", "answers", lambda _: says("Hello."))
+    folder = recorded(tmp_path / "right", "answers", lambda _: make_reply("Hello."))
     played = ["testing.test_conformance_live:ACME", "--only", "answers", "--recordings"]
     assert main([*played, folder]) == 0
-    empty = recorded(tmp_path / "empty", "answers", lambda _: says())
+    empty = recorded(tmp_path / "empty", "answers", lambda _: make_reply())
     assert main([*played, empty]) == 1
     assert "the answer is empty" in capsys.readouterr().out
     assert main([*played, folder, "--model", "acme-small"]) == 1
@@ -97,14 +97,16 @@ def test_the_command_plays_what_was_recorded_to_the_providers_checks(
 
 
 def test_recordings_may_be_played_more_than_once(tmp_path: Path) -> None:
-    folder = recorded(tmp_path, "answers", lambda _: says("Hello."))
+    folder = recorded(tmp_path, "answers", lambda _: make_reply("Hello."))
     check = next(
         check for check in testing.checks(ACME, recordings=folder) if check.name == "answers"
     )
     check()
     check()
     (scripted,) = [
-        each for each in testing.checks(ACME, recordings=folder) if each.name == "waits_are_told"
+        each
+        for each in testing.checks(ACME, recordings=folder)
+        if each.name == "rate_limits_have_retry_after"
     ]
     with pytest.raises(testing.Skipped, match="runs scripted only"):
         scripted()
@@ -126,10 +128,12 @@ def test_a_folder_without_recordings_is_exit_code_2(
             main([subject, *wrong, str(tmp_path)])
 
 
-def test_thinking_that_is_declared_and_not_read_is_doubtful_and_names_the_unread_field() -> None:
-    with pytest.raises(testing.Doubtful, match=r"no thinking is read.*musing"):
+def test_thinking_that_is_declared_and_not_read_is_inconclusive_and_names_the_unread_field() -> (
+    None
+):
+    with pytest.raises(testing.Inconclusive, match=r"no thinking is read.*musing"):
         CHECKS["thinks"](ACME, live=True, transport=server(musing), api_key="k")
-    CHECKS["thinks"](ACME, **answers(says(ThinkingPart("Hm: 62?"), "62.")))
+    CHECKS["thinks"](ACME, **answers(make_reply(ThinkingPart("Hm: 62?"), "62.")))
 
 
 @pytest.mark.slow
@@ -139,8 +143,8 @@ def test_a_capability_that_nothing_shows_is_a_failure_of_the_report(
     folder = recorded(tmp_path, "thinks", musing)
     assert main(["testing.test_conformance_live:ACME", "--recordings", folder]) == 1
     out = capsys.readouterr().out
-    assert "doubtful  acme  thinks" in out
-    assert "failed    acme  thinking\n" in out
+    assert "inconclusive  acme  thinks" in out
+    assert "failed        acme  thinking\n" in out
     assert (
         "acme: thinking is declared, and nothing that needs it could be seen:\n  thinks: no thinking is read"
         in out
@@ -155,16 +159,20 @@ def test_a_capability_that_one_check_shows_is_declared_rightly() -> None:
     def reply(request: Any) -> Any:
         done = any(message.tool_results for message in request.messages)
         return (
-            says("Done.")
+            make_reply("Done.")
             if done
-            else says(ToolCallPart("c1", request.tools[0].name, {"city": "Oslo"}))
+            else make_reply(ToolCallPart("c1", request.tools[0].name, {"city": "Oslo"}))
         )
 
     how = {"live": True, "transport": server(reply), "api_key": "k"}
-    found = list(testing.run(chosen("failing_tools_are_told", "tools_are_called", **how)))
-    assert sorted(finding.outcome for finding in found) == ["doubtful", "passed"]
     found = list(
-        testing.run(chosen("failing_tools_are_told", "tools_are_called", **answers(says("No."))))
+        testing.run_checks(chosen("tool_errors_reach_the_model", "tools_are_called", **how))
+    )
+    assert sorted(finding.outcome for finding in found) == ["inconclusive", "passed"]
+    found = list(
+        testing.run_checks(
+            chosen("tool_errors_reach_the_model", "tools_are_called", **answers(make_reply("No.")))
+        )
     )
     assert [(finding.check, finding.outcome) for finding in found][-1] == ("tools", "failed")
 
@@ -176,19 +184,21 @@ def test_typed_output_that_nothing_shows_is_a_failure_of_the_report() -> None:
     names = ("answers", "types_are_filled")
     checks = [
         each
-        for each in testing.provider_checks(typed, **answers(says("No.")))
+        for each in testing.provider_checks(typed, **answers(make_reply("No.")))
         if each.name in names
     ]
-    assert [finding.check for finding in testing.run(checks) if finding.outcome == "failed"] == [
-        "typed_output"
-    ]
+    assert [
+        finding.check for finding in testing.run_checks(checks) if finding.outcome == "failed"
+    ] == ["typed_output"]
 
 
 @pytest.mark.parametrize(
     ("name", "status"), [("wrong_keys_are_refused", 401), ("unknown_models_are_refused", 404)]
 )
-def test_a_refusal_whose_words_are_lost_is_doubtful(name: str, status: int) -> None:
-    with pytest.raises(testing.Doubtful, match=r"nothing of what the provider said.*opens no door"):
+def test_a_refusal_whose_words_are_lost_is_inconclusive(name: str, status: int) -> None:
+    with pytest.raises(
+        testing.Inconclusive, match=r"nothing of what the provider said.*opens no door"
+    ):
         CHECKS[name](ACME, **answers(testing.Answer(status=status, body=FAULT)))
 
 
@@ -203,23 +213,27 @@ def test_a_refusal_whose_words_are_told_passes() -> None:
         CHECKS["wrong_keys_are_refused"](ACME, **answers(testing.Answer(status=401, body=body)))
 
 
-def test_a_server_that_takes_any_model_is_doubtful() -> None:
-    with pytest.raises(testing.Doubtful):
-        CHECKS["unknown_models_are_refused"](ACME, **answers(says("Hello.")))
+def test_a_server_that_takes_any_model_is_inconclusive() -> None:
+    with pytest.raises(testing.Inconclusive):
+        CHECKS["unknown_models_are_refused"](ACME, **answers(make_reply("Hello.")))
 
 
 def test_a_refused_key_is_told_once_and_the_rest_is_not_run() -> None:
     refused = server(lambda _: AuthenticationError("No."), Listless)
     listing = msgspec.structs.replace(ACME, capabilities=ACME.capabilities | {Capability.models})
     found = list(
-        testing.run(testing.provider_checks(listing, live=True, transport=refused, api_key="k"))
+        testing.run_checks(
+            testing.provider_checks(listing, live=True, transport=refused, api_key="k")
+        )
     )
     assert (
         [finding.check for finding in found if finding.outcome == "failed"]
         == [found[-1].check]
         == ["lists_models"]
     )
-    assert "Look at: the key (ACME_API_KEY, WILE_API_KEY)\nThe rest was not run: " in found[-1].told
+    assert (
+        "Look at: the key (ACME_API_KEY, WILE_API_KEY)\nThe rest was not run: " in found[-1].details
+    )
 
 
 def test_the_command_says_that_the_key_is_missing(
@@ -234,13 +248,17 @@ def test_the_command_says_that_the_key_is_missing(
     assert " 1 failed, " in out
 
 
-def test_arguments_that_a_model_invents_are_doubtful() -> None:
+def test_arguments_that_a_model_invents_are_inconclusive() -> None:
     def reply(request: Any) -> Message:
         done = any(message.tool_results for message in request.messages)
-        return says("Done.") if done else says(ToolCallPart("c1", "ring_bell", {"times": 1}))
+        return (
+            make_reply("Done.")
+            if done
+            else make_reply(ToolCallPart("c1", "ring_bell", {"times": 1}))
+        )
 
-    with pytest.raises(testing.Doubtful, match="times"):
-        CHECKS["argumentless_tools_are_called"](
+    with pytest.raises(testing.Inconclusive, match="times"):
+        CHECKS["tools_without_arguments_are_called"](
             ACME, live=True, transport=server(reply), api_key="k"
         )
 
@@ -270,10 +288,10 @@ def test_an_unknown_name_is_told_the_providers_and_the_wires(
 def test_the_record_is_checked_first_and_its_failure_said_first() -> None:
     assert testing.checks(ACME)[0].name == testing.PROVIDER_CHECKS[0].name == "records_are_complete"
     broken = msgspec.structs.replace(ACME, base_url=f"{URL}/")
-    names = ("records_are_complete", "base_urls_are_found", "operations_are_whole")
+    names = ("records_are_complete", "base_urls_are_found", "operations_are_complete")
     found: list[Finding] = list(
-        testing.run(each for each in testing.checks(broken) if each.name in names)
+        testing.run_checks(each for each in testing.checks(broken) if each.name in names)
     )
-    told = list(lines(found))
-    assert told[0] == "failed    acme  records_are_complete"
+    told = list(format_lines(found))
+    assert told[0] == "failed        acme  records_are_complete"
     assert told[told.index("") + 1].startswith("acme, records_are_complete: ")

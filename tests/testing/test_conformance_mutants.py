@@ -33,7 +33,7 @@ from dragoman import (
     unfold,
     wires,
 )
-from dragoman.codec.history_dump import DumpRules, dumped
+from dragoman.codec.history_dump import DumpRules, dump_with_history
 from dragoman.codec.serving import ErrorResponse, Route
 from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageDropped, MessageFinished, RunError
@@ -272,7 +272,8 @@ def numbered(
         lambda out: [{**one, "number": n} for n, one in enumerate(dump_conversation(out))],
     )
     return HttpRequest(
-        "/chat", body={"messages": dumped(history, way, request.messages, losses, ()).payload}
+        "/chat",
+        body={"messages": dump_with_history(history, way, request.messages, losses, ()).payload},
     )
 
 
@@ -356,16 +357,16 @@ def slashless(request: Any, **how: Any) -> Any:
 
 
 WIRES: dict[str, tuple[Any, str]] = {
-    "operations_are_whole": (
+    "operations_are_complete": (
         Broken("openai_chat", encoder=None),
         r"stream it has \['decoder'\] and lacks \['encoder'\]",
     ),
     "conversations_return": (dumps(without(TextPart)), "message 0 must be"),
-    "every_kind_of_part_returns_or_is_told": (
+    "parts_return_or_are_reported": (
         dumps(without(DataPart)),
         "a DataPart of image/png in a user's message",
     ),
-    "results_return_or_are_told": (
+    "results_return_or_are_reported": (
         dumps(each(ToolResultPart, result="lost")),
         "a result must be 'text' and is 'lost'|a result must be",
     ),
@@ -381,19 +382,19 @@ WIRES: dict[str, tuple[Any, str]] = {
         Broken("openai_chat", dump_http=numbered),
         "the body of a request of",
     ),
-    "loaded_conversations_are_dumped_as_they_were": (
+    "payloads_return_unchanged": (
         loads(each(TextPart, text="?")),
         "the payload after a load",
     ),
-    "what_is_ours_is_not_sent": (
+    "private_fields_are_not_sent": (
         Broken("openai_chat", dump_messages=with_ids),
         "LEAKED-BY-THE-WIRE",
     ),
-    "what_is_the_wires_own_bears_its_name": (
+    "native_fields_have_the_wires_name": (
         Broken("openai_chat", load_messages=others_own),
         r"what is its own stands in `native` under \['mistral'\]",
     ),
-    "signatures_go_back_to_their_origin_alone": (
+    "signatures_return_only_to_their_origin": (
         Broken(
             "anthropic",
             dump_messages=lambda m, target=None, **how: wires.get("anthropic").dump_messages(
@@ -411,11 +412,11 @@ WIRES: dict[str, tuple[Any, str]] = {
         sends(lambda request: request.replace(tools=request.tools[::-1])),
         "the tools must be",
     ),
-    "settings_return_or_are_told": (
+    "settings_return_or_are_reported": (
         sends(lambda request: request.replace(settings=replace(request.settings, seed=None))),
         "seed=7 comes back as None",
     ),
-    "schemas_return_or_are_told": (
+    "schemas_return_or_are_reported": (
         sends(lambda request: request.replace(output_schema=None)),
         "output schema is lost",
     ),
@@ -441,12 +442,12 @@ WIRES: dict[str, tuple[Any, str]] = {
         reads(lambda event: event, held=True),
         "half of the stream gives 0 deltas",
     ),
-    "arguments_in_pieces_are_whole": (
+    "arguments_in_pieces_are_complete": (
         Broken("openai_chat", encoder=lambda **how: Merging(REAL.encoder(**how))),
         "the calls that were streamed side by side",
     ),
     "cut_streams_keep_what_came": (reads(no_errors), "told as whole though it was cut"),
-    "errors_within_a_stream_are_told": (
+    "errors_in_streams_are_events": (
         reads(
             lambda event: (
                 RunError(ProviderError(event.error.message))
@@ -456,11 +457,11 @@ WIRES: dict[str, tuple[Any, str]] = {
         ),
         "an OverloadedError in a stream comes back as ProviderError",
     ),
-    "garbage_is_never_raised": (
+    "garbage_raises_nothing": (
         Broken("openai_chat", decoder=lambda **how: Raising(REAL.decoder(**how), b"\xff")),
         "ValueError .* is raised",
     ),
-    "whole_answers_are_read_in_place_of_streams": (
+    "whole_answers_are_read_as_streams": (
         Broken("openai_chat", decoder=lambda **how: Raising(REAL.decoder(**how), b'{"id":"r1"')),
         "what is this",
     ),
@@ -472,7 +473,7 @@ WIRES: dict[str, tuple[Any, str]] = {
         ),
         "the calls in a whole run must be",
     ),
-    "retracted_answers_leave_nothing": (
+    "retractions_leave_nothing": (
         Broken("openai_chat", dump_response=unretracted),
         "a response with a retracted message must be",
     ),
@@ -494,25 +495,25 @@ WIRES: dict[str, tuple[Any, str]] = {
         refuses(by_body_alone),
         "401 with the body .* must be AuthenticationError",
     ),
-    "waits_are_read": (refuses(impatient), "`retry_after` must be 7.0 and is None"),
-    "recorded_answers_are_read": (
+    "retry_after_is_read": (refuses(impatient), "`retry_after` must be 7.0 and is None"),
+    "recordings_of_answers_are_read": (
         Broken("openai_chat", decoder=lambda **how: Raising(REAL.decoder(**how), b"Hell")),
         "ValueError .* is raised for 0001.json",
     ),
-    "recorded_requests_return": (
+    "recordings_of_requests_return": (
         sends(lambda request: request.replace(tools=())),
         "the body of the request in 0001.json",
     ),
     "marks_change_nothing": (dumps(marks_as_texts), "a system's message with marks must be"),
-    "problems_name_what_cannot_be_read": (
+    "problems_name_unreadable_messages": (
         Broken("openai_chat", load_messages=unproblematic),
         "HistoryError",
     ),
-    "votes_know_what_was_written": (
+    "votes_recognize_the_wires_messages": (
         Broken("openai_chat", votes=trusting_votes),
         "(TypeError|KeyError) .* is raised for the votes of",
     ),
-    "waits_are_written": (
+    "retry_after_is_written": (
         Broken("openai_chat", dump_error=patient),
         "the header `retry-after` must be '7' and is None",
     ),
@@ -532,12 +533,12 @@ WIRES: dict[str, tuple[Any, str]] = {
         Broken("openai_chat", ping=b"data: ping\n\n"),
         "not JSON|must be one message",
     ),
-    "refusals_are_never_raised": (refuses(hasty), "DecodeError|UnicodeDecodeError"),
-    "changed_requests_are_read_or_refused": (
+    "load_error_raises_nothing": (refuses(hasty), "DecodeError|UnicodeDecodeError"),
+    "mutations_of_requests_are_read_or_refused": (
         Broken("openai_chat", load_messages=trusting_messages),
         "(KeyError|TypeError) .* is raised for this messages: ",
     ),
-    "changed_answers_are_never_raised": (
+    "mutations_of_answers_raise_nothing": (
         Broken("openai_chat", load_response=trusting_response),
         "(KeyError|TypeError|DecodeError) .* is raised for this response: ",
     ),
@@ -769,11 +770,11 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     "streams_text": (speaks(reads(lambda event: event, held=True)), "the text came in one piece"),
     "unicode_arrives": (speaks(sends(within(ascii_only))), "the prompt did not arrive as it was"),
     "system_prompts_arrive": (speaks(sends(not_system)), "the system messages that arrived"),
-    "conversations_go_on": (
+    "conversations_continue": (
         speaks(sends(within(each(TextPart, text="?")))),
         "the first message of the second request",
     ),
-    "conversations_of_others_go_on": (
+    "conversations_of_other_providers_continue": (
         speaks(sends(within(each(ToolResultPart, id="x")))),
         "the ids of results and calls",
     ),
@@ -790,7 +791,7 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
         speaks(sends(within(without(ThinkingPart)))),
         "the signature does not go back",
     ),
-    "usage_is_told_once": (
+    "usage_is_reported_once": (
         speaks(reads(finished(usage=None))),
         "how often the usage is told must be 1 and is 0",
     ),
@@ -798,7 +799,7 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
         speaks(reads(to_stop)),
         "the finish reason must be <FinishReason.length",
     ),
-    "stops_at_the_word": (speaks(sends(settings(stop=None))), "the stop sequence is lost"),
+    "stops_at_stop_sequences": (speaks(sends(settings(stop=None))), "the stop sequence is lost"),
     "thinks": (speaks(reads(thoughtless)), "no thinking is read"),
     "images_arrive": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
     "audio_arrives": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
@@ -812,8 +813,8 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     ),
     "recursive_types_are_filled": (speaks(reads(silent)), "TypedOutputError"),
     "files_arrive": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
-    "undeclared_media_harm_nothing": (speaks(sends(no_media)), "no such media"),
-    "answers_side_by_side": (speaks(shared()), "was raised"),
+    "media_without_capability_are_harmless": (speaks(sends(no_media)), "no such media"),
+    "answers_concurrently": (speaks(shared()), "was raised"),
     "tools_are_called": (
         speaks(sends(within(each(ToolResultPart, result="lost")))),
         "the result that arrived",
@@ -826,15 +827,15 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
         speaks(sends(second_results_lost)),
         "the newest result that arrived",
     ),
-    "failing_tools_are_told": (
+    "tool_errors_reach_the_model": (
         speaks(sends(within(each(ToolResultPart, result="fine")))),
         "what arrived of the failure",
     ),
-    "unknown_tools_are_told": (
+    "calls_of_unknown_tools_fail": (
         speaks(reads(of_calls(run_by="provider"))),
         "whether the result is an error",
     ),
-    "argumentless_tools_are_called": (
+    "tools_without_arguments_are_called": (
         speaks(reads(of_calls(arguments={"a": 1}, raw=None))),
         r"the calls are \[ToolCallPart",
     ),
@@ -854,7 +855,7 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
         speaks(reads(of_calls(run_by="provider"))),
         "No JSON output found",
     ),
-    "typed_output_is_mended_once": (
+    "typed_output_is_repaired_once": (
         speaks(sends(first_alone)),
         "the model is not told what was wrong",
     ),
@@ -864,22 +865,25 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
         speaks(refuses(by_body_alone)),
         "must be 'AuthenticationError'",
     ),
-    "waits_are_told": (speaks(refuses(impatient)), "`retry_after` of the error must be 7.0"),
+    "rate_limits_have_retry_after": (
+        speaks(refuses(impatient)),
+        "`retry_after` of the error must be 7.0",
+    ),
     "retries_lead_to_the_answer": (has(no_retry), "RateLimitError was raised"),
     "cut_answers_keep_what_came": (speaks(reads(no_errors)), "taken for a whole one"),
-    "spoilt_answers_are_errors": (
+    "corrupt_answers_are_errors": (
         speaks(Broken("openai_chat", decoder=lambda **how: Raising(REAL.decoder(**how), b"{]"))),
         "ValueError was raised",
     ),
-    "strange_answers_are_errors": (
+    "unexpected_bodies_are_errors": (
         speaks(reads(no_errors)),
         "the last event of a run that failed is RunFinished",
     ),
-    "errors_within_answers_are_raised": (
+    "errors_in_answers_are_raised": (
         speaks(reads(no_errors)),
         "the last event of a run that failed is RunFinished",
     ),
-    "cancelled_answers_are_closed": (
+    "cancellation_closes_connections": (
         has(never_closed),
         "the number of answers left open after a timeout",
     ),
@@ -896,7 +900,7 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
         speaks(embeds(load_response=vectors(lambda all_: [*reversed(all_)]))),
         "is another's",
     ),
-    "embeddings_of_nothing_ask_nothing": (
+    "embeddings_of_no_texts_send_nothing": (
         has(eager),
         "InvalidRequestError was raised|of vectors and of requests",
     ),
@@ -904,7 +908,7 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
         speaks(embeds(dump_http=silent_on(dimensions=None))),
         "the length that arrived",
     ),
-    "embeddings_that_are_refused_say_so": (speaks(refuses(one_class)), "ProviderError was raised"),
+    "embeddings_errors_have_their_class": (speaks(refuses(one_class)), "ProviderError was raised"),
     "providers_without_embeddings_say_so": (
         has(capabilities=frozenset({Capability.chat, Capability.tools}), patch=mute),
         "names nobody",

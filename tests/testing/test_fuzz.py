@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import wires
 from dragoman.testing.hostile import Case
-from dragoman.testing.mutation import Sample, frames_of, mutate, write, write_frames
+from dragoman.testing.mutation import Sample, encode_json, mutate, read_frames, write_frames
 from fuzz import findings
 from fuzz.__main__ import main
 from fuzz.findings import Cause, cause_of, smaller
@@ -104,10 +104,10 @@ def test_what_takes_too_long_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_change_leaves_what_was_given_as_it_was() -> None:
     value = {"a": [{"b": "text"}, 1, {"c": None}], "d": {"e": [1.5, "x"]}}
-    before = write(value)
-    sample = Sample.of(value)
-    changed = [write(mutate(Random(index), sample, [sample])) for index in range(500)]
-    assert write(value) == before
+    before = encode_json(value)
+    sample = Sample.from_value(value)
+    changed = [encode_json(mutate(Random(index), sample, [sample])) for index in range(500)]
+    assert encode_json(value) == before
     assert len(set(changed)) > 300
 
 
@@ -116,7 +116,7 @@ def test_streams_are_taken_apart_and_put_together_again() -> None:
         b'event: a\ndata: {"x":1}\n\ndata: {"y":[2]}\n\ndata: [DONE]\n\n',
         b'{"x":1}\n{"y":[2]}\n',
     ):
-        framing, frames = frames_of(stream)
+        framing, frames = read_frames(stream)
         assert write_frames(framing, frames) == stream
         assert [frame.get("data") for frame in frames][:2] == [{"x": 1}, {"y": [2]}]
 
@@ -125,4 +125,4 @@ def test_what_no_stack_holds_is_written_all_the_same() -> None:
     deep: Any = []
     for _ in range(5_000):
         deep = {"a": [deep, 1]}
-    assert write(deep) == b'{"a":[' * 5_000 + b"[]" + b",1]}" * 5_000
+    assert encode_json(deep) == b'{"a":[' * 5_000 + b"[]" + b",1]}" * 5_000

@@ -48,13 +48,13 @@ from dragoman.testing import (
     Answer,
     ScriptedModel,
     ScriptError,
+    answer_with,
     assert_calls,
     call,
-    events_of,
-    outline,
-    typed,
+    collect_events,
+    format_transcript,
 )
-from dragoman.testing.wire.bench import SIGNATURE, sign_by_kit
+from dragoman.testing.wire.bench import SIGNATURE, make_signed_thinking
 from dragoman.transport import Exchange, Retry
 
 pytestmark = pytest.mark.anyio
@@ -74,7 +74,7 @@ async def test_text_and_calls_in_order(wire: str, stream: bool) -> None:
     result = await Agent(model, tools=[get_weather]).send("How is it in Oslo?")
     model.assert_exhausted()
     assert result.output == "It rains."
-    assert [outline(request.messages) for request in model.requests] == [
+    assert [format_transcript(request.messages) for request in model.requests] == [
         ["user: How is it in Oslo?"],
         [
             "user: How is it in Oslo?",
@@ -104,7 +104,7 @@ async def test_a_generator_says_it_piece_by_piece(wire: str, stream: bool) -> No
 @each_wire
 async def test_typed_output(wire: str, stream: bool) -> None:
     assert (
-        await Agent(ScriptedModel([typed(42)], wire=wire, stream=stream)).send_for("?", int)
+        await Agent(ScriptedModel([answer_with(42)], wire=wire, stream=stream)).send_for("?", int)
     ).output == 42
 
 
@@ -214,7 +214,7 @@ async def test_calls_have_ids_that_are_the_same_each_time() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("wire", ["anthropic", "google"])
 async def test_thinking_is_signed_and_goes_back(wire: str, stream: bool) -> None:
-    thought = sign_by_kit(wire)
+    thought = make_signed_thinking(wire)
     model = ScriptedModel(
         [[thought, call("get_weather", city="Oslo")], "Rain."], wire=wire, stream=stream
     )
@@ -272,7 +272,7 @@ async def test_a_stored_response_that_it_does_not_know_is_refused_as_the_provide
     model = ScriptedModel("Two.", wire="openai_responses")
     await Agent(model).send("b", history=first.messages)
     assert [body.get("previous_response_id") for body in model.bodies] == ["kit-1", None]
-    assert outline(model.requests[0]) == ["user: a", "model: One.", "user: b"]
+    assert format_transcript(model.requests[0]) == ["user: a", "model: One.", "user: b"]
 
 
 async def test_the_request_is_as_the_wire_wrote_it_and_as_http_had_it() -> None:
@@ -291,7 +291,7 @@ async def test_the_request_is_as_the_wire_wrote_it_and_as_http_had_it() -> None:
         True,
     )
     assert [tool.name for tool in request.tools] == ["get_weather"]
-    assert outline(request) == ["system: Be brief.", "user: Hi"]
+    assert format_transcript(request) == ["system: Be brief.", "user: Hi"]
     assert sent.path == "http://scripted.invalid/v1/messages"
     assert (model.bodies[0]["max_tokens"], model.bodies[0]["system"]) == (9, "Be brief.")
 
@@ -302,7 +302,7 @@ async def test_a_conversation_is_whole_in_each_request_also_where_it_is_linked(w
     chat = Chat(agent)
     for prompt in ("a", "b", "c"):
         await chat.send(prompt)
-    assert outline(model.requests[-1]) == [
+    assert format_transcript(model.requests[-1]) == [
         "system: Be brief.", "user: a", "model: One.", "user: b", "model: Two.", "user: c",
     ]  # fmt: skip
 
@@ -491,7 +491,7 @@ async def test_typed_output_in_each_of_a_providers_modes(
     kind = list[Weather] if isinstance(value, list) else type(value)
     aside = ["Done."] if mode == "two phases" else []  # what the first phase ends with
     model = ScriptedModel(
-        [call("get_weather", city="Oslo"), *aside, typed(value)],
+        [call("get_weather", city="Oslo"), *aside, answer_with(value)],
         wire=wire,
         capabilities=frozenset(MODES[mode]),
     )
@@ -518,7 +518,7 @@ async def test_every_provider_has_its_like(name: str) -> None:
     assert (await Agent(model).send("Hi")).output == "Hello."
     value = Weather(city="Oslo", degrees=7)
     result = await Agent("local").send_for(
-        "Hi", Weather, model=ScriptedModel.like(name, [typed(value)])
+        "Hi", Weather, model=ScriptedModel.like(name, [answer_with(value)])
     )
     assert result.output == value
 
@@ -526,13 +526,13 @@ async def test_every_provider_has_its_like(name: str) -> None:
 async def test_a_run_is_said_again() -> None:
     answers = [[ThinkingPart("Hm."), call("get_weather", city="Oslo")], "It rains."]
     agent = Agent(ScriptedModel(answers), tools=[get_weather])
-    events = await events_of(agent.run("How?"))
+    events = await collect_events(agent.run("How?"))
     for again in (
         ScriptedModel.from_run(events),
         ScriptedModel.from_run(fold(events), wire="anthropic"),
     ):
         result = await Agent(again, tools=[get_weather]).send("How?")
-        assert outline(result) == outline(events)
+        assert format_transcript(result) == format_transcript(events)
         again.assert_exhausted()
     async with open_log("memory:") as log:
         async with Runs(log) as runs:

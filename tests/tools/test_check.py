@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import ToolError
 from dragoman.tools import check as check_module
-from dragoman.tools.check import check, faults
+from dragoman.tools.check import check, find_faults
 
 MOST_LOOKS = 10_000
 
@@ -60,12 +60,12 @@ def test_references_that_take_nothing_cost_no_more_than_their_number(
     schema: dict[str, Any], value: Any
 ) -> None:
     Looked.looks = 0
-    faults(looked(schema), value)
+    find_faults(looked(schema), value)
 
 
 def test_a_reference_is_followed_as_far_as_it_leads() -> None:
-    assert faults(CHAIN, 1) == []
-    assert faults(CHAIN, "x") == ["the value: should be integer, got 'x'"]
+    assert find_faults(CHAIN, 1) == []
+    assert find_faults(CHAIN, "x") == ["the value: should be integer, got 'x'"]
 
 
 def test_a_recursive_type_is_checked_all_the_way_down() -> None:
@@ -74,7 +74,7 @@ def test_a_recursive_type_is_checked_all_the_way_down() -> None:
         "properties": {"next": REF, "n": {"type": "integer"}},
         "required": ["n"],
     }
-    assert faults(tree, {"n": 1, "next": {"n": 2, "next": {"n": "x"}}}) == [
+    assert find_faults(tree, {"n": 1, "next": {"n": 2, "next": {"n": "x"}}}) == [
         "next.next.n: should be integer, got 'x'",
     ]
 
@@ -85,14 +85,14 @@ def test_what_nests_too_deep_is_a_fault(inner: Any) -> None:
     value: Any = 1
     for _ in range(100_000):
         value = inner(value)
-    assert faults({"type": "string"}, value) == ["the value: it nests deeper than 128 levels"]
+    assert find_faults({"type": "string"}, value) == ["the value: it nests deeper than 128 levels"]
 
 
 def test_equal_faults_are_named_once() -> None:
     """Each list is under a rule that is reached in two ways."""
     rule = {"items": {"items": {"type": "string"}}, "$ref": "#/definitions/same"}
     schema = {**rule, "definitions": {"same": {"items": {"items": {"type": "string"}}}}}
-    found = faults(schema, [[1, 2], [3]])
+    found = find_faults(schema, [[1, 2], [3]])
     assert found == [
         f"{place}: should be string, got {value}"
         for place, value in (("[0][0]", 1), ("[0][1]", 2), ("[1][0]", 3))
@@ -182,7 +182,7 @@ VALUES: list[tuple[Any, Any, list[str]]] = [
 def test_each_keyword_with_the_place_and_the_words_of_its_fault(
     schema: Any, value: Any, found: list[str]
 ) -> None:
-    assert faults(schema, value) == found
+    assert find_faults(schema, value) == found
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_what_is_looked_for_ends_where_the_schema_is_too_deep(wrap: Any, hold: A
     whole: Any = {"$ref": "#/$defs/d27"}
     for _ in range(100):
         whole, value = wrap(whole), hold(value)
-    (found,) = faults({**schema, **whole, "$ref": None}, value)
+    (found,) = find_faults({**schema, **whole, "$ref": None}, value)
     assert found.endswith("should be null, got 1")
-    assert faults({**schema, **wrap(whole), "$ref": None}, hold(value)) == []
+    assert find_faults({**schema, **wrap(whole), "$ref": None}, hold(value)) == []
 
 
 def test_check_raises_all_faults_in_one_sentence() -> None:
@@ -260,7 +260,7 @@ def test_the_work_of_a_check_is_bounded(name: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(check_module._Check, "spend", count)
     schema, value = BOMBS[name]
-    found = faults(schema, value)
+    found = find_faults(schema, value)
     assert steps <= 2 * check_module.MOST_STEPS
     assert sum(map(len, found)) < 1_000_000
 
@@ -272,4 +272,4 @@ def test_an_ordinary_answer_is_far_from_the_bound(monkeypatch: pytest.MonkeyPatc
         "required": list("abcdefgh"),
     }
     value = [dict.fromkeys("abcdefgh", "x") for _ in range(1000)]
-    assert faults({"type": "array", "items": item}, value) == []
+    assert find_faults({"type": "array", "items": item}, value) == []

@@ -20,7 +20,7 @@ from dragoman.errors import (
     StreamCutError,
 )
 from dragoman.request import HttpRequest
-from dragoman.retry_after import retry_after
+from dragoman.retry_after import parse_retry_after
 from dragoman.transport import AiohttpTransport, Exchange, Player, Response, Retry
 from dragoman.transport.base import ConnectionLostError
 from support.socket_server import Do, answer, serving
@@ -148,14 +148,14 @@ def test_provider_says_how_long(headers: dict[str, str], wait: float):
 
 @given(st.text(), st.text(), st.floats(0, 4e9))
 def test_any_header_gives_a_positive_wait_or_none(seconds: str, milliseconds: str, now: float):
-    assert retry_after({"retry-after": "0", "retry-after-ms": "-1"}, now) is None
-    wait = retry_after({"retry-after": seconds, "retry-after-ms": milliseconds}, now)
+    assert parse_retry_after({"retry-after": "0", "retry-after-ms": "-1"}, now) is None
+    wait = parse_retry_after({"retry-after": seconds, "retry-after-ms": milliseconds}, now)
     assert wait is None or wait > 0
 
 
 @given(st.integers(0, 2**32))
 def test_any_date_is_read(seconds: int):
-    assert retry_after({"retry-after": formatdate(seconds, usegmt=True)}, seconds - 5) == 5
+    assert parse_retry_after({"retry-after": formatdate(seconds, usegmt=True)}, seconds - 5) == 5
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Message, Tool, tool
-from dragoman.codec.ids import fitted
+from dragoman.codec.ids import fit_names
 from dragoman.transport import Exchange, Player
 
 pytestmark = pytest.mark.anyio
@@ -194,7 +194,7 @@ async def test_a_tool_whose_name_no_provider_takes_is_called_by_its_own() -> Non
 
 async def test_a_tool_that_google_takes_under_another_name_only_is_run_by_its_own() -> None:
     """Names are mapped per request, and back again in what the model calls."""
-    sent = fitted(["1st"])["1st"]
+    sent = fit_names(["1st"])["1st"]
     calling = {
         "content": {"role": "model", "parts": [{"functionCall": {"name": sent, "args": {}}}]},
         "finishReason": "STOP",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dragoman import wires
-from dragoman.codec.ids import STANDARD, Rule, call_ids, fitted
+from dragoman.codec.ids import CALL_IDS, NameRule, fit_names, map_call_ids
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 from support.linear import cost, is_linear
 
@@ -86,12 +86,12 @@ def test_a_page_of_errors_inside_errors_is_read_once_a_level() -> None:
     assert deep < 8 * max(shallow, 0.001)
 
 
-@pytest.mark.parametrize("rule", [STANDARD, Rule(letters="a-zA-Z0-9", most=9, least=9)])
-def test_many_calls_of_one_id(rule: Rule) -> None:
+@pytest.mark.parametrize("rule", [CALL_IDS, NameRule(letters="a-zA-Z0-9", most=9, least=9)])
+def test_many_calls_of_one_id(rule: NameRule) -> None:
     def work(size: int) -> object:
         calls = Message.model(*[ToolCallPart("c", "f", {}) for _ in range(size)])
         results = Message.user(*[ToolResultPart("c", "f", 1) for _ in range(size)])
-        ids = call_ids([calls, results], rule)
+        ids = map_call_ids([calls, results], rule)
         assert len({ids[0, place] for place in range(size)}) == size
         assert all(ids[0, place] == ids[1, place] for place in range(size))
         return ids
@@ -100,7 +100,7 @@ def test_many_calls_of_one_id(rule: Rule) -> None:
 
 
 def test_many_names_that_do_not_fit() -> None:
-    assert is_linear(lambda size: fitted([f"a.{number}" for number in range(size)]), 500)
+    assert is_linear(lambda size: fit_names([f"a.{number}" for number in range(size)]), 500)
 
 
 @pytest.mark.parametrize("wire", WIRES)

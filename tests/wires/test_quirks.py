@@ -9,14 +9,15 @@ import msgspec
 import pytest
 
 from dragoman import wires
-from dragoman.codec.ids import NAMES, STANDARD
+from dragoman.codec.efforts import TOKENS
+from dragoman.codec.ids import CALL_IDS, TOOL_NAMES
 from dragoman.message import Message
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "anthropic": {
         "reads": (),
         "max_tokens": None,
-        "budgets": {"low": 1024, "medium": 4096, "high": 16384},
+        "budgets": TOKENS,
         "adaptive_models": (
             "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",
             "claude-sonnet-5",
@@ -49,10 +50,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
             "web_fetch_20250910": "web-fetch-2025-09-10",
         },
         "opening": ".",
-        "ids": STANDARD,
-        "names": NAMES,
+        "ids": CALL_IDS,
+        "names": TOOL_NAMES,
     },
-    "cohere": {"reads": (), "budgets": {"low": 1024, "medium": 8192}, "ids": STANDARD, "names": NAMES},
+    "cohere": {"reads": (), "budgets": {effort: tokens for effort, tokens in TOKENS.items() if effort != "high"}, "ids": CALL_IDS, "names": TOOL_NAMES},
     "ollama": {"reads": (), "levels": ("gpt-oss",)},
 }  # fmt: skip
 

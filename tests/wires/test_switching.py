@@ -14,7 +14,7 @@ import pytest
 from pages.switching import markdown
 
 from dragoman import wires
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider
@@ -156,7 +156,7 @@ def signed(wire: str) -> list[Message]:
     messages: list[Message] = []
     for message in native(wire, TARGETS[wire])[0]:
         if message.role is Role.MODEL and message.origin is not None:
-            origin = msgspec.structs.replace(message.origin, prefix=prefix(messages, "w"))
+            origin = msgspec.structs.replace(message.origin, prefix=compute_prefix(messages, "w"))
             message = message.replace(origin=origin)
         messages.append(message)
     return messages
@@ -185,7 +185,7 @@ def test_going_on_with_another_and_back_keeps_what_was_signed_byte_exact_and_in_
     own = signed(first)
     alone = inner(dumped(first, own))
     answer = Message.model("Sure.").replace(
-        origin=msgspec.structs.replace(TARGETS[then], prefix=prefix(own, "w"))
+        origin=msgspec.structs.replace(TARGETS[then], prefix=compute_prefix(own, "w"))
     )
     longer = [
         *own,
@@ -228,7 +228,7 @@ def bound(wire: str) -> list[Message]:
         [["A cat."], [Message.user("And now?")]],
     )
     for seal, (said, after) in zip(SEALS[wire], answers, strict=True):
-        origin = msgspec.structs.replace(target, prefix=prefix(messages, "w"))
+        origin = msgspec.structs.replace(target, prefix=compute_prefix(messages, "w"))
         messages += [
             Message.model(ThinkingPart("Hm.", {wire: seal}), *said).replace(origin=origin),
             *after,

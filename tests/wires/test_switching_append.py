@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import wires
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.message import (
     DataPart,
     LinkPart,
@@ -24,7 +24,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.repair import missing, repair
+from dragoman.repair import find_missing_results, repair
 from support.switching import PROVIDERS, TARGETS
 
 SIGNED: dict[str, dict[str, Any]] = {
@@ -87,7 +87,9 @@ def conversation(drawn: list[tuple[str | None, list[Message]]]) -> tuple[list[Me
     lengths = [len(messages)]
     for wire, turn in drawn:
         if wire is not None:
-            origin = msgspec.structs.replace(TARGETS[wire], prefix=prefix(repair(messages), "w"))
+            origin = msgspec.structs.replace(
+                TARGETS[wire], prefix=compute_prefix(repair(messages), "w")
+            )
             turn = [turn[0].replace(origin=origin), *turn[1:]]
         messages += turn
         lengths.append(len(messages))
@@ -141,7 +143,7 @@ def test_rule_6_decision_15_what_was_made_up_stays_when_real_results_come_late(
         came, late = late, [part for part in results if part not in kept]
         messages += [Message.user("So.", *came)] if came else []
         messages += [answer, *([Message.user(*kept)] if kept else [])]
-        made_up, _ = missing(messages)
+        made_up, _ = find_missing_results(messages)
         messages += [Message.user(*made_up)] if made_up else []
         messages.append(Message.user("Go on."))
         payload = dumped(wire, messages, TARGETS[wire])

@@ -26,7 +26,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     from typer import TyperException
 
     from dragoman.cli.app import app
-    from dragoman.cli.terminal import exit_code, report
+    from dragoman.cli.terminal import find_exit_code, report
     from dragoman.errors import DragomanError
 
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
@@ -36,7 +36,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return app(arguments, prog_name="dragoman", standalone_mode=False) or 0
     except (DragomanError, TyperException) as error:
         report(error)
-        return exit_code(error)
+        return find_exit_code(error)
     except OSError as error:
         # A full disk under what is printed, say; a closed pipe ends the process before.
         report(

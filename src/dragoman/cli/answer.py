@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from dragoman.cli.ask import Terminal, ask
+from dragoman.cli.ask import Terminal, ask_all
 from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.terminal import escape
 from dragoman.interrupt import Interrupt, Resume
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from dragoman.cli.screen import Screen
     from dragoman.run import Run
 
-__all__ = ["Ask", "RunHow", "answer", "asking"]
+__all__ = ["Ask", "RunChoices", "send_and_ask", "make_asker"]
 
 
-class RunHow(TypedDict, total=False):
+class RunChoices(TypedDict, total=False):
     """What the command line says of a run."""
 
     model: str | None
@@ -40,17 +40,17 @@ Ask = Callable[[Sequence[Interrupt], Callable[[Resume], object]], Awaitable[list
 it is left pending."""
 
 
-def asking(screen: Screen, interrupts: Interrupts) -> Ask:
+def make_asker(screen: Screen, interrupts: Interrupts) -> Ask:
     """Asks at the terminal, where there is one; else answers nothing. Ctrl-C or Ctrl-D leaves all
     that was asked at once pending."""
     out = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     if out is None or sys.stdin is None or not sys.stdin.isatty():
-        return _nobody
+        return _answer_nothing
 
     def say(text: str) -> None:
         print(escape(text), file=out, flush=True)
 
-    async def ask_all(
+    async def ask_at_terminal(
         pending: Sequence[Interrupt], check: Callable[[Resume], object]
     ) -> list[Resume]:
         from dragoman.cli.editor import Editor, LineGivenUp
@@ -58,27 +58,27 @@ def asking(screen: Screen, interrupts: Interrupts) -> Ask:
         screen.finish()
         editor = Editor(interrupts, keeps=False, suffix=".json")
         try:
-            return await ask(pending, Terminal(editor.read, say, check))
+            return await ask_all(pending, Terminal(editor.read, say, check))
         except (LineGivenUp, EOFError):
             return []
 
-    return ask_all
+    return ask_at_terminal
 
 
-async def _nobody(
+async def _answer_nothing(
     _pending: Sequence[Interrupt], _check: Callable[[Resume], object]
 ) -> list[Resume]:
     return []
 
 
-async def answer(
+async def send_and_ask(
     agent: Agent[Any],
     prompt: list[Content],
     show: Callable[[ChatResult[str]], None],
     interrupts: Interrupts,
     history: list[Message],
     asks: Ask,
-    **options: Unpack[RunHow],
+    **options: Unpack[RunChoices],
 ) -> list[ChatResult[str]]:
     """Sends a prompt and shows what comes; where that waits, takes the answers that `asks` gets and
     goes on → the result of each run.
@@ -89,10 +89,12 @@ async def answer(
     Raises:
         DragomanError: as `Run.result`.
     """
-    results = [await _run(agent.run(prompt, history=history, **options), show, interrupts, history)]
+    results = [
+        await _show_run(agent.run(prompt, history=history, **options), show, interrupts, history)
+    ]
 
     # What a thread has stands in the history, too, and is checked at once.
-    check_options: RunHow = {
+    check_options: RunChoices = {
         **options,
         "thread_id": "",
     }
@@ -102,11 +104,11 @@ async def answer(
 
     while (pending := results[-1].pending) and (resume := await asks(pending, check)):
         run = agent.run(None, history=history, resume=resume, **options)
-        results.append(await _run(run, show, interrupts, history, goes_on=True))
+        results.append(await _show_run(run, show, interrupts, history, goes_on=True))
     return results
 
 
-async def _run(
+async def _show_run(
     run: Run[str],
     show: Callable[[ChatResult[str]], None],
     interrupts: Interrupts,

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from dragoman.cli.terminal import plain
+from dragoman.cli.terminal import to_one_line
 from dragoman.errors import ResumeError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.json_bytes import Json
 
-__all__ = ["Terminal", "ask", "summary"]
+__all__ = ["Terminal", "ask_all", "summarize"]
 
 _VERDICT = re.compile(
     r"(?P<yes>y|yes)|(?P<no>n|no)(?:[\s,:]+(?P<why>.+))?|(?P<edit>e|edit)",
@@ -38,7 +38,7 @@ class Terminal:
     """Raises `ResumeError` where an answer does not fit."""
 
 
-async def ask(pending: Sequence[Interrupt], terminal: Terminal) -> list[Resume]:
+async def ask_all(pending: Sequence[Interrupt], terminal: Terminal) -> list[Resume]:
     """Asks for one answer after the other, each until it fits.
 
     Raises:
@@ -46,62 +46,68 @@ async def ask(pending: Sequence[Interrupt], terminal: Terminal) -> list[Resume]:
     """
     answers: list[Resume] = []
     for interrupt in pending:
-        terminal.say(_describe(interrupt))
-        answers.append(await _KINDS[interrupt.reason](interrupt, terminal))
+        terminal.say(_describe_question(interrupt))
+        answers.append(await _ASKERS[interrupt.reason](interrupt, terminal))
     return answers
 
 
-def summary(interrupt: Interrupt) -> str:
+def summarize(interrupt: Interrupt) -> str:
     """What is waited for, in one line."""
-    about = [_call(interrupt), plain(interrupt.message or "")]
+    about = [_describe_call(interrupt), to_one_line(interrupt.message or "")]
     return f"{_WAITS[interrupt.reason]}: {' – '.join(piece for piece in about if piece)}"
 
 
-def _describe(interrupt: Interrupt) -> str:
+def _describe_question(interrupt: Interrupt) -> str:
     """What stands above the line on which it is answered."""
     url = interrupt.metadata.get("url")
     lines = [
         f"[{_WAITS[interrupt.reason]}]",
-        _call(interrupt, pretty=True),
-        plain(interrupt.message or ""),
-        plain(url) if isinstance(url, str) else "",
-        "" if interrupt.schema is None else f"JSON Schema of the answer: {_json(interrupt.schema)}",
+        _describe_call(interrupt, pretty=True),
+        to_one_line(interrupt.message or ""),
+        to_one_line(url) if isinstance(url, str) else "",
+        ""
+        if interrupt.schema is None
+        else f"JSON Schema of the answer: {_visible_json(interrupt.schema)}",
     ]
     return "\n".join(line for line in lines if line)
 
 
-def _call(interrupt: Interrupt, *, pretty: bool = False) -> str:
+def _describe_call(interrupt: Interrupt, *, pretty: bool = False) -> str:
     call = interrupt.call
-    return "" if call is None else f"{plain(call.name)} {_json(call.arguments, pretty=pretty)}"
+    return (
+        ""
+        if call is None
+        else f"{to_one_line(call.name)} {_visible_json(call.arguments, pretty=pretty)}"
+    )
 
 
-def _json(value: Any, *, pretty: bool = False) -> str:
+def _visible_json(value: Any, *, pretty: bool = False) -> str:
     """JSON without signs that a terminal does not show as they are: what is approved must be what
     is read."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
     if pretty and len(text) > _WIDTH:
         text = msgspec.json.format(text)
-    return "".join(c if c == "\n" or c.isprintable() else _escape(c) for c in text)
+    return "".join(c if c == "\n" or c.isprintable() else _escape_character(c) for c in text)
 
 
-def _escape(sign: str) -> str:
+def _escape_character(sign: str) -> str:
     units = sign.encode("utf-16-be")
     return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
 
 
-async def _until_it_fits(
+async def _read_until_valid(
     terminal: Terminal, read: Callable[[], Awaitable[Sequence[Resume]]]
 ) -> Resume:
     """Reads until one of the answers that a line may mean fits; where none does, says what is wrong
     with the first."""
     while True:
         try:
-            return _first_fit(await read(), terminal)
+            return _choose_valid(await read(), terminal)
         except (ValueError, ResumeError) as error:
-            terminal.say(f"error: {plain(str(error))}")
+            terminal.say(f"error: {to_one_line(str(error))}")
 
 
-def _first_fit(meant: Sequence[Resume], terminal: Terminal) -> Resume:
+def _choose_valid(meant: Sequence[Resume], terminal: Terminal) -> Resume:
     wrong: list[ResumeError] = []
     for resume in meant:
         try:
@@ -113,7 +119,7 @@ def _first_fit(meant: Sequence[Resume], terminal: Terminal) -> Resume:
     raise wrong[0]
 
 
-async def _approval(interrupt: Interrupt, terminal: Terminal) -> Resume:
+async def _ask_approval(interrupt: Interrupt, terminal: Terminal) -> Resume:
     choices = "y/n/edit" if interrupt.editable else "y/n"
 
     async def verdict() -> Sequence[Resume]:
@@ -124,23 +130,23 @@ async def _approval(interrupt: Interrupt, terminal: Terminal) -> Resume:
             return [await _read_arguments(interrupt, terminal)]
         return [interrupt.approve() if match["yes"] else interrupt.deny(match["why"])]
 
-    return await _until_it_fits(terminal, verdict)
+    return await _read_until_valid(terminal, verdict)
 
 
 async def _read_arguments(interrupt: Interrupt, terminal: Terminal) -> Resume:
     """An approval with other arguments. What was typed and does not fit stands in the line
     again."""
-    text = _json(interrupt.call.arguments if interrupt.call is not None else {})
+    text = _visible_json(interrupt.call.arguments if interrupt.call is not None else {})
 
     async def arguments() -> Sequence[Resume]:
         nonlocal text
         text = await terminal.read("arguments> ", text)
         return [interrupt.approve(_decode(text, Json))]
 
-    return await _until_it_fits(terminal, arguments)
+    return await _read_until_valid(terminal, arguments)
 
 
-async def _question(interrupt: Interrupt, terminal: Terminal) -> Resume:
+async def _ask_question(interrupt: Interrupt, terminal: Terminal) -> Resume:
     """Text where the schema takes text or there is none; else JSON, or text that fits as it is."""
     schema = interrupt.schema
 
@@ -153,10 +159,10 @@ async def _question(interrupt: Interrupt, terminal: Terminal) -> Resume:
         except ValueError:
             return [interrupt.answer(text)]
 
-    return await _until_it_fits(terminal, answer)
+    return await _read_until_valid(terminal, answer)
 
 
-async def _sign_in(interrupt: Interrupt, terminal: Terminal) -> Resume:
+async def _ask_sign_in(interrupt: Interrupt, terminal: Terminal) -> Resume:
     async def done() -> Sequence[Resume]:
         return [
             interrupt.answer(
@@ -165,14 +171,14 @@ async def _sign_in(interrupt: Interrupt, terminal: Terminal) -> Resume:
             )
         ]
 
-    return await _until_it_fits(terminal, done)
+    return await _read_until_valid(terminal, done)
 
 
-async def _result(interrupt: Interrupt, terminal: Terminal) -> Resume:
+async def _ask_result(interrupt: Interrupt, terminal: Terminal) -> Resume:
     async def result() -> Sequence[Resume]:
         return [interrupt.answer(_decode(await terminal.read("its result, as JSON> ", "")))]
 
-    return await _until_it_fits(terminal, result)
+    return await _read_until_valid(terminal, result)
 
 
 def _decode(text: str, wanted_type: Any = Any) -> Any:
@@ -192,6 +198,6 @@ _WAITS: Mapping[Reason, str] = MappingProxyType(
         "tool": "is yours to run",
     }
 )
-_KINDS: Mapping[Reason, Callable[[Interrupt, Terminal], Awaitable[Resume]]] = MappingProxyType(
-    {"approval": _approval, "input": _question, "auth": _sign_in, "tool": _result}
+_ASKERS: Mapping[Reason, Callable[[Interrupt, Terminal], Awaitable[Resume]]] = MappingProxyType(
+    {"approval": _ask_approval, "input": _ask_question, "auth": _ask_sign_in, "tool": _ask_result}
 )

@@ -80,21 +80,21 @@ def models(
     from dragoman.agent import Agent
     from dragoman.result import ModelInfo
 
-    async def found() -> list[ModelInfo]:
+    async def list_models() -> list[ModelInfo]:
         async with Agent[None](provider or None, base_url=base_url) as agent:
             return await agent.list_models()
 
-    infos = asyncio.run(found())
+    infos = asyncio.run(list_models())
     if json:
         echo_json([{"model": info.model, **msgspec.to_builtins(info)} for info in infos])
         return
     for heading in _KINDS:
-        named = [info.model for info in infos if _heading(info.kinds) == heading]
+        named = [info.model for info in infos if _find_heading(info.kinds) == heading]
         if named:
             echo("\n  ".join([f"{heading.capitalize()}:", *named]))
 
 
-def _heading(kinds: tuple[str, ...]) -> str:
+def _find_heading(kinds: tuple[str, ...]) -> str:
     """The kind that a model is listed under: the first of its kinds, where images, audio and the
     like are media."""
     first_kind = kinds[0]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import msgspec
 import typer
 
-from dragoman.cli.prompt import clean, prompt_parts, read_piped
+from dragoman.cli.prompt import parse_prompt, read_piped, replace_invalid_text
 from dragoman.cli.terminal import INTERRUPTED, echo, echo_json
-from dragoman.cli.threads import StoreOption, last_origin, open_memory, open_thread
+from dragoman.cli.threads import StoreOption, find_last_origin, open_memory, open_thread
 from dragoman.json_bytes import Json
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _EFFORTS = ("off", "low", "medium", "high")
 Reasoning = Literal["off", "low", "medium", "high"] | int
 
 
-def _effort(text: str | None) -> str | None:
+def _check_effort(text: str | None) -> str | None:
     """How much to think: an effort by its name, or a budget in tokens."""
     if text is not None and text not in _EFFORTS and not text.isdecimal():
         raise typer.BadParameter(
@@ -39,7 +39,7 @@ def _effort(text: str | None) -> str | None:
     return text
 
 
-def _schema(argument: str) -> Json:
+def _load_schema(argument: str) -> Json:
     """A JSON Schema, inline or in the file that `@path` names."""
     try:
         text = Path(argument[1:]).expanduser().read_text() if argument.startswith("@") else argument
@@ -75,7 +75,9 @@ def chat(
     ] = None,
     reasoning: Annotated[
         str | None,
-        typer.Option(metavar="EFFORT", callback=_effort, help="off, low, medium, high, or tokens."),
+        typer.Option(
+            metavar="EFFORT", callback=_check_effort, help="off, low, medium, high, or tokens."
+        ),
     ] = None,
     output_schema: Annotated[
         str | None,
@@ -133,17 +135,17 @@ def chat(
     providers names the variables). What is piped in is data: only PROMPT attaches files. Ctrl-C
     stops the answer.
     """
-    schema = None if output_schema is None else _schema(output_schema)
+    schema = None if output_schema is None else _load_schema(output_schema)
     if thread is not None and again:
         raise typer.BadParameter("--thread names a conversation already", param_hint="--continue")
     source = context.get_parameter_source("model")
     if (thread is not None or again) and (source is None or source.name != "COMMANDLINE"):
-        model, base_url = _models_of_thread(store, thread, model, base_url)
+        model, base_url = _find_model_of_thread(store, thread, model, base_url)
     if base_url is None:
         _load_early(model or "local")
     from dragoman import providers
     from dragoman.agent import Agent
-    from dragoman.cli.modules import tools_in
+    from dragoman.cli.modules import load_tools
     from dragoman.cli.screen import Screen
     from dragoman.providers.keys import find_key
     from dragoman.request import Settings
@@ -152,19 +154,19 @@ def chat(
     settings = Settings(
         temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort)
     )
-    user_tools = tools_in(tools) if tools is not None else ()
+    user_tools = load_tools(tools) if tools is not None else ()
     memory = open_memory(store) if thread is not None or again else None
     agent = Agent[None](
         model,
         tools=user_tools,
-        system=system and clean(system),
+        system=system and replace_invalid_text(system),
         settings=settings,
         base_url=base_url,
         memory=memory,
     )
     # Told before anything is read or typed.
     find_key(providers.get(agent.provider_name))
-    content = prompt_parts(prompt, read_piped())
+    content = parse_prompt(prompt, read_piped())
     converses = not content and sys.stdin is not None and sys.stdin.isatty()
     if not content and not converses:
         raise typer.BadParameter(
@@ -183,11 +185,13 @@ def chat(
     import asyncio
 
     return asyncio.run(
-        _once(agent, content, screen, thread=thread, schema=schema, verbose=verbose, json=json)
+        _answer_once(
+            agent, content, screen, thread=thread, schema=schema, verbose=verbose, json=json
+        )
     )
 
 
-def _models_of_thread(
+def _find_model_of_thread(
     store: str | None, thread: str | None, usual: str | None, base_url: str | None
 ) -> tuple[str | None, str | None]:
     """The model that answered last in a conversation, and its base URL if it has no other; `usual`
@@ -200,7 +204,7 @@ def _models_of_thread(
     from dragoman import providers
     from dragoman.errors import SettingsError
 
-    origin = asyncio.run(last_origin(store, thread))
+    origin = asyncio.run(find_last_origin(store, thread))
     if origin is None or not origin.model:
         return usual, base_url
     model = f"{origin.provider}:{origin.model}"
@@ -231,7 +235,7 @@ def _load_early(model: str) -> None:
         preload_model(string.chat)
 
 
-async def _once(
+async def _answer_once(
     agent: Agent[None],
     content: list[Content],
     screen: Screen,
@@ -246,9 +250,9 @@ async def _once(
     from functools import reduce
     from operator import add
 
-    from dragoman.cli.answer import RunHow, answer, asking
+    from dragoman.cli.answer import RunChoices, make_asker, send_and_ask
     from dragoman.cli.interrupt import Interrupts
-    from dragoman.cli.screen import find_cost, show_notes, show_pending, usage_line
+    from dragoman.cli.screen import find_cost, format_usage, show_notes, show_pending
     from dragoman.message import FinishReason
 
     whole = json or schema is not None
@@ -257,9 +261,9 @@ async def _once(
             try:
                 screen.warm_up(agent.model)
                 show = _ignore if whole else screen.show
-                asks = asking(screen, interrupts)
-                options: RunHow = {"output_schema": schema, "thread_id": begun.id}
-                results = await answer(
+                asks = make_asker(screen, interrupts)
+                options: RunChoices = {"output_schema": schema, "thread_id": begun.id}
+                results = await send_and_ask(
                     agent, content, show, interrupts, begun.messages, asks, **options
                 )
                 result = results[-1]
@@ -272,18 +276,18 @@ async def _once(
     used = [finished.usage for finished in results if finished.usage is not None]
     usage = reduce(add, used) if used else None
     if json:
-        echo_json(_json_fields(results, usage, find_cost(results)))
+        echo_json(_results_to_json(results, usage, find_cost(results)))
     for finished in results:
         show_notes(finished)
     show_pending(result.pending, "it was left unanswered; in a terminal it is asked for")
     if verbose:
-        echo(usage_line(usage, find_cost(results)), err=True)
+        echo(format_usage(usage, find_cost(results)), err=True)
     if result.pending:
         return 1
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0
 
 
-def _json_fields(
+def _results_to_json(
     results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None
 ) -> Json:
     """What `--json` prints of the runs of one prompt."""

@@ -127,14 +127,14 @@ def convert(
     something could not be read, 2 usage, 3 settings, 130 after Ctrl-C.
     """
     from dragoman.cli.convert_chunks import Job
-    from dragoman.cli.convert_input import total_size
+    from dragoman.cli.convert_input import sum_sizes
 
     if not files and sys.stdin.isatty():
         raise typer.BadParameter("give files, or pipe conversations in", param_hint="FILE")
     paths = files or ["-"]
     target = None
     if model is not None:
-        target, wire = _of_model(model)
+        target, wire = _resolve_model(model)
         to = to or wire
     if not to:
         raise typer.BadParameter(
@@ -144,7 +144,7 @@ def convert(
         to=_check_format(to, "--to"),
         source=None if source == "auto" else _check_format(source, "--from"),
         version=version,
-        origin=None if by is None else _of_model(by)[0],
+        origin=None if by is None else _resolve_model(by)[0],
         target=target,
         errors=errors,
         place="body" if keep and shape == "auto" else shape,
@@ -152,27 +152,27 @@ def convert(
         reports=report is not None,
         packs=output.endswith(".gz"),
     )
-    _check(job, paths, output, report, resume=resume)
+    _check_options(job, paths, output, report, resume=resume)
     try:
-        total = total_size(paths)
+        total = sum_sizes(paths)
     except OSError as error:
         raise typer.BadParameter(
             f"cannot read {error.filename}: {error.strerror}", param_hint="FILE"
         ) from error
-    return _run(
+    return _convert_all(
         job,
         paths,
         output,
         report,
-        jobs or _cores(),
+        jobs or _count_cores(),
         total,
-        most=_bytes(max_line),
+        most=_parse_size(max_line),
         resume=resume,
         quiet=quiet,
     )
 
 
-def _bytes(size: str) -> int:
+def _parse_size(size: str) -> int:
     """A size as it is written on the command line: bytes, or with K, M or G behind them."""
     digits, unit = (size[:-1], size[-1].upper()) if size[-1:].isalpha() else (size, "")
     if not (digits.isdecimal() and unit in _UNITS and int(digits)):
@@ -182,7 +182,7 @@ def _bytes(size: str) -> int:
     return int(digits) * _UNITS[unit]
 
 
-def _run(
+def _convert_all(
     job: Job,
     paths: list[str],
     output: str,
@@ -200,7 +200,7 @@ def _run(
     import msgspec
 
     from dragoman.cli.convert_chunks import convert_chunks
-    from dragoman.cli.convert_input import chunks
+    from dragoman.cli.convert_input import read_chunks
     from dragoman.cli.convert_output import ConvertOutput
     from dragoman.errors import HistoryError
 
@@ -210,16 +210,16 @@ def _run(
     settings |= settings.pop("job")
     out = ConvertOutput(output, report, settings, resume=resume)
     if resume and out.is_whole:
-        _say(
+        _print_note(
             f"nothing to resume: no unfinished run of {output} is noted beside it, so it is whole",
             quiet=quiet,
         )
         return 0
-    read = chunks(paths, out.note.behind, most=most)
+    read = read_chunks(paths, out.note.behind, most=most)
     try:
         with (
             out,
-            _progress(total, quiet=quiet) as show,
+            _show_progress(total, quiet=quiet) as show,
             closing(convert_chunks(job, read, jobs)) as done,
         ):
             for chunk, outcome in done:
@@ -230,16 +230,18 @@ def _run(
             out.finish()
     except KeyboardInterrupt:
         go_on = "; the same command with --resume goes on" if output != "-" else ""
-        _say(
+        _print_note(
             f"interrupted after {out.note.summary.conversations:,} conversations{go_on}",
             quiet=quiet,
         )
         raise
-    _say(_table(out.note.summary), quiet=quiet)
+    _print_note(_format_summary(out.note.summary), quiet=quiet)
     return 1 if out.note.summary.unreadable else 0
 
 
-def _check(job: Job, paths: list[str], output: str, report: str | None, *, resume: bool) -> None:
+def _check_options(
+    job: Job, paths: list[str], output: str, report: str | None, *, resume: bool
+) -> None:
     """Refuses options that do not fit each other."""
     from dragoman.formats.conversion import check_version
     from dragoman.formats.registry import layout
@@ -273,7 +275,7 @@ def _check_format(name: str, option: str) -> str:
     return name
 
 
-def _of_model(model: str) -> tuple[Origin, str]:
+def _resolve_model(model: str) -> tuple[Origin, str]:
     """A model string → the model, and the wire that it speaks."""
     from dragoman.message import Origin
     from dragoman.model.strings import parse_model_string
@@ -286,21 +288,21 @@ def _of_model(model: str) -> tuple[Origin, str]:
     return Origin(provider.name, base_url, string.chat or provider.chat_model), provider.wire
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _say(text: str, *, quiet: bool) -> None:
+def _print_note(text: str, *, quiet: bool) -> None:
     if not quiet:
         echo(text, err=True)
 
 
 @contextmanager
-def _progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int, Summary], None]]:
+def _show_progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int, Summary], None]]:
     """A bar, where standard error is a terminal. What is given is called with the bytes that are
     read and what became of them; `total`: all bytes, where they are known."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield _nothing
+        yield _show_nothing
         return
     from rich.console import Console
     from rich.progress import (
@@ -323,7 +325,7 @@ def _progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int, Sum
         )
 
 
-def _table(summary: Summary) -> str:
+def _format_summary(summary: Summary) -> str:
     """What became of all conversations, for people: a line, and a table of what was lost."""
     written = summary.conversations - summary.left_out
     parts = [f"{written:,} of {summary.conversations:,} conversations written"]
@@ -340,5 +342,5 @@ def _table(summary: Summary) -> str:
     )
 
 
-def _nothing(size: int, summary: Summary) -> None:
+def _show_nothing(size: int, summary: Summary) -> None:
     """Shows nothing."""

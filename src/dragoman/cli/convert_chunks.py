@@ -29,7 +29,7 @@ from dragoman.message import Origin
 
 __all__ = [
     "InputChunk",
-    "Done",
+    "ConvertedChunk",
     "Errors",
     "Job",
     "Place",
@@ -110,7 +110,7 @@ class InputChunk(msgspec.Struct, frozen=True):
     """Bytes of the input up to its end, packed ones as they are packed."""
 
 
-class Done(msgspec.Struct, frozen=True):
+class ConvertedChunk(msgspec.Struct, frozen=True):
     """A chunk that is converted."""
 
     output: bytes
@@ -125,7 +125,7 @@ class Done(msgspec.Struct, frozen=True):
     """Why the next one stops it all."""
 
 
-def convert_chunk(job: Job, chunk: InputChunk) -> Done:
+def convert_chunk(job: Job, chunk: InputChunk) -> ConvertedChunk:
     """Converts the conversations of a chunk, in order, up to one that stops it."""
     output: list[bytes] = []
     report: list[bytes] = []
@@ -153,14 +153,14 @@ def convert_chunk(job: Job, chunk: InputChunk) -> Done:
             raised.__traceback__ = None
             value, conversion, problems = None, None, [Problem(-1, None, raised.message)]
         last = number
-        losses = [] if conversion is None else _losses(conversion, job)
+        losses = [] if conversion is None else _losses_to_json(conversion, job)
         if conversion is not None:
-            output.append(_line(conversion, value, job))
-        summary += _count(conversion, [loss["what"] for loss in losses], problems)
+            output.append(_format_line(conversion, value, job))
+        summary += _summarize(conversion, [loss["what"] for loss in losses], problems)
         if job.reports and (losses or problems):
-            report.append(_report_line(chunk.name, number, conversion, losses, problems))
+            report.append(_format_report(chunk.name, number, conversion, losses, problems))
     data = b"".join(output)
-    return Done(
+    return ConvertedChunk(
         gzip.compress(data, 6, mtime=0) if job.packs and data else data,
         b"".join(report),
         summary,
@@ -169,7 +169,7 @@ def convert_chunk(job: Job, chunk: InputChunk) -> Done:
     )
 
 
-def _line(conversion: Converted, value: Any, job: Job) -> bytes:
+def _format_line(conversion: Converted, value: Any, job: Job) -> bytes:
     payload = place_in_body(
         conversion.payload,
         job.to,
@@ -180,7 +180,7 @@ def _line(conversion: Converted, value: Any, job: Job) -> bytes:
     return json_bytes.encode({**copied, **payload} if copied else payload) + b"\n"
 
 
-def _losses(conversion: Converted, job: Job) -> list[Json]:
+def _losses_to_json(conversion: Converted, job: Job) -> list[Json]:
     """The losses of a conversation, as they are reported."""
     return [
         {
@@ -196,7 +196,7 @@ def _losses(conversion: Converted, job: Job) -> list[Json]:
     ]
 
 
-def _count(conversion: Converted | None, lost: list[str], problems: Iterable[Any]) -> Summary:
+def _summarize(conversion: Converted | None, lost: list[str], problems: Iterable[Any]) -> Summary:
     """What became of one conversation."""
     return Summary(
         1,
@@ -207,7 +207,7 @@ def _count(conversion: Converted | None, lost: list[str], problems: Iterable[Any
     )
 
 
-def _report_line(
+def _format_report(
     name: str, number: int, conversion: Converted | None, losses: list[Any], problems: list[Problem]
 ) -> bytes:
     entry = {
@@ -230,7 +230,7 @@ _AHEAD = 4
 
 def convert_chunks(
     job: Job, chunks: Iterator[InputChunk], jobs: int
-) -> Generator[tuple[InputChunk, Done]]:
+) -> Generator[tuple[InputChunk, ConvertedChunk]]:
     """Each chunk as it is converted, in order; by as many processes as `jobs` says, or here where
     there is one chunk alone.
 
@@ -247,11 +247,11 @@ def convert_chunks(
 
 def _share_chunks(
     chunks: Iterator[InputChunk], idle: list[Connection]
-) -> Iterator[tuple[InputChunk, Done]]:
+) -> Iterator[tuple[InputChunk, ConvertedChunk]]:
     """Chunks given to whoever is idle; what is done before its turn waits, and is bounded."""
     most = _AHEAD * len(idle)
     busy: dict[Connection, tuple[int, InputChunk]] = {}
-    done: dict[int, tuple[InputChunk, Done]] = {}
+    done: dict[int, tuple[InputChunk, ConvertedChunk]] = {}
     numbered = enumerate(chunks)
     turn, more = 0, True
     while more or busy or done:
@@ -273,7 +273,7 @@ def _share_chunks(
             turn += 1
 
 
-def _receive(connection: Connection) -> Done:
+def _receive(connection: Connection) -> ConvertedChunk:
     try:
         result = connection.recv()
     except (EOFError, OSError) as error:
@@ -295,7 +295,8 @@ def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         processes = [
-            context.Process(target=_work, args=(job, theirs), daemon=True) for _, theirs in pipes
+            context.Process(target=_run_process, args=(job, theirs), daemon=True)
+            for _, theirs in pipes
         ]
         for process in processes:
             process.start()
@@ -313,7 +314,7 @@ def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
             process.join()
 
 
-def _work(job: Job, connection: Connection) -> None:
+def _run_process(job: Job, connection: Connection) -> None:
     """What a process does: chunks, until there are no more."""
     while True:
         try:
@@ -321,7 +322,7 @@ def _work(job: Job, connection: Connection) -> None:
         except (EOFError, OSError):
             return
         try:
-            result: Done | Exception = convert_chunk(job, chunk)
+            result: ConvertedChunk | Exception = convert_chunk(job, chunk)
         except Exception as error:  # noqa: BLE001 a fault of a plug-in, say, which whoever waits must hear of
             result = DragomanError(
                 f"a conversation of {chunk.name} could not be converted: {type(error).__name__}: {error}"

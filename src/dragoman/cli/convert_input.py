@@ -23,7 +23,7 @@ from dragoman.cli.convert_chunks import InputChunk
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import field_of
 
-__all__ = ["CHUNK", "MOST_LINE", "chunks", "total_size"]
+__all__ = ["CHUNK", "MOST_LINE", "read_chunks", "sum_sizes"]
 
 MOST_LINE = 64 * 2**20
 """Bytes of one conversation, unless the caller says otherwise."""
@@ -39,12 +39,12 @@ _BOM = b"\xef\xbb\xbf"
 _SIGNS = re.compile(rb'\\.|["{}\[\],]|\\\Z', re.DOTALL)
 
 
-def total_size(files: Sequence[str]) -> int | None:
+def sum_sizes(files: Sequence[str]) -> int | None:
     """Bytes of all files; `None`: it is not known."""
     return None if "-" in files else sum(Path(file).stat().st_size for file in files)
 
 
-def chunks(
+def read_chunks(
     files: Sequence[str], behind: tuple[int, int] = (0, 0), *, most: int = MOST_LINE
 ) -> Iterator[InputChunk]:
     """The conversations of files, in order.
@@ -63,16 +63,16 @@ def chunks(
         if index >= behind[0]:
             with _open(file) as (data, raw):
                 done = behind[1] if index == behind[0] else 0
-                for lines in _cut(
+                for lines in _group_lines(
                     (number, line)
-                    for number, line in _conversations(data, file, most)
+                    for number, line in _read_conversations(data, file, most)
                     if number > done
                 ):
-                    yield InputChunk(index, _name(file), lines, before + _position(raw))
+                    yield InputChunk(index, _name_input(file), lines, before + _tell_position(raw))
         before += 0 if file == "-" else Path(file).stat().st_size
 
 
-def _name(file: str) -> str:
+def _name_input(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
@@ -95,14 +95,14 @@ def _open(file: str) -> Generator[tuple[BinaryIO, BinaryIO]]:
                 ) from error
 
 
-def _position(raw: BinaryIO) -> int:
+def _tell_position(raw: BinaryIO) -> int:
     try:
         return raw.tell()
     except OSError:  # a pipe
         return 0
 
 
-def _cut(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+def _group_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
     """Lines in lists of about the size of a chunk, one line at least."""
     batch: list[tuple[int, bytes]] = []
     size = 0
@@ -116,11 +116,11 @@ def _cut(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]
         yield batch
 
 
-def _conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, bytes]]:
+def _read_conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, bytes]]:
     """The conversations of a file, with their numbers: of lines that are not empty, or the elements
     of a document."""
-    bound = _Bound(_name(name), most)
-    number, line = _first_line(file, most)
+    bound = _SizeLimit(_name_input(name), most)
+    number, line = _read_first_line(file, most)
     line = line.removeprefix(_BOM)
     if not line:
         return
@@ -129,21 +129,21 @@ def _conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, 
     if len(line) > most:
         if line.lstrip()[:1] != b"[":
             raise bound.error(f"line {number}")
-        yield from _elements(blocks, bound)
+        yield from _read_elements(blocks, bound)
     elif line.strip().replace(b" ", b"") in _BEGINNINGS or (
         _is_document(name) and not _is_json(line)
     ):
-        yield from _elements(blocks, bound)
+        yield from _read_elements(blocks, bound)
     else:
-        lines = _lines(file, number, bound)
+        lines = _read_lines(file, number, bound)
         second = next(lines, None)
         if second is None:
-            yield from _elements(iter([line]), bound)
+            yield from _read_elements(iter([line]), bound)
         else:
             yield from chain([(number, line), second], lines)
 
 
-class _Bound:
+class _SizeLimit:
     """How large a conversation of a file may be."""
 
     def __init__(self, name: str, most: int) -> None:
@@ -163,7 +163,7 @@ class _Bound:
         )
 
 
-def _first_line(file: BinaryIO, most: int) -> tuple[int, bytes]:
+def _read_first_line(file: BinaryIO, most: int) -> tuple[int, bytes]:
     """The first line that is not empty, or its beginning where it has more than `most` bytes;
     empty: there is none."""
     number = 0
@@ -174,7 +174,7 @@ def _first_line(file: BinaryIO, most: int) -> tuple[int, bytes]:
     return number, b""
 
 
-def _lines(file: BinaryIO, number: int, bound: _Bound) -> Iterator[tuple[int, bytes]]:
+def _read_lines(file: BinaryIO, number: int, bound: _SizeLimit) -> Iterator[tuple[int, bytes]]:
     """The lines that are not empty, behind the one of that number."""
     while line := file.readline(bound.most + 1):
         number += 1
@@ -195,14 +195,14 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _elements(blocks: Iterator[bytes], bound: _Bound) -> Iterator[tuple[int, bytes]]:
+def _read_elements(blocks: Iterator[bytes], bound: _SizeLimit) -> Iterator[tuple[int, bytes]]:
     """A document → its conversations: the elements of a list of them, else itself."""
     first_block = next(blocks, b"")
     blocks = chain([first_block], blocks)
     if first_block.lstrip()[:1] != b"[":
         yield 1, b"".join(_check_sizes(blocks, bound))
         return
-    elements = _split(blocks, bound)
+    elements = _split_elements(blocks, bound)
     first = next(elements, b"")
     if _is_conversation(first):
         yield from enumerate(chain([first], elements), start=1)
@@ -222,7 +222,7 @@ def _is_conversation(element: bytes) -> bool:
     return isinstance(value, list) or bool(field_of(value))
 
 
-def _check_sizes(pieces: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
+def _check_sizes(pieces: Iterable[bytes], bound: _SizeLimit) -> Iterator[bytes]:
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -230,13 +230,13 @@ def _check_sizes(pieces: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
         yield piece
 
 
-def _join(pieces: Sequence[bytes], number: int, bound: _Bound) -> bytes:
+def _join_pieces(pieces: Sequence[bytes], number: int, bound: _SizeLimit) -> bytes:
     element = b"".join(pieces)
     bound.check(len(element), f"conversation {number}")
     return element
 
 
-def _split(blocks: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
+def _split_elements(blocks: Iterable[bytes], bound: _SizeLimit) -> Iterator[bytes]:
     """The elements of a list, as they stand: it is cut at the commas between them.
 
     What is wrong within an element is found by who decodes it. What is wrong with the list, an end
@@ -261,12 +261,12 @@ def _split(blocks: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
                 depth += 1
                 start = match.end() if depth == 1 else start
             elif sign == b"," and depth == 1:
-                yield _join([*piece, block[start : match.start()]], number, bound)
+                yield _join_pieces([*piece, block[start : match.start()]], number, bound)
                 piece, size, start, number = [], 0, match.end(), number + 1
             elif sign in b"]}":
                 depth -= 1
                 if depth == 0:
-                    last = _join([*piece, block[start : match.start()]], number, bound)
+                    last = _join_pieces([*piece, block[start : match.start()]], number, bound)
                     behind = block[match.end() :].strip() or next(
                         (more.strip() for more in blocks if more.strip()), b""
                     )

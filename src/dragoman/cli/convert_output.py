@@ -11,11 +11,11 @@ from typing import BinaryIO, Self
 
 import msgspec
 
-from dragoman.cli.convert_chunks import Done, InputChunk, Summary
+from dragoman.cli.convert_chunks import ConvertedChunk, InputChunk, Summary
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.json_bytes import Json
 
-__all__ = ["NOTED", "Note", "ConvertOutput", "note_of"]
+__all__ = ["NOTED", "Note", "ConvertOutput", "find_note_file"]
 
 NOTED = 16
 """Chunks after which it is made sure that they are on the disk, and noted."""
@@ -36,7 +36,7 @@ class Note(msgspec.Struct, frozen=True):
     """What became of the conversations up to there."""
 
 
-def note_of(output: str) -> Path:
+def find_note_file(output: str) -> Path:
     """Where the note of a run stands while it is not finished."""
     return Path(f"{output}.resume")
 
@@ -57,9 +57,9 @@ class ConvertOutput:
 
     def __init__(self, output: str, report: str | None, settings: Json, *, resume: bool) -> None:
         self._path, self._report_path = output, report
-        self._note_path = None if output == "-" else note_of(output)
+        self._note_path = None if output == "-" else find_note_file(output)
         self.note = (
-            self._read(settings) if resume and self._note_path is not None else Note(settings)
+            self._read_note(settings) if resume and self._note_path is not None else Note(settings)
         )
         self._behind = 0
         self._files = ExitStack()
@@ -93,9 +93,9 @@ class ConvertOutput:
         # The note before holds.
         with self._files, suppress(OSError):
             if self._behind:
-                self._keep()
+                self._save_progress()
 
-    def add(self, chunk: InputChunk, done: Done) -> None:
+    def add(self, chunk: InputChunk, done: ConvertedChunk) -> None:
         """What came of a chunk. It is noted now and then, once it is on the disk: what comes behind
         the last note is done again."""
         self._output.write(done.output)
@@ -112,7 +112,7 @@ class ConvertOutput:
         )
         self._behind += 1
         if self._behind == NOTED:
-            self._keep()
+            self._save_progress()
 
     def finish(self) -> None:
         """The run is done, and all of it on the disk."""
@@ -121,7 +121,7 @@ class ConvertOutput:
             self._note_path.unlink()
         self._behind = 0
 
-    def _keep(self) -> None:
+    def _save_progress(self) -> None:
         """Notes how far it is, behind what it tells of, so that the note holds after a loss of
         power too."""
         if self._note_path is not None:
@@ -135,7 +135,7 @@ class ConvertOutput:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def _read(self, settings: Json) -> Note:
+    def _read_note(self, settings: Json) -> Note:
         assert self._note_path is not None
         try:
             note = msgspec.json.decode(self._note_path.read_bytes(), type=Note)

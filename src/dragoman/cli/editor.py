@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dragoman.cli.interrupt import Interrupts
 
-__all__ = ["Editor", "LineGivenUp", "history_file"]
+__all__ = ["Editor", "LineGivenUp", "find_history_file"]
 
 
 class LineGivenUp(Exception):
@@ -44,8 +44,8 @@ class Editor:
             "> ",
             prompt_continuation="  ",
             multiline=True,
-            key_bindings=_keys(),
-            history=_History(history_file()) if keeps else DummyHistory(),
+            key_bindings=_make_key_bindings(),
+            history=_History(find_history_file()) if keeps else DummyHistory(),
             interrupt_exception=LineGivenUp,
             enable_suspend=True,
             enable_open_in_editor=True,
@@ -64,7 +64,7 @@ class Editor:
             return await self._session.prompt_async(before, default=text, handle_sigint=False)
 
 
-def history_file(environment: Mapping[str, str] = os.environ) -> Path:
+def find_history_file(environment: Mapping[str, str] = os.environ) -> Path:
     """Where prompts are kept: XDG_STATE_HOME/dragoman/prompts, else
     ~/.local/state/dragoman/prompts."""
     state = environment.get("XDG_STATE_HOME")
@@ -96,7 +96,7 @@ class _History(FileHistory):
             super().store_string(string)
 
 
-def _keys() -> KeyBindings:
+def _make_key_bindings() -> KeyBindings:
     keys = KeyBindings()
     typing = has_focus("DEFAULT_BUFFER")
 

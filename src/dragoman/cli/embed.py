@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 import msgspec
 import typer
 
-from dragoman.cli.prompt import clean, read_piped
+from dragoman.cli.prompt import read_piped, replace_invalid_text
 from dragoman.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class _Document(msgspec.Struct):
     chunks: list[_Chunk]
 
 
-class _Made(msgspec.Struct, omit_defaults=True, kw_only=True):
+class _EmbeddingSettings(msgspec.Struct, omit_defaults=True, kw_only=True):
     """How vectors were made."""
 
     model: str
@@ -60,7 +60,7 @@ class _Made(msgspec.Struct, omit_defaults=True, kw_only=True):
     dimensions: int | None = None
 
 
-class _Embedded(_Made, kw_only=True):
+class _EmbeddingsFile(_EmbeddingSettings, kw_only=True):
     """What `create` writes and `search` reads."""
 
     documents: list[_Document]
@@ -104,14 +104,16 @@ def create(
     from dragoman.embeddings.splitting import chunks
     from dragoman.errors import DragomanError
 
-    documents = [(file, chunks(_read(file), chunk_size, chunk_overlap)) for file in files or ()]
+    documents = [
+        (file, chunks(_read_text(file), chunk_size, chunk_overlap)) for file in files or ()
+    ]
     texts = [chunk.text for _, cut in documents for chunk in cut]
     if not texts:
         raise typer.BadParameter(
             "there is nothing to embed; give files that hold text", param_hint="FILES"
         )
 
-    agent, name = _agent(model, base_url)
+    agent, name = _make_agent(model, base_url)
     vectors: list[Vector | None] = [None] * len(texts)
     usage: Usage | None = None
     failed: DragomanError | None = None
@@ -122,7 +124,7 @@ def create(
     with _Progress(len(texts)) as progress:
         try:
             options: Any = {"dimensions": dimensions, "progress": progress, "keep": keep}
-            usage = _run(agent, lambda: agent.embed_documents(texts, **options)).usage
+            usage = _run_with_agent(agent, lambda: agent.embed_documents(texts, **options)).usage
         except DragomanError as error:
             if all(vector is None for vector in vectors):
                 raise
@@ -131,7 +133,7 @@ def create(
     embedded_files = [
         (file, [(chunk, next(remaining_vectors)) for chunk in cut]) for file, cut in documents
     ]
-    embedded = _Embedded(
+    embedded = _EmbeddingsFile(
         model=name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         chunk_size=chunk_size,
@@ -149,7 +151,7 @@ def create(
             for file, cut in embedded_files
         ],
     )
-    _show(embedded, usage, verbose)
+    _print_result(embedded, usage, verbose)
     if failed is not None:
         lacking = [file for file, cut in embedded_files if any(vector is None for _, vector in cut)]
         failed.message += f"; {vectors.count(None)} of {len(vectors)} chunks have no vector, in {', '.join(lacking)}"
@@ -181,11 +183,14 @@ def search(
     from dragoman.embeddings.similarity import cosine_similarity
     from dragoman.errors import InvalidRequestError
 
-    query = clean(query)
+    query = replace_invalid_text(query)
     if not query.strip():
         raise typer.BadParameter("there is nothing to look for", param_hint="--query")
-    files = list(_files(path))
-    makers = {(entry.model, entry.dimensions) for entry in (_load(file, _Made) for file in files)}
+    files = list(_list_files(path))
+    makers = {
+        (entry.model, entry.dimensions)
+        for entry in (_load_file(file, _EmbeddingSettings) for file in files)
+    }
     if len(makers) > 1:
         names = ", ".join(
             sorted(f"{name}, {size} numbers" if size else name for name, size in makers)
@@ -194,13 +199,13 @@ def search(
             f"the files were made with different models: {names}", param_hint="PATH"
         )
     ((made_with, dimensions),) = makers
-    agent, _ = _agent(model or made_with, base_url)
-    result = _run(agent, lambda: agent.embed_query(query, dimensions=dimensions))
+    agent, _ = _make_agent(model or made_with, base_url)
+    result = _run_with_agent(agent, lambda: agent.embed_query(query, dimensions=dimensions))
     scored = (
         (cosine_similarity(result.embeddings, chunk.vector), document.file, chunk)
         # One at a time: their vectors may be more than memory holds.
         for file in files
-        for document in _load(file, _Embedded).documents
+        for document in _load_file(file, _EmbeddingsFile).documents
         for chunk in document.chunks
     )
     try:
@@ -211,7 +216,7 @@ def search(
         {"file": file, "text": chunk.text, "offset": chunk.offset, "similarity": similarity}
         for similarity, file, chunk in nearest
     ]
-    _show({"query": query, "results": results}, result.usage, verbose, indent=2)
+    _print_result({"query": query, "results": results}, result.usage, verbose, indent=2)
 
 
 def text(
@@ -229,17 +234,17 @@ def text(
     dragoman embed text "a red bicycle"
     cat letter.txt | dragoman embed text -m mistral
     """
-    text = clean(text) or read_piped("TEXT")
+    text = replace_invalid_text(text) or read_piped("TEXT")
     if not text.strip():
         raise typer.BadParameter(
             "there is nothing to embed; give a text, or pipe one in", param_hint="TEXT"
         )
-    agent, name = _agent(model, base_url)
-    result = _run(agent, lambda: agent.embed_query(text, dimensions=dimensions))
-    _show({"model": name, "vector": result.embeddings}, result.usage, verbose)
+    agent, name = _make_agent(model, base_url)
+    result = _run_with_agent(agent, lambda: agent.embed_query(text, dimensions=dimensions))
+    _print_result({"model": name, "vector": result.embeddings}, result.usage, verbose)
 
 
-def _agent(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
+def _make_agent(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
     """The agent, and its model for embeddings as a model string. What follows a colon names that
     model here: nobody wants a chat model."""
     from dragoman.agent import Agent
@@ -254,7 +259,7 @@ def _agent(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
     )
 
 
-def _run(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
+def _run_with_agent(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
     import asyncio
 
     async def run() -> T:
@@ -264,7 +269,7 @@ def _run(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-def _read(file: str) -> str:
+def _read_text(file: str) -> str:
     try:
         # Line ends as they are, since offsets count them.
         return Path(file).read_bytes().decode("utf-8-sig")
@@ -276,7 +281,7 @@ def _read(file: str) -> str:
         ) from error
 
 
-def _files(path: str) -> Iterator[Path]:
+def _list_files(path: str) -> Iterator[Path]:
     folder = Path(path)
     if not folder.is_dir():
         yield folder
@@ -287,7 +292,7 @@ def _files(path: str) -> Iterator[Path]:
     yield from files
 
 
-def _load(file: Path, wanted_type: type[T]) -> T:
+def _load_file(file: Path, wanted_type: type[T]) -> T:
     try:
         return msgspec.json.decode(file.read_bytes(), type=wanted_type)
     except OSError as error:
@@ -300,14 +305,14 @@ def _load(file: Path, wanted_type: type[T]) -> T:
         ) from error
 
 
-def _show(value: object, usage: Usage | None, verbose: bool, indent: int = 0) -> None:
+def _print_result(value: object, usage: Usage | None, verbose: bool, indent: int = 0) -> None:
     """Prints JSON; with `indent` for people, else in one line, as thousands of numbers want it.
     `verbose`: the usage too."""
     echo_json(value, indent=indent)
     if verbose:
-        from dragoman.cli.screen import usage_line
+        from dragoman.cli.screen import format_usage
 
-        echo(usage_line(usage), err=True)
+        echo(format_usage(usage), err=True)
 
 
 class _Progress:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from dragoman import providers
-from dragoman.cli.answer import RunHow, answer, asking
+from dragoman.cli.answer import RunChoices, make_asker, send_and_ask
 from dragoman.cli.editor import Editor, LineGivenUp
 from dragoman.cli.interrupt import Interrupts
-from dragoman.cli.prompt import prompt_parts
-from dragoman.cli.screen import find_cost, show_notes, show_pending, usage_line
-from dragoman.cli.terminal import echo, plain, report
-from dragoman.cli.threads import Begun, last_words, open_thread
+from dragoman.cli.prompt import parse_prompt
+from dragoman.cli.screen import find_cost, format_usage, show_notes, show_pending
+from dragoman.cli.terminal import echo, report, to_one_line
+from dragoman.cli.threads import OpenThread, describe_last_message, open_thread
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.json_bytes import Json
 from dragoman.message import Message
@@ -41,14 +41,14 @@ class _Conversation:
     """What has been said, and the model that goes on with it."""
 
     def __init__(
-        self, agent: Agent[None], screen: Screen, interrupts: Interrupts, begun: Begun
+        self, agent: Agent[None], screen: Screen, interrupts: Interrupts, begun: OpenThread
     ) -> None:
         self.agent = agent
         self.screen = screen
         self.interrupts = interrupts
         self.history: list[Message] = begun.messages
         self.thread_id = begun.id
-        self.model = _chat_model(agent.model)
+        self.model = _keep_chat_model(agent.model)
         self.losses: set[Loss] = set()
         self.warm: set[str] = set()
         self.ended = False
@@ -57,15 +57,15 @@ class _Conversation:
         """Sends a prompt, and asks for what the answer waits for. What was shown stays in the
         history, also of an answer that was stopped or failed; a turn in which the model did not
         speak leaves nothing there."""
-        parts = prompt_parts(line)
+        parts = parse_prompt(line)
         if self.model not in self.warm:
             self.warm.add(self.model)
             self.screen.warm_up(self.model)
-        model = None if self.model == _chat_model(self.agent.model) else self.model
-        asks = asking(self.screen, self.interrupts)
-        options: RunHow = {"model": model, "output_schema": schema, "thread_id": self.thread_id}
+        model = None if self.model == _keep_chat_model(self.agent.model) else self.model
+        asks = make_asker(self.screen, self.interrupts)
+        options: RunChoices = {"model": model, "output_schema": schema, "thread_id": self.thread_id}
         try:
-            results = await answer(
+            results = await send_and_ask(
                 self.agent, parts, self.screen.show, self.interrupts, self.history, asks, **options
             )
         finally:
@@ -77,7 +77,7 @@ class _Conversation:
             show_notes(result, self.losses)
             self.losses.update(result.losses)
             if verbose:
-                echo(usage_line(result.usage, find_cost([result])), err=True)
+                echo(format_usage(result.usage, find_cost([result])), err=True)
 
 
 def converse(
@@ -90,11 +90,11 @@ def converse(
 ) -> int:
     """Reads prompts and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line.
     `thread`: of an agent with a memory, which conversation; `None`: the last one."""
-    asyncio.run(_converse(agent, screen, thread=thread, schema=schema, verbose=verbose))
+    asyncio.run(_run_conversation(agent, screen, thread=thread, schema=schema, verbose=verbose))
     return 0
 
 
-async def _converse(
+async def _run_conversation(
     agent: Agent[None],
     screen: Screen,
     *,
@@ -108,7 +108,7 @@ async def _converse(
         with Interrupts() as interrupts:
             talk, editor = _Conversation(agent, screen, interrupts, begun), Editor(interrupts)
             if begun.messages:
-                echo(f"{plain(begun.id)} goes on; {last_words(begun.messages)}")
+                echo(f"{to_one_line(begun.id)} goes on; {describe_last_message(begun.messages)}")
                 show_pending(
                     agent.pending(begun.messages),
                     "it waits; your next prompt tells the model that it was not run",
@@ -120,7 +120,7 @@ async def _converse(
                 try:
                     line = (await editor.read()).strip()
                     if command := _COMMAND.fullmatch(line):
-                        _command(talk, command[1], command[2] or "")
+                        _run_command(talk, command[1], command[2] or "")
                     elif line:
                         with interrupts.to(task.cancel):
                             prompt = line.removeprefix("/") if line.startswith("//") else line
@@ -135,14 +135,14 @@ async def _converse(
                     report(error)
 
 
-def _chat_model(model: str) -> str:
+def _keep_chat_model(model: str) -> str:
     """A model string without what is no matter in a conversation: models for embeddings and
     media."""
     string = parse_model_string(model)
     return str(ModelString(string.provider, string.chat))
 
 
-def _command(talk: _Conversation, name: str, argument: str) -> None:
+def _run_command(talk: _Conversation, name: str, argument: str) -> None:
     if name not in COMMANDS:
         raise typer.BadParameter(
             f"there is no {name}; there are {', '.join(COMMANDS)}, and //… sends a prompt that begins with a slash",
@@ -151,7 +151,7 @@ def _command(talk: _Conversation, name: str, argument: str) -> None:
     COMMANDS[name][1](talk, argument.strip())
 
 
-def _help(_talk: _Conversation, _: str) -> None:
+def _print_help(_talk: _Conversation, _: str) -> None:
     for name, (what, _run) in COMMANDS.items():
         echo(f"{name:<8} {what}")
     echo(
@@ -162,14 +162,14 @@ def _help(_talk: _Conversation, _: str) -> None:
     )
 
 
-def _clear(talk: _Conversation, _: str) -> None:
+def _start_anew(talk: _Conversation, _: str) -> None:
     talk.history.clear()
     talk.thread_id = new_id()
     note = "" if talk.agent.memory is None else f", and is kept as {talk.thread_id}"
     echo(f"the conversation begins anew{note}")
 
 
-def _model(talk: _Conversation, name: str) -> None:
+def _switch_model(talk: _Conversation, name: str) -> None:
     if name:
         talk.model = _resolve_model(name, parse_model_string(talk.model).provider)
     echo(talk.model)
@@ -191,19 +191,19 @@ def _resolve_model(name: str, current: str) -> str:
     return str(ModelString(string.provider, string.chat or provider.chat_model))
 
 
-def _quit(talk: _Conversation, _: str) -> None:
+def _end_conversation(talk: _Conversation, _: str) -> None:
     talk.ended = True
 
 
 COMMANDS: Mapping[str, tuple[str, Callable[[_Conversation, str], None]]] = MappingProxyType(
     {
-        "/help": ("this list", _help),
-        "/clear": ("forget what was said", _clear),
+        "/help": ("this list", _print_help),
+        "/clear": ("forget what was said", _start_anew),
         "/model": (
             "NAME or PROVIDER:NAME: go on with another model; alone: which one it is",
-            _model,
+            _switch_model,
         ),
-        "/quit": ("end", _quit),
+        "/quit": ("end", _end_conversation),
     }
 )
 """What can be typed beside prompts → what it does, in words and in code."""

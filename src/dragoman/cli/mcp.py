@@ -98,20 +98,22 @@ def mcp(
         os.chdir(directory)
     with redirect_stdout(sys.stderr):
         served = _load_target(target)
-        server = _server(served, name, description, tools=tools, both=both)
+        server = _make_server(served, name, description, tools=tools, both=both)
 
     if not http and sys.stdin is None:
         raise typer.BadParameter(
             "there is no standard input; serve with --http", param_hint="--http"
         )
     if not http and sys.stdin.isatty():
-        _say(f"serving on standard input; a client starts it with\n{_configuration(server.name)}")
+        _print_note(
+            f"serving on standard input; a client starts it with\n{_format_configuration(server.name)}"
+        )
 
     import asyncio
 
     try:
         asyncio.run(
-            _over_http(served, server, host, port, token) if http else _over_stdio(served, server)
+            _serve_http(served, server, host, port, token) if http else _serve_stdio(served, server)
         )
     except asyncio.CancelledError:
         return INTERRUPTED
@@ -124,12 +126,12 @@ def _load_target(target: str) -> Any:
     Raises:
         BadParameter: it is not there.
     """
-    from dragoman.cli.modules import tools_among, value_of
+    from dragoman.cli.modules import find_tools, load_value
 
-    return value_of(target, _TARGET, lambda module, values: tools_among(module, values, _TARGET))
+    return load_value(target, _TARGET, lambda module, values: find_tools(module, values, _TARGET))
 
 
-def _server(
+def _make_server(
     served: Any, name: str | None, description: str | None, *, tools: bool, both: bool
 ) -> Server[Any]:
     from dragoman.mcp import server
@@ -151,7 +153,7 @@ def _server(
         ) from error
 
 
-async def _over_stdio(served: Any, server: Server[Any]) -> None:
+async def _serve_stdio(served: Any, server: Server[Any]) -> None:
     import asyncio
 
     from dragoman.mcp import serve_stdio
@@ -160,26 +162,26 @@ async def _over_stdio(served: Any, server: Server[Any]) -> None:
     # Windows has none.
     with suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(SIGTERM, cast("Any", task).cancel)
-    async with _open(served):
+    async with _enter_agent(served):
         await serve_stdio(server)
 
 
-async def _over_http(
+async def _serve_http(
     served: Any, server: Server[Any], host: str, port: int, token: str | None
 ) -> None:
     from dragoman.mcp import serve_http
 
     def ready(url: str) -> None:
         headers = {"headers": {"Authorization": "Bearer TOKEN"}} if token is not None else {}
-        _say(
-            f"serving at {url}; Ctrl-C ends it. A client reaches it with\n{_entry(server.name, {'url': url, **headers})}"
+        _print_note(
+            f"serving at {url}; Ctrl-C ends it. A client reaches it with\n{_format_entry(server.name, {'url': url, **headers})}"
         )
 
-    async with _open(served):
+    async with _enter_agent(served):
         await serve_http(server, host=host, port=port, token=token, ready=ready)
 
 
-def _open(served: Any) -> Any:
+def _enter_agent(served: Any) -> Any:
     from contextlib import nullcontext
 
     from dragoman.agent import Agent
@@ -187,19 +189,19 @@ def _open(served: Any) -> Any:
     return cast("Any", served) if isinstance(served, Agent) else nullcontext()
 
 
-def _configuration(name: str) -> str:
+def _format_configuration(name: str) -> str:
     """What a client needs to start this very command."""
     arguments = [argument for argument in sys.argv[1:] if argument]
     if not any(argument in ("-C", "--directory") for argument in arguments):
         arguments += ["--directory", os.getcwd()]  # noqa: PTH109
-    return _entry(name, {"command": sys.executable, "args": ["-m", "dragoman", *arguments]})
+    return _format_entry(name, {"command": sys.executable, "args": ["-m", "dragoman", *arguments]})
 
 
-def _entry(name: str, fields: JsonMap) -> str:
+def _format_entry(name: str, fields: JsonMap) -> str:
     return msgspec.json.format(
         msgspec.json.encode({"mcpServers": {name: fields}}), indent=2
     ).decode()
 
 
-def _say(text: str) -> None:
+def _print_note(text: str) -> None:
     echo(text, err=True)

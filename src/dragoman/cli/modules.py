@@ -15,14 +15,14 @@ from dragoman.tools import Tool
 from dragoman.tools.definition import is_tool
 
 __all__ = [
-    "tools_among",
-    "tools_in",
-    "value_of",
-    "values_of",
+    "find_tools",
+    "load_tools",
+    "load_value",
+    "load_module",
 ]
 
 
-def value_of(target: str, option: str, whole: Callable[[str, JsonMap], Any]) -> Any:
+def load_value(target: str, option: str, whole: Callable[[str, JsonMap], Any]) -> Any:
     """What `MODULE:NAME` names. `option`: with which it was named; `whole`: what a module alone
     stands for, of its name and what is in it.
 
@@ -32,15 +32,15 @@ def value_of(target: str, option: str, whole: Callable[[str, JsonMap], Any]) -> 
     module, colon, name = target.partition(":")
     if not module or (colon and not name):
         raise typer.BadParameter("write MODULE:NAME, such as myagent:agent", param_hint=option)
-    values = values_of(module, option)
+    values = load_module(module, option)
     if not name:
         return whole(module, values)
     if name not in values:
-        raise typer.BadParameter(_missing(module, name, values), param_hint=option)
+        raise typer.BadParameter(_explain_missing_name(module, name, values), param_hint=option)
     return values[name]
 
 
-def _missing(module: str, name: str, values: JsonMap) -> str:
+def _explain_missing_name(module: str, name: str, values: JsonMap) -> str:
     from dragoman.agent import Agent
 
     agents = [agent_name for agent_name, value in values.items() if isinstance(value, Agent)]
@@ -48,7 +48,7 @@ def _missing(module: str, name: str, values: JsonMap) -> str:
     return f"{module!r} ({values.get('__file__')}) has no {name!r}{hint}"
 
 
-def values_of(module: str, option: str) -> JsonMap:
+def load_module(module: str, option: str) -> JsonMap:
     """What stands in a module, by name. It is looked for where Python looks for modules, and then
     in the working directory. `option`: with which it was named.
 
@@ -61,7 +61,7 @@ def values_of(module: str, option: str) -> JsonMap:
         return vars(import_module(module))
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise _import_error(module, error, option) from error
+            raise _make_import_error(module, error, option) from error
         hint = f"; without .py it is a module: {module[:-3]}" if module.endswith(".py") else ""
         raise typer.BadParameter(
             f"there is no module {module!r} in this directory or where Python looks for modules{hint}",
@@ -69,10 +69,10 @@ def values_of(module: str, option: str) -> JsonMap:
         ) from error
     except Exception as error:
         # Code of the user's, which may raise anything.
-        raise _import_error(module, error, option) from error
+        raise _make_import_error(module, error, option) from error
 
 
-def _import_error(module: str, error: Exception, option: str) -> typer.BadParameter:
+def _make_import_error(module: str, error: Exception, option: str) -> typer.BadParameter:
     return typer.BadParameter(
         f"{module!r} cannot be imported: {type(error).__name__}: {error}", param_hint=option
     )
@@ -81,17 +81,17 @@ def _import_error(module: str, error: Exception, option: str) -> typer.BadParame
 _OPTION = "--tools"
 
 
-def tools_in(module: str) -> list[Tool]:
+def load_tools(module: str) -> list[Tool]:
     """The tools that a module holds, each once. It is looked for where Python looks for modules,
     and then in the working directory.
 
     Raises:
         BadParameter: there is no such module, its import fails, or it has no tools.
     """
-    return tools_among(module, values_of(module, _OPTION), _OPTION)
+    return find_tools(module, load_module(module, _OPTION), _OPTION)
 
 
-def tools_among(module: str, values: JsonMap, option: str) -> list[Tool]:
+def find_tools(module: str, values: JsonMap, option: str) -> list[Tool]:
     """The tools among what stands in a module, each once.
 
     Raises:

@@ -11,7 +11,7 @@ import typer
 
 from dragoman.message import Content, DataPart, TextPart
 
-__all__ = ["clean", "read_piped", "prompt_parts"]
+__all__ = ["replace_invalid_text", "read_piped", "parse_prompt"]
 
 _MENTION = re.compile(
     r'(?<!\S)(?:"@(?P<whole>[^"]+)"|@"(?P<path>[^"]+)"|@(?P<word>[^\s@]\S*)|@(?P<literal>@\S*))'
@@ -21,7 +21,7 @@ _REPLACED = "\ufffd".encode()
 _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
-def clean(text: str) -> str:
+def replace_invalid_text(text: str) -> str:
     """Text as a command line or a terminal gives it → text that can be sent: what is no UTF-8 is
     replaced."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -45,7 +45,7 @@ def read_piped(hint: str = "PROMPT") -> str:
     return text.strip("\r\n")
 
 
-def prompt_parts(prompt: str, after: str = "") -> list[Content]:
+def parse_prompt(prompt: str, after: str = "") -> list[Content]:
     """A prompt, and text that follows it → its text and the files that it mentions: `@path`, `@"a
     path"` or `"@a path"`.
 
@@ -61,24 +61,26 @@ def prompt_parts(prompt: str, after: str = "") -> list[Content]:
         if literal := mention["literal"]:
             return literal
         quoted = mention["whole"] or mention["path"]
-        path, trailing = (quoted, "") if quoted else _word(mention["word"])
-        part = _attachment(Path(path).expanduser())
+        path, trailing = (quoted, "") if quoted else _split_punctuation(mention["word"])
+        part = _load_attachment(Path(path).expanduser())
         files.append(part)
         return Path(path).name + trailing
 
     text = "\n\n".join(
-        piece for piece in (_MENTION.sub(replace_mention, clean(prompt)), after) if piece.strip()
+        piece
+        for piece in (_MENTION.sub(replace_mention, replace_invalid_text(prompt)), after)
+        if piece.strip()
     )
     return [TextPart(text), *files] if text else files
 
 
-def _word(mention: str) -> tuple[str, str]:
+def _split_punctuation(mention: str) -> tuple[str, str]:
     """A path that stands in a sentence → the path, and the punctuation that is not its own."""
     path = mention if Path(mention).expanduser().exists() else mention.rstrip(_PUNCTUATION)
     return path, mention[len(path) :]
 
 
-def _attachment(path: Path) -> Content:
+def _load_attachment(path: Path) -> Content:
     """A file → text where it is text, which every model reads; else its bytes."""
     try:
         part = DataPart.from_file(path)

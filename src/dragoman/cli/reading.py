@@ -71,21 +71,22 @@ def plan(
     find_target(target)
     if source is not None:
         get(source)
-    lines = _lines(read_file(file))
+    lines = _split_conversations(read_file(file))
     if not lines:
         raise HistoryError("there is no conversation in it")
     for line in read_jsonl(lines, format=source):
         result = plan(line.messages, target)
         if json:
             echo_json(
-                {**_fields(result), **({"line": line.number} if len(lines) > 1 else {})}, indent=0
+                {**_plan_to_json(result), **({"line": line.number} if len(lines) > 1 else {})},
+                indent=0,
             )
         else:
             echo(f"line {line.number}: {result}" if len(lines) > 1 else str(result))
     return 0
 
 
-def _lines(data: bytes) -> list[bytes]:
+def _split_conversations(data: bytes) -> list[bytes]:
     """The conversations of a file: itself where it is one JSON value, else its lines."""
     from dragoman import json_bytes
 
@@ -96,7 +97,7 @@ def _lines(data: bytes) -> list[bytes]:
     return [data]
 
 
-def _fields(result: Plan) -> Json:
+def _plan_to_json(result: Plan) -> Json:
     return {
         "target": result.target,
         "ok": result.ok,
@@ -131,14 +132,14 @@ def decode(
         raise typer.BadParameter(f"there are {', '.join(wires.names())}", param_hint="--wire")
     decoder = wires.get(wire).decoder()
     events = [*decoder.feed(read_file(file)), *decoder.close()]
-    echo_json(_summary(events))
+    echo_json(_summarize_events(events))
     errors = [event.error for event in events if isinstance(event, RunError)]
     for error in errors:
         report(error)
     return 1 if errors else 0
 
 
-def _summary(events: list[Event]) -> Json:
+def _summarize_events(events: list[Event]) -> Json:
     """A response's events → what there is to say of them, for JSON."""
     from dragoman.event import MessageFinished, RunError
     from dragoman.fold import fold

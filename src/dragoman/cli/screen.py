@@ -8,17 +8,17 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, TextIO
 
-from dragoman.cli.ask import summary
-from dragoman.cli.terminal import STEERING, echo, escape, plain
+from dragoman.cli.ask import summarize
+from dragoman.cli.terminal import STEERING, echo, escape, to_one_line
 from dragoman.errors import SettingsError
 from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
-from dragoman.result import ChatResult, cost_of
+from dragoman.result import ChatResult, sum_cost
 from dragoman.tools.context import PROGRESS
 
-__all__ = ["Screen", "find_cost", "show_notes", "show_pending", "usage_line"]
+__all__ = ["Screen", "find_cost", "show_notes", "show_pending", "format_usage"]
 
 _CONTROL: dict[int, str | None] = {
     **{code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"},
@@ -61,7 +61,7 @@ class Screen:
         self._last = "\n"
         self._text = ""
 
-    def waiting(self, line: str) -> None:
+    def show_waiting(self, line: str) -> None:
         """Says on standard error, where that is a terminal, what is waited for, until there is
         something to show."""
         self._waits = self._err.isatty()
@@ -76,69 +76,69 @@ class Screen:
         from dragoman.model.strings import parse_model_string
 
         if callable(providers.get(parse_model_string(model).provider).base_url):
-            self.waiting(f"loading {model} …")
+            self.show_waiting(f"loading {model} …")
 
     def show(self, chunk: ChatResult[str]) -> None:
         """Writes what is new."""
         if chunk.thinking and self._shows_thinking:
-            self._mode(thinking=True)
+            self._switch_mode(thinking=True)
             self._write(chunk.thinking, self._thinks_on)
         if progress := chunk.custom.get(PROGRESS):
-            self._progress(progress)
+            self._show_progress(progress)
         self._text = chunk.joined(self._text)
         if chunk.retracted:
-            self._void()
+            self._mark_void()
         elif chunk.output:
-            self._mode(thinking=False)
+            self._switch_mode(thinking=False)
             self._write(chunk.output, self._out)
 
     def finish(self) -> None:
         """The answer is over, or was given up: the next line begins at the left."""
-        self._mode(thinking=False)
+        self._switch_mode(thinking=False)
         self._end_line()
         self._text = ""
 
-    def _progress(self, value: JsonMap) -> None:
+    def _show_progress(self, value: JsonMap) -> None:
         """Says on a terminal how far a tool is, in a line that what follows takes the place of."""
         if self._is_terminal:
-            self._mode(thinking=False)
+            self._switch_mode(thinking=False)
             self._end_line()
             done, total = value["done"], value["total"]
             far = f"{done:g}" if total is None else f"{done:g}/{total:g}"
-            self.waiting(plain(f"{value['message'] or 'working'} ({far}) …"))
+            self.show_waiting(to_one_line(f"{value['message'] or 'working'} ({far}) …"))
 
-    def _void(self) -> None:
+    def _mark_void(self) -> None:
         """Says that the answer which stands there does not count. A terminal gets anew what does;
         what was piped on is gone."""
-        self._mode(thinking=False)
+        self._switch_mode(thinking=False)
         if not self._is_terminal:
-            self._put(
+            self._write_raw(
                 "note: a part of what was written is void, the answer was begun again\n", self._err
             )
             return
         self._end_line()
-        self._put("[The answer above is void. It begins again:]\n", self._out)
+        self._write_raw("[The answer above is void. It begins again:]\n", self._out)
         if self._text:
             self._write(self._text, self._out)
 
     def _end_line(self) -> None:
         if self._last != "\n":
-            self._put("\n", self._out)
+            self._write_raw("\n", self._out)
 
-    def _mode(self, *, thinking: bool) -> None:
+    def _switch_mode(self, *, thinking: bool) -> None:
         if self._waits:
             self._waits = False
             self._err.write(_ERASED)
             self._err.flush()
         if thinking is not self._is_thinking:
             self._is_thinking = thinking
-            self._put(self._marks[0 if thinking else 1], self._thinks_on)
+            self._write_raw(self._marks[0 if thinking else 1], self._thinks_on)
 
     def _write(self, text: str, to: TextIO) -> None:
         if text := text.translate(_CONTROL) if to.isatty() else text:
-            self._put(text, to)
+            self._write_raw(text, to)
 
-    def _put(self, text: str, to: TextIO) -> None:
+    def _write_raw(self, text: str, to: TextIO) -> None:
         to.write(text)
         to.flush()
         if to is self._out:
@@ -148,7 +148,7 @@ class Screen:
 def show_pending(pending: Sequence[Interrupt], then: str) -> None:
     """Says on standard error, in a line each, what is waited for, and `then` what becomes of it."""
     for interrupt in pending:
-        echo(f"pending: {summary(interrupt)}", err=True)
+        echo(f"pending: {summarize(interrupt)}", err=True)
     if pending:
         echo(f"note: {then}", err=True)
 
@@ -157,12 +157,12 @@ def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
     """What results cost together, in US dollars; `None`: that is unknown, or the extra `cost` is
     not installed."""
     try:
-        return cost_of(call for result in results for call in result.calls)
+        return sum_cost(call for result in results for call in result.calls)
     except SettingsError:
         return None
 
 
-def usage_line(usage: Usage | None, cost: Decimal | None = None) -> str:
+def format_usage(usage: Usage | None, cost: Decimal | None = None) -> str:
     """What `--verbose` tells of an answer's tokens, and of US dollars where they are known."""
     counts = (
         {"Input": usage.input_tokens, "Output": usage.output_tokens, "Total": usage.total_tokens}
@@ -190,4 +190,4 @@ def show_notes(result: ChatResult[Any], known_losses: Collection[Loss] = ()) -> 
             "the answer reached its most tokens and is not whole; --max-tokens gives it more"
         )
     for note in notes:
-        echo(f"note: {plain(note)}", err=True)
+        echo(f"note: {to_one_line(note)}", err=True)

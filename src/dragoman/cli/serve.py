@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.serve.core.service import Service
     from dragoman.serve.http.callers import Key
 
-__all__ = ["greeting", "serve"]
+__all__ = ["format_greeting", "serve"]
 
 _TARGET = "MODULE:AGENT"
 _KEY = "DRAGOMAN_SERVE_KEY"
@@ -164,11 +164,11 @@ def serve(
 
         raise SettingsError(f"a server needs {error.name}: {extra_hint('serve')}") from error
     with _show_logs(calls=log):
-        auth = _keys(keys or [], key_file)
+        auth = _read_keys(keys or [], key_file)
         if (host_names := list(hosts or ())) == [] and auth is not None:
-            host_names = _names(host)
+            host_names = _list_host_names(host)
         with redirect_stdout(sys.stderr):
-            app = _app(
+            app = _make_app(
                 _load_targets(targets or [], model),
                 gateway,
                 {
@@ -176,7 +176,7 @@ def serve(
                     "auth": auth,
                     "hosts": host_names,
                     "origins": origins or (),
-                    "policy": _policy(on_disconnect),
+                    "policy": _make_policy(on_disconnect),
                 },
             )
         service: Service = app.state.service
@@ -184,7 +184,7 @@ def serve(
         def ready(url: str) -> None:
             names = [name for backend in service.backends for name in getattr(backend, "names", ())]
             echo(
-                greeting(
+                format_greeting(
                     names, url, _KEY if service.has_keys else None, agents=_has_agents(service)
                 )
             )
@@ -200,7 +200,7 @@ def _has_agents(service: Service) -> bool:
     return any(isinstance(backend, AgentBackend) for backend in service.backends)
 
 
-def _policy(on_disconnect: str) -> AgentPolicy:
+def _make_policy(on_disconnect: str) -> AgentPolicy:
     from dragoman.serve import AgentPolicy
 
     if on_disconnect not in ("cancel", "detach"):
@@ -210,7 +210,7 @@ def _policy(on_disconnect: str) -> AgentPolicy:
     return AgentPolicy(on_disconnect=on_disconnect)
 
 
-def _keys(arguments: list[str], file: Path | None) -> list[Key] | None:
+def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
     """The keys of the command line, else of the variable; and of the file. `None`: there are
     none."""
     from dragoman.serve.http.callers import Key, keys_in, read_keys
@@ -250,13 +250,13 @@ def _load_targets(targets: list[str], model: str | None) -> list[tuple[str, Any]
         BadParameter: it is not there.
     """
     from dragoman.agent import Agent
-    from dragoman.cli.modules import value_of
+    from dragoman.cli.modules import load_value
 
     served: list[tuple[str, Any]] = []
     for target in targets:
-        value = value_of(target, _TARGET, lambda module, values: _agents_among(module, values))
+        value = load_value(target, _TARGET, lambda module, values: _find_agents(module, values))
         name = target.partition(":")[2]
-        served += value if isinstance(value, _Several) else [(name, value)]
+        served += value if isinstance(value, _ModuleAgents) else [(name, value)]
     if model is not None:
         served.append((model, Agent[None](model)))
     names = [name for name, _ in served]
@@ -268,29 +268,29 @@ def _load_targets(targets: list[str], model: str | None) -> list[tuple[str, Any]
     return served
 
 
-class _Several(list[tuple[str, Any]]):
+class _ModuleAgents(list[tuple[str, Any]]):
     """The agents of a module, by name."""
 
 
-def _agents_among(module: str, values: JsonMap) -> _Several:
+def _find_agents(module: str, values: JsonMap) -> _ModuleAgents:
     from dragoman.agent import Agent
 
     agents: dict[int, tuple[str, Any]] = {}
     for name, value in values.items():
-        if _is_a(value, Agent):
+        if _is_instance(value, Agent):
             agents.setdefault(id(value), (name, value))
     if not agents:
         raise typer.BadParameter(
             f"{module!r} ({values.get('__file__')}) has no agent", param_hint=_TARGET
         )
-    return _Several(agents.values())
+    return _ModuleAgents(agents.values())
 
 
-def _is_a(value: Any, cls: type) -> bool:
+def _is_instance(value: Any, cls: type) -> bool:
     return isinstance(value, cls)
 
 
-def _app(served: list[tuple[str, Any]], file: Path | None, options: Json) -> Starlette:
+def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -> Starlette:
     """The application.
 
     Raises:
@@ -323,7 +323,7 @@ def _app(served: list[tuple[str, Any]], file: Path | None, options: Json) -> Sta
     agents: dict[str, Agent[Any]] = dict(served)
     for agent in agents.values():
         _check_keys(agent)
-        _load(agent)
+        _load_embedded_model(agent)
     # A gateway's names must not be an agent's.
     several = len(agents) > 1 or gateway is not None
     return app(
@@ -344,7 +344,7 @@ def _check_keys(agent: Agent[Any]) -> None:
         raise errors[0]
 
 
-def _load(agent: Any) -> None:
+def _load_embedded_model(agent: Any) -> None:
     """Starts what serves the agent's model, where that is this process."""
     from dragoman import providers
 
@@ -358,7 +358,7 @@ def _load(agent: Any) -> None:
         asyncio.run(record.base_url(agent.chat_model_name or record.chat_model))  # pyright: ignore
 
 
-def _names(host: str) -> list[str]:
+def _list_host_names(host: str) -> list[str]:
     """By which names clients reach it that send a key: a page of another's, which could come under
     any name, has none."""
     if host in ("0.0.0.0", "::"):  # noqa: S104
@@ -394,7 +394,9 @@ A2A     {url}/a2a            its card: {url}/.well-known/agent-card.json
 """
 
 
-def greeting(names: Sequence[str], url: str, variable: str | None, *, agents: bool = False) -> str:
+def format_greeting(
+    names: Sequence[str], url: str, variable: str | None, *, agents: bool = False
+) -> str:
     """Where the server is, and clients in three languages.
 
     `names`: what clients may ask for; `*` stands for any characters. `variable`: of the

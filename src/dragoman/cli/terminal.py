@@ -33,13 +33,13 @@ __all__ = [
     "echo",
     "echo_json",
     "escape",
-    "exit_code",
-    "plain",
+    "find_exit_code",
+    "to_one_line",
     "report",
 ]
 
 
-def _escapes(first: int, last: int) -> dict[int, str]:
+def _make_escapes(first: int, last: int) -> dict[int, str]:
     """Code → its escape, as JSON has it: two of them where UTF-16 takes two."""
     signs = {
         code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)
@@ -52,18 +52,18 @@ def _escapes(first: int, last: int) -> dict[int, str]:
 
 _CONTROLS = {
     code: sign
-    for code, sign in (_escapes(0x00, 0x1F) | _escapes(0x7F, 0x9F)).items()
+    for code, sign in (_make_escapes(0x00, 0x1F) | _make_escapes(0x7F, 0x9F)).items()
     if code not in (9, 10)
 }
 """But for tab and line feed."""
 STEERING: Mapping[int, str] = {
-    **_escapes(0x061C, 0x061C),
-    **_escapes(0x200E, 0x200F),
-    **_escapes(0x2028, 0x202E),
-    **_escapes(0x2066, 0x2069),
-    **_escapes(0xD800, 0xDFFF),
-    **_escapes(0xFFF9, 0xFFFB),
-    **_escapes(0xE0000, 0xE007F),
+    **_make_escapes(0x061C, 0x061C),
+    **_make_escapes(0x200E, 0x200F),
+    **_make_escapes(0x2028, 0x202E),
+    **_make_escapes(0x2066, 0x2069),
+    **_make_escapes(0xD800, 0xDFFF),
+    **_make_escapes(0xFFF9, 0xFFFB),
+    **_make_escapes(0xE0000, 0xE007F),
 }
 """Signs that turn the direction of text, break lines or hide text, and halves of characters → what
 is shown. A table for `str.translate`."""
@@ -103,7 +103,11 @@ EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
 """Kind of error → exit code: failure, usage, settings, the provider refused, network. The nearest
 kind counts."""
 
-_HERE = ((", or pass api_key=", ""), ("pass base_url=", "give --base-url"), ("(auth=)", "(--key)"))
+_OPTION_NAMES = (
+    (", or pass api_key=", ""),
+    ("pass base_url=", "give --base-url"),
+    ("(auth=)", "(--key)"),
+)
 """What the library calls arguments → how that is said on the command line."""
 
 INTERRUPTED = 130
@@ -111,7 +115,7 @@ INTERRUPTED = 130
 _NO_COMMAND = re.compile(r"No such command ['\"](.*?)['\"]", re.DOTALL)
 
 
-def exit_code(error: Exception) -> int:
+def find_exit_code(error: Exception) -> int:
     """The exit code for an error of ours or of the command line's parser."""
     return next(EXIT_CODES[base] for base in type(error).__mro__ if base in EXIT_CODES)
 
@@ -120,7 +124,7 @@ def report(error: Exception) -> None:
     """Says on standard error what is wrong, in one line; for a wrong command line also where to
     read on. What a command that was given nothing raises is its help, which is shown as it is."""
     text = error.format_message() if isinstance(error, TyperException) else str(error)
-    for argument, option in _HERE:
+    for argument, option in _OPTION_NAMES:
         text = text.replace(argument, option)
     if (unknown := _NO_COMMAND.match(text)) is not None:
         text = f'{text.rstrip(".")}; did you mean dragoman chat "{unknown[1]}"?'
@@ -129,9 +133,9 @@ def report(error: Exception) -> None:
         echo(text, err=True)
         return
     hint = f" (see {context.command_path} --help)" if context is not None else ""
-    echo(f"error: {plain(text)}{hint}", err=True)
+    echo(f"error: {to_one_line(text)}{hint}", err=True)
 
 
-def plain(text: str) -> str:
+def to_one_line(text: str) -> str:
     """Text in one line, without signs that steer a terminal."""
     return escape(" ".join(text.split()))

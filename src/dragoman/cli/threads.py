@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import msgspec
 import typer
 
-from dragoman.cli.terminal import echo, echo_json, plain
+from dragoman.cli.terminal import echo, echo_json, to_one_line
 from dragoman.errors import HistoryError, SettingsError
 
 if TYPE_CHECKING:
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from dragoman.message import Message, Origin
 
 __all__ = [
-    "Begun",
+    "OpenThread",
     "StoreOption",
     "open_thread",
     "delete",
     "export",
-    "last_origin",
-    "last_words",
+    "find_last_origin",
+    "describe_last_message",
     "list_threads",
     "open_memory",
     "search",
     "show",
-    "store_file",
+    "find_store_file",
 ]
 
 _LAST = 200
@@ -52,7 +52,7 @@ StoreOption = Annotated[
 ]
 
 
-def store_file(environment: Mapping[str, str] = os.environ) -> Path:
+def find_store_file(environment: Mapping[str, str] = os.environ) -> Path:
     """The file that holds conversations: XDG_DATA_HOME/dragoman/threads.db, else
     ~/.local/share/dragoman/threads.db."""
     data = environment.get("XDG_DATA_HOME")
@@ -63,7 +63,7 @@ def store_file(environment: Mapping[str, str] = os.environ) -> Path:
     )
 
 
-class Begun(NamedTuple):
+class OpenThread(NamedTuple):
     """A conversation that is gone on with, or begun."""
 
     id: str
@@ -73,7 +73,7 @@ class Begun(NamedTuple):
 
 
 @asynccontextmanager
-async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Begun, None]:
+async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[OpenThread, None]:
     """The conversation of that name; without one, the last that is kept, or, where none are, one of
     its own. Its store is closed behind it.
 
@@ -85,7 +85,7 @@ async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Beg
 
     memory = agent.memory
     if memory is None:
-        yield Begun(new_id(), [])
+        yield OpenThread(new_id(), [])
         return
     async with memory:
         if name is None:
@@ -95,10 +95,10 @@ async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Beg
                     "no conversation is kept to go on with; begin one with --thread NAME"
                 )
             name = threads[0].id
-        yield Begun(name, await load_thread(memory, name, None))
+        yield OpenThread(name, await load_thread(memory, name, None))
 
 
-async def last_origin(url: str | None, name: str | None) -> Origin | None:
+async def find_last_origin(url: str | None, name: str | None) -> Origin | None:
     """Which model answered last in the conversation of that name, or in the one that was kept last;
     `None`: none did."""
     from dragoman.memory.conversation import load_thread
@@ -124,7 +124,7 @@ def open_memory(url: str | None) -> Memory:
     from dragoman.memory import Memory
 
     if url is None:
-        file = store_file()
+        file = find_store_file()
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -151,18 +151,18 @@ def list_threads(store: StoreOption = None, json: _Json = False) -> int:
     dragoman threads list
     """
 
-    async def found(memory: Memory) -> list[Any]:
+    async def read_threads(memory: Memory) -> list[Any]:
         return [*(await memory.threads(per_page=None)).items]
 
-    threads = _with(store, found)
+    threads = _run_with_memory(store, read_threads)
     if json:
         _print_json(threads)
         return 0
     if not threads:
         echo("note: no conversation is kept", err=True)
     for thread in threads:
-        title = f"  {plain(thread.title)}" if thread.title else ""
-        echo(f"{_time(thread.updated_at)}  {plain(thread.id)}{title}")
+        title = f"  {to_one_line(thread.title)}" if thread.title else ""
+        echo(f"{_format_time(thread.updated_at)}  {to_one_line(thread.id)}{title}")
     return 0
 
 
@@ -172,12 +172,12 @@ def show(name: _Name, store: StoreOption = None, json: _Json = False) -> int:
     \b
     dragoman threads show trip
     """
-    messages = _with(store, lambda memory: _messages(memory, name))
+    messages = _run_with_memory(store, lambda memory: _read_messages(memory, name))
     if json:
         _print_json([msgspec.Raw(message.to_json()) for message in messages])
         return 0
     for message in messages:
-        echo(_describe(message))
+        echo(_describe_message(message))
     return 0
 
 
@@ -202,13 +202,13 @@ def export(
         raise typer.BadParameter(
             f"no format is named {to!r}; there are {', '.join(formats.names())}", param_hint="--to"
         )
-    messages = _with(store, lambda memory: _messages(memory, name))
+    messages = _run_with_memory(store, lambda memory: _read_messages(memory, name))
     losses: list[Loss] = []
     payload = formats.get(to).dump_messages(messages, losses=losses)
     echo_json(payload)
     for loss in losses:
         if not loss.is_minor:
-            echo(f"note: {plain(str(loss))}", err=True)
+            echo(f"note: {to_one_line(str(loss))}", err=True)
     return 0
 
 
@@ -230,21 +230,24 @@ def delete(
             "nobody can be asked here; give --yes to delete", param_hint="NAME"
         )
 
-    async def unknown(memory: Memory) -> list[str]:
+    async def find_missing(memory: Memory) -> list[str]:
         return [name for name in names if await memory.thread(name) is None]
 
-    if missing := _with(store, unknown):
+    if missing := _run_with_memory(store, find_missing):
         for name in missing:
-            echo(f"error: there is no conversation {plain(name)}; nothing was deleted", err=True)
+            echo(
+                f"error: there is no conversation {to_one_line(name)}; nothing was deleted",
+                err=True,
+            )
         return 1
-    if not yes and not typer.confirm(f"delete {', '.join(map(plain, names))}?", err=True):
+    if not yes and not typer.confirm(f"delete {', '.join(map(to_one_line, names))}?", err=True):
         return 1
 
-    async def deleted(memory: Memory) -> None:
+    async def delete_all(memory: Memory) -> None:
         for name in names:
             await memory.delete_thread(name)
 
-    _with(store, deleted)
+    _run_with_memory(store, delete_all)
     return 0
 
 
@@ -262,10 +265,10 @@ def search(
     dragoman threads search "glomma river"
     """
 
-    async def found(memory: Memory) -> list[StoredMessage]:
+    async def find_messages(memory: Memory) -> list[StoredMessage]:
         return [*(await memory.search(text, thread_id=thread, per_page=None)).items]
 
-    messages = _with(store, found)
+    messages = _run_with_memory(store, find_messages)
     if json:
         _print_json(
             [
@@ -276,18 +279,18 @@ def search(
     else:
         for match in messages:
             echo(
-                f"{plain(match.thread_id)}  {match.message.role}: {plain(match.message.text)[:_WIDTH]}"
+                f"{to_one_line(match.thread_id)}  {match.message.role}: {to_one_line(match.message.text)[:_WIDTH]}"
             )
     return 0 if messages else 1
 
 
-def last_words(messages: Sequence[Message]) -> str:
+def describe_last_message(messages: Sequence[Message]) -> str:
     """What was said last in a conversation, in a line."""
     text = next((message.text for message in reversed(messages) if message.text), "")
-    return f"last: {plain(text)[-_WIDTH:]}" if text else f"{len(messages)} messages"
+    return f"last: {to_one_line(text)[-_WIDTH:]}" if text else f"{len(messages)} messages"
 
 
-def _with(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
+def _run_with_memory(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
     """Works with the conversations, and closes them."""
     import asyncio
 
@@ -298,24 +301,27 @@ def _with(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
     return asyncio.run(done())
 
 
-async def _messages(memory: Memory, name: str) -> list[Message]:
+async def _read_messages(memory: Memory, name: str) -> list[Message]:
     """The messages of a conversation. What is damaged is told, and left out."""
 
     problems: list[str] = []
     page = await memory.recall(name, per_page=None, problems=problems)
     for problem in problems:
-        echo(f"note: {plain(problem)}", err=True)
+        echo(f"note: {to_one_line(problem)}", err=True)
     return [*page.items]
 
 
-def _describe(message: Message) -> str:
+def _describe_message(message: Message) -> str:
     """A message for people: its text, calls, results and files."""
     from dragoman.message import DataPart, FilePart, LinkPart
 
     lines = [message.text] if message.text else []
-    lines += [f"[calls {plain(call.name)} {_json(call.arguments)}]" for call in message.tool_calls]
     lines += [
-        f"[{plain(result.name)}: {_json(result.result)[:_WIDTH]}]"
+        f"[calls {to_one_line(call.name)} {_format_json(call.arguments)}]"
+        for call in message.tool_calls
+    ]
+    lines += [
+        f"[{to_one_line(result.name)}: {_format_json(result.result)[:_WIDTH]}]"
         for result in message.tool_results
     ]
     lines += [
@@ -327,11 +333,11 @@ def _describe(message: Message) -> str:
     return "\n".join([f"{speaker} {line}".lstrip() for line in lines or ["[nothing]"]])
 
 
-def _json(value: Any) -> str:
-    return plain(msgspec.json.encode(value, enc_hook=str).decode(errors="replace"))
+def _format_json(value: Any) -> str:
+    return to_one_line(msgspec.json.encode(value, enc_hook=str).decode(errors="replace"))
 
 
-def _time(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 

@@ -15,8 +15,8 @@ import msgspec
 
 from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.marks import waiting
-from dragoman.codec.native import Own
+from dragoman.codec.marks import attach_interrupt
+from dragoman.codec.native import WireNative
 from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
     Custom,
@@ -63,7 +63,7 @@ class AgentAnswer:
 
     def __init__(
         self,
-        own: Own,
+        own: WireNative,
         *,
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
@@ -141,7 +141,7 @@ class AgentAnswer:
     def _begin(self, event: PartStarted) -> None:
         part, key = event.part, (event.message_id, event.index)
         if event.message_id in self._models and not isinstance(part, ToolResultPart):
-            self._parts[key] = self._out.part(key, self._whose(part))
+            self._parts[key] = self._out.ensure_part(key, self._whose(part))
 
     def _whose(self, part: Content) -> Content:
         """A call of the agent's own says so."""
@@ -174,7 +174,7 @@ class AgentAnswer:
         if (index := self._calls.pop(result.id, None)) is not None:
             self._settle(index)
         shown = msgspec.structs.replace(result, run_by="provider")
-        opened = self._out.part((message_id, "result", result.id, len(self._closed)), shown)
+        opened = self._out.ensure_part((message_id, "result", result.id, len(self._closed)), shown)
         self._closed[opened.index] = message_id, shown, opened
         self._out.end(opened, shown)
 
@@ -196,7 +196,7 @@ class AgentAnswer:
         self._users.discard(event.message_id)
         for _, (message_id, part, _opened) in sorted(stood.items()):
             if message_id != event.message_id:
-                again = self._out.part((message_id, "again", len(self._closed)), part)
+                again = self._out.ensure_part((message_id, "again", len(self._closed)), part)
                 self._closed[again.index] = message_id, part, again
                 self._out.end(again, part)
 
@@ -238,7 +238,9 @@ class AgentAnswer:
         if (index := self._calls.pop(call.id, None)) is None:
             return False
         shown = self._closed[index][1]
-        self._settle(index, waiting(shown if isinstance(shown, ToolCallPart) else call, interrupt))
+        self._settle(
+            index, attach_interrupt(shown if isinstance(shown, ToolCallPart) else call, interrupt)
+        )
         return True
 
     def _ask(self, interrupt: Interrupt) -> None:
@@ -249,8 +251,8 @@ class AgentAnswer:
             if (value := getattr(interrupt, name)) is not None
         }
         call = interrupt.call or ToolCallPart(interrupt.id, _QUESTIONS[interrupt.reason], arguments)
-        shown = waiting(call, interrupt)
-        opened = self._out.part(("waits", interrupt.id), shown)
+        shown = attach_interrupt(call, interrupt)
+        opened = self._out.ensure_part(("waits", interrupt.id), shown)
         self._closed[opened.index] = "", shown, opened
         self._out.end(opened, shown)
 

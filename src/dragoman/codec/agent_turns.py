@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_text
-from dragoman.codec.marks import KEY, answer_to, interrupt_of
-from dragoman.codec.native import Own
+from dragoman.codec.marks import KEY, read_interrupt, read_resume
+from dragoman.codec.native import WireNative
 from dragoman.interrupt import Resume
 from dragoman.message import Content, MarkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
 
@@ -31,7 +31,7 @@ class AgentTurns(NamedTuple):
     """Its id of the run (of the task) that waits; `None`: none does."""
 
 
-def agent_turns(messages: Sequence[Message], own: Own, target: Origin | None) -> AgentTurns:
+def agent_turns(messages: Sequence[Message], own: WireNative, target: Origin | None) -> AgentTurns:
     """The conversation for the agent at `target`. `own`: of its wire."""
     made: list[Message] = []
     known, resume, thread_id, waits = 0, list[Resume](), None, None
@@ -42,7 +42,7 @@ def agent_turns(messages: Sequence[Message], own: Own, target: Origin | None) ->
             thread_id = if_text(notes.get("thread")) or thread_id
             waits, resume = if_text(notes.get("waits")) or None, []
             open_calls = {
-                call.id: call for call in message.tool_calls if interrupt_of(call) is not None
+                call.id: call for call in message.tool_calls if read_interrupt(call) is not None
             }
             made += _by_turns(message, if_list(notes.get("turns")))
             known = len(made)
@@ -70,13 +70,13 @@ def _answers(
     left: list[Content] = []
     for piece in message.content:
         call = open_calls.get(piece.id) if isinstance(piece, ToolResultPart) else None
-        interrupt = None if call is None else interrupt_of(call)
+        interrupt = None if call is None else read_interrupt(call)
         if (
             isinstance(piece, ToolResultPart)
             and interrupt is not None
             and interrupt.reason != "tool"
         ):
-            resume.append(answer_to(interrupt, piece))
+            resume.append(read_resume(interrupt, piece))
         elif not isinstance(piece, MarkPart):
             left.append(piece)
     if not left and message.content:
@@ -132,7 +132,7 @@ def _agents(piece: Content) -> Content:
     """A call or a result as the agent's own again."""
     if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by != "agent":
         piece = msgspec.structs.replace(piece, run_by="agent")
-    if isinstance(piece, ToolCallPart) and interrupt_of(piece) is not None:
+    if isinstance(piece, ToolCallPart) and read_interrupt(piece) is not None:
         native = {key: value for key, value in (piece.native or {}).items() if key != KEY}
         piece = msgspec.structs.replace(piece, native=native or None)
     return piece

@@ -16,11 +16,11 @@ __all__ = [
     "TEXT",
     "JsonSchema",
     "JsonType",
-    "a_list",
-    "an_object",
-    "either",
-    "fault_of_type",
-    "typed",
+    "list_schema",
+    "object_schema",
+    "any_of",
+    "find_type_fault",
+    "declare_types",
 ]
 
 
@@ -30,43 +30,46 @@ TEXT: JsonSchema = {"type": "string"}
 BOOLEAN: JsonSchema = {"type": "boolean"}
 
 
-def an_object(required: Mapping[str, JsonSchema] = {}, **optional: JsonSchema) -> JsonSchema:
+def object_schema(required: Mapping[str, JsonSchema] = {}, **optional: JsonSchema) -> JsonSchema:
     """An object with these fields, among others."""
     return {"type": "object", "required": list(required), "properties": {**required, **optional}}
 
 
-def a_list(item: JsonSchema, *, least: int = 0) -> JsonSchema:
+def list_schema(item: JsonSchema, *, least: int = 0) -> JsonSchema:
     """A list of such values, so many at least."""
     return {"type": "array", "items": item, **({"minItems": least} if least else {})}
 
 
-def either(*schemas: JsonSchema) -> JsonSchema:
+def any_of(*schemas: JsonSchema) -> JsonSchema:
     """A value of one of these schemas."""
     return {"anyOf": list(schemas)}
 
 
 def _message_of(*roles: str) -> JsonSchema:
-    content = either(TEXT, a_list(an_object({"type": {"const": "text"}, "text": TEXT}), least=1))
-    return an_object({"role": {"enum": list(roles)}, "content": content})
+    content = any_of(
+        TEXT, list_schema(object_schema({"type": {"const": "text"}, "text": TEXT}), least=1)
+    )
+    return object_schema({"role": {"enum": list(roles)}, "content": content})
 
 
-CHAT_BODY = an_object(
+CHAT_BODY = object_schema(
     {
         "model": TEXT,
-        "messages": a_list(
-            either(
-                _message_of("system", "user", "assistant"), an_object({"role": {"const": "tool"}})
+        "messages": list_schema(
+            any_of(
+                _message_of("system", "user", "assistant"),
+                object_schema({"role": {"const": "tool"}}),
             ),
             least=1,
         ),
     },
     stream=BOOLEAN,
     temperature={"type": "number", "minimum": 0},
-    tools=a_list({"type": "object"}),
+    tools=list_schema({"type": "object"}),
 )
 """Of the Chat Completions API and those that took its messages."""
 
-EMBEDDINGS_BODY = an_object({"model": TEXT, "input": either(TEXT, a_list(TEXT, least=1))})
+EMBEDDINGS_BODY = object_schema({"model": TEXT, "input": any_of(TEXT, list_schema(TEXT, least=1))})
 """Of OpenAI's embeddings, and those that took them."""
 
 
@@ -84,7 +87,7 @@ _NUMBERS = (int, float)
 _NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-def typed(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
+def declare_types(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
     """The fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`; words as
     in `_WORDS`, joined by `_or_`."""
     return {
@@ -105,15 +108,15 @@ _WORDS: Mapping[str, JsonType] = {
 }
 
 
-def fault_of_type(value: Any, types: Iterable[JsonType]) -> str:
+def find_type_fault(value: Any, types: Iterable[JsonType]) -> str:
     """What a value should be, in words; empty: it is, or it is `null`."""
     types = tuple(types)
-    if value is None or any(_is(value, each) for each in types):
+    if value is None or any(_has_type(value, each) for each in types):
         return ""
     return " or ".join(types)
 
 
-def _is(value: Any, kind: JsonType) -> bool:
+def _has_type(value: Any, kind: JsonType) -> bool:
     if kind in ("a number", "a whole number"):
         is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
         return is_number and (kind == "a number" or value % 1 == 0)

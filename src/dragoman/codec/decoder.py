@@ -1,9 +1,9 @@
 """What every decoder of a response does the same way: frames → JSON → the wire's own step → events,
 errors and the end. Sans-I/O.
 
-A wire's decoder says what one JSON object of its stream means (`take`), and what the end of the
+A wire's decoder says what one JSON object of its stream means (`read_event`), and what the end of the
 bytes does (`end`). It may read the chunks that nearly all of a stream consists of in a shorter way
-(`ordinary`). Nothing that a provider sends is raised: it becomes a `RunError`, which ends the
+(`read_fast`). Nothing that a provider sends is raised: it becomes a `RunError`, which ends the
 answer.
 """
 
@@ -61,10 +61,10 @@ class ResponseDecoder(ABC):
     ) -> list[Event]:
         """A whole response → the events that its stream would have been; an error's body →
         `RunError`."""
-        return cls(origin, new_id).whole(body)
+        return cls(origin, new_id).read_response(body)
 
     @abstractmethod
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """One JSON object of the stream, or a whole response.
 
         Raises:
@@ -76,12 +76,12 @@ class ResponseDecoder(ABC):
         """The answer ends with an error, which carries what there was of it. Nothing more is
         read."""
 
-    def ordinary(self, payload: bytes) -> bool:  # noqa: ARG002 for those that have a short way
+    def read_fast(self, payload: bytes) -> bool:  # noqa: ARG002 for those that have a short way
         """Reads a chunk of the most frequent kind, the shortest way; `False` where it is of another
         kind."""
         return False
 
-    def done(self) -> None:
+    def read_done(self) -> None:
         """The mark `[DONE]`, with which some formats end; for others it is nothing."""
         return
 
@@ -89,33 +89,33 @@ class ResponseDecoder(ABC):
         """The bytes are at their end, and nothing has ended the answer: it was cut."""
         self.fail(StreamCutError("the stream ended before the answer did. Send the request again."))
 
-    def body(self, body: bytes) -> None:
+    def read_body(self, body: bytes) -> None:
         """What came in place of a stream: a whole response, or an error's body. The beginning of
         one was cut."""
         if is_cut(body):
             self.end()
         else:
-            self.read(body)
+            self.read_payload(body)
 
     def feed(self, data: bytes) -> list[Event]:
         """More bytes, cut anywhere → the events that they complete."""
         for payload in self._frames.feed(data):
-            if not (self._over or self.ordinary(payload)):
-                self.read(payload)
+            if not (self._over or self.read_fast(payload)):
+                self.read_payload(payload)
         return self._taken()
 
     def close(self) -> list[Event]:
         """The end of the bytes → the last events. An answer that has not ended was cut."""
         for payload in self._frames.close():
             if payload.strip() == _DONE or is_json(payload):  # else it is the first half of a chunk
-                self.read(payload)
+                self.read_payload(payload)
         if (body := self._frames.body) is not None and not self._over:
-            self.body(body)
+            self.read_body(body)
         if not self._over:
             self.end()
         return self._taken()
 
-    def whole(self, body: bytes | JsonMap) -> list[Event]:
+    def read_response(self, body: bytes | JsonMap) -> list[Event]:
         """A whole response, or a recorded stream, as bytes; or the JSON value of one → all its
         events."""
         try:
@@ -125,16 +125,16 @@ class ResponseDecoder(ABC):
             return self._taken()
         return [*self.feed(data), *self.close()]
 
-    def read(self, payload: bytes) -> None:
+    def read_payload(self, payload: bytes) -> None:
         """Any chunk, the longer way."""
         stripped = payload.strip()
         if self._over or not stripped:
             return
         if stripped == _DONE:
-            self.done()
+            self.read_done()
             return
         try:
-            self.take(need_object(json_bytes.decode(payload), "an event"))
+            self.read_event(need_object(json_bytes.decode(payload), "an event"))
         except DragomanError as error:
             self.fail(error.at(body=payload))
         except ValueError as error:

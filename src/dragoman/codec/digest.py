@@ -23,7 +23,7 @@ from weakref import ref
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.marks import only_waits, unmarked
+from dragoman.codec.marks import holds_only_waits, strip_marks
 from dragoman.json_bytes import Json
 from dragoman.message import (
     NOTES,
@@ -37,32 +37,34 @@ from dragoman.message import (
 
 __all__ = [
     "LARGE",
-    "SIZE",
-    "chain",
-    "digest",
-    "digests",
-    "free_prefix",
-    "hashed",
-    "neutral",
-    "neutral_chain",
-    "prefix",
-    "signed_chain",
-    "wire_of",
-    "written",
+    "DIGEST_SIZE",
+    "chain_digests",
+    "extend_digest",
+    "chain_digest_bytes",
+    "prefix_without_digest",
+    "hash_message",
+    "neutral_digest",
+    "chain_neutral_digests",
+    "compute_prefix",
+    "chain_signature_digests",
+    "parse_prefix_wire",
+    "format_prefix",
 ]
 
 
 _VERSION = "2"
 
 
-def signed_chain(messages: Iterable[Message], wire: str) -> list[str]:
+def chain_signature_digests(messages: Iterable[Message], wire: str) -> list[str]:
     """For each message the digest of all before it, as `Origin.prefix` has it, and last that of
     all: one more than there are messages. `wire`: that of the provider which signs, or has
     signed."""
-    return [written(wire, digest) for digest in digests(messages, wire)]
+    return [format_prefix(wire, digest) for digest in chain_digest_bytes(messages, wire)]
 
 
-def digests(messages: Iterable[Message], wire: str, after: bytes | None = None) -> list[bytes]:
+def chain_digest_bytes(
+    messages: Iterable[Message], wire: str, after: bytes | None = None
+) -> list[bytes]:
     """The same as bytes. `after`: the digest of what stands before these messages, where something
     does."""
     messages = tuple(messages)
@@ -80,58 +82,58 @@ def digests(messages: Iterable[Message], wire: str, after: bytes | None = None) 
 
     chain = [after or b""] * (head + 1)
     for message in messages[head:]:
-        own = None if only_waits(message) else hashed(message, wire, make)
+        own = None if holds_only_waits(message) else hash_message(message, wire, make)
         chain.append(chain[-1] if own is None else _next(chain[-1], own))
     return chain
 
 
-def written(wire: str, digest: bytes) -> str:
+def format_prefix(wire: str, digest: bytes) -> str:
     """A digest as `Origin.prefix` has it."""
     return f"{_VERSION}:{wire}:{digest.hex()}"
 
 
-def prefix(messages: Iterable[Message], wire: str) -> str:
+def compute_prefix(messages: Iterable[Message], wire: str) -> str:
     """What `Origin.prefix` says of an answer to these messages."""
-    return written(wire, digests(messages, wire)[-1])
+    return format_prefix(wire, chain_digest_bytes(messages, wire)[-1])
 
 
-def wire_of(prefix: str) -> str:
+def parse_prefix_wire(prefix: str) -> str:
     """The wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier release, a
     digest alone."""
     version, _, rest = prefix.partition(":")
     return rest.rpartition(":")[0] if version == _VERSION else ""
 
 
-def free_prefix(wire: str) -> str:
+def prefix_without_digest(wire: str) -> str:
     """The prefix of an answer by this wire of which nobody noted what stood before it: its origin
     alone says who reads it."""
     return f"{_VERSION}:{wire}:"
 
 
-def neutral_chain(messages: Iterable[Message]) -> list[str]:
+def chain_neutral_digests(messages: Iterable[Message]) -> list[str]:
     """For each message the neutral digest of all before it, and last that of all: one more than
     there are messages."""
     digests = [b""]
     for message in messages:
         digests.append(
             digests[-1]
-            if only_waits(message)
-            else _next(digests[-1], hashed(message, "", _neutral))
+            if holds_only_waits(message)
+            else _next(digests[-1], hash_message(message, "", _neutral))
         )
     return [digest.hex() for digest in digests]
 
 
-def neutral(message: Message) -> str:
+def neutral_digest(message: Message) -> str:
     """The neutral digest of one message, whatever stands before it."""
-    return hashed(message, "", _neutral).hex()
+    return hash_message(message, "", _neutral).hex()
 
 
 def _next(parent: bytes, own: bytes) -> bytes:
-    return blake2b(parent + own, digest_size=SIZE).digest()
+    return blake2b(parent + own, digest_size=DIGEST_SIZE).digest()
 
 
 def _signed(message: Message, wire: str) -> Any:
-    content = unmarked(message).content
+    content = strip_marks(message).content
     if any(piece.native or isinstance(piece, ToolCallPart | ToolResultPart) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
     own = (message.native or {}).get(wire)
@@ -156,7 +158,7 @@ def _of_wire(piece: Content, wire: str) -> Content:
 
 
 def _neutral(message: Message) -> Any:
-    return message.role, [_plain(piece) for piece in unmarked(message).content]
+    return message.role, [_plain(piece) for piece in strip_marks(message).content]
 
 
 def _plain(piece: Content) -> Any:
@@ -188,14 +190,14 @@ def _value(result: Any) -> Any:
         return result
 
 
-def digest(parent: str, message: Message) -> str:
+def extend_digest(parent: str, message: Message) -> str:
     """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this
     message."""
-    return hashed(message, None, _counted, parent.encode()).hex()
+    return hash_message(message, None, _counted, parent.encode()).hex()
 
 
 def _counted(message: Message) -> Any:
-    content = unmarked(message).content
+    content = strip_marks(message).content
     if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
         content = tuple([_one_room(piece) for piece in content])
     return message.role, content, _joined(message.native)
@@ -223,18 +225,18 @@ def _joined(native: Native) -> Native:
     return joined
 
 
-def chain(messages: Iterable[Message]) -> list[str]:
+def chain_digests(messages: Iterable[Message]) -> list[str]:
     """For each message the digest of all before it, and last the digest of all: one more than there
     are messages."""
     digests = [""]
     for message in messages:
-        digests.append(digest(digests[-1], message))
+        digests.append(extend_digest(digests[-1], message))
     return digests
 
 
 LARGE = 4096
 """Bytes from which on a message is hashed once."""
-SIZE = 16
+DIGEST_SIZE = 16
 """Bytes of a digest."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -243,7 +245,7 @@ _known: dict[int, tuple[ref[Message], dict[str | None, tuple[bytes, bytes]]]] = 
 its digest then."""
 
 
-def hashed(
+def hash_message(
     message: Message, name: str | None, counted: Callable[[Message], Any], after: bytes = b""
 ) -> bytes:
     """The digest of a message behind `after`. `counted`: the message → what of it counts; `name`:
@@ -255,7 +257,7 @@ def hashed(
         if before == after:
             return digest
     data = _bytes(counted(message))
-    state = blake2b(after, digest_size=SIZE)
+    state = blake2b(after, digest_size=DIGEST_SIZE)
     state.update(data)
     digest = state.digest()
     if len(data) >= LARGE:

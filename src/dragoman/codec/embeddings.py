@@ -20,10 +20,10 @@ from dragoman.codec.json_values import (
     if_list,
     if_object,
     if_text,
-    malformed,
-    rest,
+    read_extra_fields,
+    shape_error,
 )
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Usage
@@ -31,13 +31,13 @@ from dragoman.request import EmbeddingsRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
 
 __all__ = [
-    "dump_entries",
+    "dump_vector_entries",
     "dump_texts",
     "dump_vector",
-    "input_usage",
-    "load_answer",
-    "load_entries",
-    "load_listed",
+    "count_input_tokens",
+    "load_answer_object",
+    "load_vector_entries",
+    "load_data_vectors",
     "load_texts",
     "load_vector",
 ]
@@ -52,7 +52,7 @@ is beyond."""
 
 def load_texts(
     body: JsonMap,
-    own: Own,
+    own: WireNative,
     *,
     texts: str = "input",
     dimensions: str,
@@ -70,7 +70,7 @@ def load_texts(
     """
     left = dict(if_object(body))
     try:
-        json_bytes.bound_value(left)
+        json_bytes.check_value_depth(left)
     except ValueError as error:
         raise InvalidRequestError(f"the embeddings request cannot be read: {error}") from error
     given = left.pop(texts, None)
@@ -101,7 +101,12 @@ def _are_tokens(given: Any) -> bool:
 
 
 def dump_texts(
-    request: EmbeddingsRequest, own: Own, *, texts: str = "input", dimensions: str, **fields: Any
+    request: EmbeddingsRequest,
+    own: WireNative,
+    *,
+    texts: str = "input",
+    dimensions: str,
+    **fields: Any,
 ) -> Json:
     """The inverse of `load_texts`, with more `fields`. `options` have the last word."""
     alone = own.form(request.native).get(texts) == "text" and len(request.texts) == 1
@@ -114,7 +119,7 @@ def dump_texts(
     return body | fields | dict(request.options)
 
 
-def load_answer(body: bytes | JsonMap) -> Json:
+def load_answer_object(body: bytes | JsonMap) -> Json:
     """A response's body → the JSON object that it is.
 
     Raises:
@@ -124,14 +129,14 @@ def load_answer(body: bytes | JsonMap) -> Json:
         if isinstance(body, (bytes, str)):
             answer = json_bytes.decode(body)
         else:
-            json_bytes.bound_value(answer := cast("Any", body))
+            json_bytes.check_value_depth(answer := cast("Any", body))
     except ValueError as error:
         raise DecodeError(
             f"the answer is no JSON: {error}; is the base URL right?",
             body=body if isinstance(body, bytes) else None,
         ) from error
     if not isinstance(answer, dict):
-        raise malformed(answer, "an answer that is no object")
+        raise shape_error(answer, "an answer that is no object")
     return cast("Json", answer)
 
 
@@ -147,9 +152,9 @@ def load_vector(value: Any) -> Vector:
     try:
         vector = _unpacked(value) if isinstance(value, str) else msgspec.convert(value, Vector)
     except ValueError as error:  # among them half a pair of surrogates, which is not convertible
-        raise malformed(value, "a vector that is no list of numbers") from error
+        raise shape_error(value, "a vector that is no list of numbers") from error
     if not isfinite(sum(vector)):
-        raise malformed(value, "a vector with numbers that are none (NaN or infinity)")
+        raise shape_error(value, "a vector with numbers that are none (NaN or infinity)")
     return vector
 
 
@@ -163,7 +168,7 @@ def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
     return b64encode(floats.tobytes()).decode()
 
 
-def load_entries(value: Any) -> list[Vector]:
+def load_vector_entries(value: Any) -> list[Vector]:
     """A list of `{"index", "embedding"}` (OpenAI, Mistral) → the vectors in the order of their
     indexes.
 
@@ -176,12 +181,12 @@ def load_entries(value: Any) -> list[Vector]:
     places = [entry.get("index") for entry in entries]
     if len({str(place) for place in places}) > 1:
         if sorted(place for place in places if isinstance(place, int)) != list(range(len(entries))):
-            raise malformed(places, "vectors whose indexes do not count them")
+            raise shape_error(places, "vectors whose indexes do not count them")
         entries.sort(key=lambda entry: entry["index"])
     return [load_vector(entry.get("embedding")) for entry in entries]
 
 
-def load_listed(
+def load_data_vectors(
     body: bytes | JsonMap,
     refusal: Callable[[Json], DragomanError],
     counted: Callable[[Json], tuple[Usage | None, Json]],
@@ -193,28 +198,30 @@ def load_listed(
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
         DecodeError: it holds no vectors.
     """
-    answer = load_answer(body)
+    answer = load_answer_object(body)
     if "data" not in answer:
         raise refusal(answer)
     usage, beside = counted(if_object(answer.get("usage")))
-    metadata = rest(answer, "object", "data", "id", "usage") | ({"usage": beside} if beside else {})
+    metadata = read_extra_fields(answer, "object", "data", "id", "usage") | (
+        {"usage": beside} if beside else {}
+    )
     return BatchEmbeddingsResult(
-        load_entries(answer["data"]),
-        input_usage(usage),
+        load_vector_entries(answer["data"]),
+        count_input_tokens(usage),
         metadata=metadata,
         id=if_text(answer.get("id")),
     )
 
 
-def dump_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[Json]:
-    """The inverse of `load_entries`."""
+def dump_vector_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[Json]:
+    """The inverse of `load_vector_entries`."""
     return [
         {"object": "embedding", "index": index, "embedding": dump_vector(vector, packed=packed)}
         for index, vector in enumerate(vectors)
     ]
 
 
-def input_usage(usage: Usage | None) -> Usage | None:
+def count_input_tokens(usage: Usage | None) -> Usage | None:
     """Usage of a request for vectors: all tokens are input, also where only their total is told
     (Voyage)."""
     if usage is None:
@@ -230,7 +237,7 @@ def _unpacked(value: str) -> Vector:
     try:
         data = b64decode(value, validate=True)
     except ValueError as error:
-        raise malformed(value, "a vector that is no base64") from error
+        raise shape_error(value, "a vector that is no base64") from error
     if len(data) % 4 == 0:
         floats = array("f", data)
         if sys.byteorder == "big":

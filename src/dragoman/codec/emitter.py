@@ -21,7 +21,7 @@ from dragoman.event import (
     PartStarted,
     RunError,
 )
-from dragoman.fold import MessageBuilder, close_part, whole_part
+from dragoman.fold import MessageBuilder, close_part, part_events
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
@@ -100,7 +100,7 @@ class Emitter:
         self._start = event
         self.events.append(event)
 
-    def part(self, key: Hashable, part: Content | None = None) -> OpenPart:
+    def ensure_part(self, key: Hashable, part: Content | None = None) -> OpenPart:
         """The open part of that key; opens `part` (default: a text) where there is none.
 
         A text is started by its first delta, through `add`; none may ever come.
@@ -126,20 +126,20 @@ class Emitter:
             open_part.deltas.append(delta)
             self.events.append(PartDelta(self.message_id, open_part.index, delta))
 
-    def text(self, key: Hashable, delta: str) -> None:
+    def add_text(self, key: Hashable, delta: str) -> None:
         """More text of the text part of that key."""
         if delta:
-            self.add(self.part(key), delta)
+            self.add(self.ensure_part(key), delta)
 
-    def thinking(self, key: Hashable, delta: str) -> None:
+    def add_thinking(self, key: Hashable, delta: str) -> None:
         """More thinking of the thinking part of that key."""
         if delta:
-            self.add(self.part(key, ThinkingPart()), delta)
+            self.add(self.ensure_part(key, ThinkingPart()), delta)
 
-    def whole(self, part: Content) -> None:
+    def add_whole_part(self, part: Content) -> None:
         """A part that came whole. It is told as if it had been streamed in one delta."""
         self.start()
-        self.events += whole_part(self.message_id, self._next, part)
+        self.events += part_events(self.message_id, self._next, part)
         self._closed[self._next] = part
         self._next += 1
 
@@ -203,10 +203,10 @@ class Emitter:
         what it cost."""
         if (self.started or usage is not None) and not self.finished:
             self.finish(FinishReason.error, usage, origin=origin, native=native, cut=True)
-            error.at(partial=self.partial())
+            error.at(partial=self.build_partial_message())
         self.events.append(RunError(error))
 
-    def partial(self) -> Message:
+    def build_partial_message(self) -> Message:
         """The message so far, from the parts that are closed."""
         builder = MessageBuilder(self._start)
         for index, part in self._closed.items():

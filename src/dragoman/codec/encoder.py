@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from dragoman import json_bytes
-from dragoman.codec.framing import event_bytes
-from dragoman.codec.native import Own
+from dragoman.codec.framing import frame_server_event
+from dragoman.codec.native import WireNative
 from dragoman.codec.response import ResponseState
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -27,25 +27,32 @@ from dragoman.event import (
 from dragoman.json_bytes import JsonMap
 from dragoman.message import MarkPart
 
-__all__ = ["NONE", "Objects", "ResponseEncoder", "as_event", "as_line", "as_typed_event"]
+__all__ = [
+    "NO_OBJECTS",
+    "Objects",
+    "ResponseEncoder",
+    "frame_event",
+    "frame_line",
+    "frame_typed_event",
+]
 
 Objects = Sequence[JsonMap]
 """What tells of a step, in order."""
-NONE: Objects = ()
+NO_OBJECTS: Objects = ()
 """Nothing does."""
 
 
-def as_event(data: JsonMap) -> bytes:
+def frame_event(data: JsonMap) -> bytes:
     """A Server-Sent Event without a name."""
-    return event_bytes(json_bytes.encode(data))
+    return frame_server_event(json_bytes.encode(data))
 
 
-def as_typed_event(data: JsonMap) -> bytes:
+def frame_typed_event(data: JsonMap) -> bytes:
     """A Server-Sent Event that has the name of its type."""
-    return event_bytes(json_bytes.encode(data), data["type"])
+    return frame_server_event(json_bytes.encode(data), data["type"])
 
 
-def as_line(data: JsonMap) -> bytes:
+def frame_line(data: JsonMap) -> bytes:
     """A line of newline-delimited JSON."""
     return json_bytes.encode(data) + b"\n"
 
@@ -59,7 +66,7 @@ class ResponseEncoder(ABC):
     EMPTY: ClassVar[bool] = False
     """Whether there is a stream of no message too."""
 
-    def __init__(self, own: Own, envelope: JsonMap) -> None:
+    def __init__(self, own: WireNative, envelope: JsonMap) -> None:
         """`own`: the wire's; `envelope`: what no event holds, such as the response's id."""
         self._envelope = envelope
         self._state = ResponseState(own.response)
@@ -69,7 +76,7 @@ class ResponseEncoder(ABC):
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none)."""
-        if isinstance(event, RunFinished) and self._state.takes(event):
+        if isinstance(event, RunFinished) and self._state.accepts(event):
             return self.close()
         objects = self.objects(event)
         return (
@@ -84,14 +91,14 @@ class ResponseEncoder(ABC):
         """One event → the objects that tell of it, before they are framed."""
         state = self._state
         first = not state.started
-        if self._over or not state.takes(event):
-            return NONE
+        if self._over or not state.accepts(event):
+            return NO_OBJECTS
         if isinstance(event, PartDelta):  # nearly all of a stream
             return self.delta(event)
         if isinstance(event, PartStarted):
-            return NONE if isinstance(event.part, MarkPart) else self.part_started(event)
+            return NO_OBJECTS if isinstance(event.part, MarkPart) else self.part_started(event)
         if isinstance(event, PartFinished):
-            return NONE if isinstance(event.part, MarkPart) else self.part_finished(event)
+            return NO_OBJECTS if isinstance(event.part, MarkPart) else self.part_finished(event)
         if isinstance(event, MessageStarted):
             return self.message_started(event, first=first)
         if isinstance(event, MessageFinished):
@@ -121,7 +128,7 @@ class ResponseEncoder(ABC):
 
     def message_finished(self, event: MessageFinished) -> Objects:  # noqa: ARG002 for those that tell of it
         """The end of a message; how the response ends is known to the state."""
-        return NONE
+        return NO_OBJECTS
 
     @abstractmethod
     def message_dropped(self, event: MessageDropped) -> Objects:
@@ -138,14 +145,14 @@ class ResponseEncoder(ABC):
 
     def frame(self, data: JsonMap) -> bytes:
         """An object as bytes."""
-        return as_event(data)
+        return frame_event(data)
 
     def _ends(self) -> bool:
         return (self.EMPTY or self._state.started) and not self._over
 
     def _end(self) -> Objects:
         if not self._ends():
-            return NONE
+            return NO_OBJECTS
         self._over = True
         return self.end()
 

@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
 
-__all__ = ["codes", "parsed", "plain", "words"]
+__all__ = ["collect_codes", "parse_body", "strip_quoted_names", "collect_words"]
 
 _WORDS = (
     "message", "Message", "detail", "error", "errors", "raw", "data", "msg", "error_description", "errorMessage", "error_from",
@@ -41,7 +41,7 @@ _SHOWN = 300  # characters of a text that is no JSON
 _DEPTH = 8
 
 
-def parsed(body: bytes) -> Any:
+def parse_body(body: bytes) -> Any:
     """A body → the JSON in it, else the text that a reader would see, in short."""
     text = body.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     for candidate in (text, *_DATA.findall(text)):
@@ -56,14 +56,14 @@ def parsed(body: bytes) -> Any:
     return " ".join(unescape(seen[:_OPENED]).split())[:_SHOWN]
 
 
-def words(value: Any, depth: int = _DEPTH) -> str:
+def collect_words(value: Any, depth: int = _DEPTH) -> str:
     """The words for people in what was told; of checked fields where each stands and what is wrong
     with it, not what it held."""
     if not value or depth == 0:
         return ""
     if isinstance(value, str):
         before, inner = _opened(value)
-        text = words(inner, depth - 1) if inner else ""
+        text = collect_words(inner, depth - 1) if inner else ""
         return f"{before}{text}" if text else value
     if places := [entry for entry in if_objects(value) if "msg" in entry]:
         return "; ".join(
@@ -73,22 +73,22 @@ def words(value: Any, depth: int = _DEPTH) -> str:
             for one in places
         )
     if entries := if_list(value):
-        return "; ".join(filter(None, (words(entry, depth - 1) for entry in entries)))
+        return "; ".join(filter(None, (collect_words(entry, depth - 1) for entry in entries)))
     fields = if_object(value)
     error = fields.get("error")
     order = (
         ("error", *(key for key in _WORDS if key != "error")) if isinstance(error, dict) else _WORDS
     )
-    found = (words(fields.get(key), depth - 1) for key in order)
+    found = (collect_words(fields.get(key), depth - 1) for key in order)
     return next(filter(None, found), "")
 
 
-def codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
+def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
     """What else says of its kind: codes, types and reasons, of all levels."""
     if depth == 0:
         return
     for entry in if_list(value):
-        yield from codes(entry, depth - 1)
+        yield from collect_codes(entry, depth - 1)
     for key, inner in if_object(value).items():
         if key in _CODES:
             yield from (
@@ -97,12 +97,12 @@ def codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
                 if isinstance(each, (str, int)) and each
             )
         elif isinstance(inner, str):
-            yield from codes(_opened(inner)[1], depth - 1)
+            yield from collect_codes(_opened(inner)[1], depth - 1)
         elif key in _INNER:
-            yield from codes(inner, depth - 1)
+            yield from collect_codes(inner, depth - 1)
 
 
-def plain(text: str) -> str:
+def strip_quoted_names(text: str) -> str:
     """Words without the names and values that they quote: these are the request's, and say nothing
     of the fault."""
     return _NAME.sub("''", _ECHO.sub(r"\1''", text))

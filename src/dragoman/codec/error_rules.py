@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.error_body import codes, parsed, plain, words
+from dragoman.codec.error_body import collect_codes, collect_words, parse_body, strip_quoted_names
 from dragoman.codec.json_values import as_text, if_object, if_objects, if_text
-from dragoman.codec.serving import of_class
+from dragoman.codec.serving import look_up_class
 from dragoman.errors import (
     AuthenticationError,
     ContentRefusedError,
@@ -30,19 +30,19 @@ from dragoman.errors import (
     RateLimitError,
 )
 from dragoman.json_bytes import JsonMap
-from dragoman.retry_after import limit_reset, retry_after, waiting_words
+from dragoman.retry_after import parse_limit_reset, parse_retry_after, parse_waiting_text
 
 __all__ = [
     "ErrorReader",
     "ErrorRules",
     "Patterns",
     "ErrorInfo",
-    "error_from",
-    "load",
-    "request_id",
-    "patterns",
-    "error_info",
-    "vendor_status",
+    "build_error",
+    "load_error_response",
+    "find_request_id",
+    "compile_patterns",
+    "read_error_info",
+    "read_vendor_status",
 ]
 
 _Kind = type[ProviderError]
@@ -71,7 +71,7 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Of a provider behind this one, names in lower case."""
 
 
-def patterns(*lines: tuple[_Kind, str]) -> Patterns:
+def compile_patterns(*lines: tuple[_Kind, str]) -> Patterns:
     """Kinds and patterns, whatever the case of their letters."""
     return tuple((kind, f"(?i){words}") for kind, words in lines)
 
@@ -102,15 +102,15 @@ _STATUSES: Mapping[int, _Kind] = {
 }
 """A status that says it all."""
 _BETTER: Mapping[_Kind, Patterns] = {
-    AuthenticationError: patterns(
+    AuthenticationError: compile_patterns(
         (PermissionDeniedError, r"insufficient permissions|missing scopes")
     ),
-    RateLimitError: patterns(
+    RateLimitError: compile_patterns(
         (OverloadedError, r"overloaded"), (PermissionDeniedError, r"\blimit:? 0\b.{0,40}requested")
     ),
 }
 """Kind by such a status → words by which it is another one after all."""
-_WORDS = patterns(
+_WORDS = compile_patterns(
     (
         InvalidRequestError,
         r"(unknown|unsupported|unrecogni[sz]ed|unexpected|additional|extra) (request )?(parameter|argument|field|key|propert|option|name)|"
@@ -161,7 +161,7 @@ _WORDS = patterns(
     ),
 )
 """What an error says of itself, in its codes and words; the first that fits."""
-_FAULTS = patterns(
+_FAULTS = compile_patterns(
     (
         OverloadedError,
         r"too.?many.?requests|overload|(no|at|out of|insufficient) capacity|server.?(is.?)?busy|maximum pending|service.?unavailable",
@@ -229,22 +229,24 @@ _BEHIND = 500  # characters of the words of a provider behind a gateway
 _SHOWN = 1000  # characters of words in a message
 
 
-def error_info(payload: Any) -> ErrorInfo:
+def read_error_info(payload: Any) -> ErrorInfo:
     """What an error's payload says in any of the usual shapes."""
     outer = next(iter(if_objects(payload)), if_object(payload))
     error = if_object(outer.get("error"))
     statuses = (as_text(fields.get(key)) for fields in (error, outer) for key in _STATUS_KEYS)
     behind = if_object(error.get("metadata"))  # OpenRouter: what the provider behind it said
-    text = words(payload)
+    text = collect_words(payload)
     param = if_text(error.get("param"))  # Xiaomi: not a field's name, but the reason
     reason = param if " " in param and param not in text else ""
     return ErrorInfo(
-        words=": ".join(filter(None, (text, reason, words(if_text(behind.get("raw")))[:_BEHIND]))),
-        codes=" ".join(dict.fromkeys(codes(payload)))[:_READ],
+        words=": ".join(
+            filter(None, (text, reason, collect_words(if_text(behind.get("raw")))[:_BEHIND]))
+        ),
+        codes=" ".join(dict.fromkeys(collect_codes(payload)))[:_READ],
         status=next(
             (int(status) for status in statuses if re.fullmatch("[45][0-9][0-9]", status)), None
         ),
-        means=_VENDOR_STATUSES.get(vendor_status(outer)),
+        means=_VENDOR_STATUSES.get(read_vendor_status(outer)),
         request_id=if_text(outer.get("request_id")) or if_text(error.get("request_id")) or None,
         headers={
             name.lower(): as_text(value) for name, value in if_object(behind.get("headers")).items()
@@ -252,30 +254,30 @@ def error_info(payload: Any) -> ErrorInfo:
     )
 
 
-def vendor_status(fields: JsonMap) -> int:
+def read_vendor_status(fields: JsonMap) -> int:
     """The number of the fault in an answer whose status tells of none, as MiniMax has it; 0: there
     is no fault."""
     code = if_object(fields.get("base_resp")).get("status_code")
     return code if isinstance(code, int) else 0
 
 
-def load(
+def load_error_response(
     status: int,
     headers: Mapping[str, str],
     body: bytes,
-    read: Callable[[Any], ErrorInfo] = error_info,
+    read: Callable[[Any], ErrorInfo] = read_error_info,
     rules: ErrorRules = _USUAL,
 ) -> ProviderError:
     """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a
     string) are read as far as they go.
 
-    `read` reads what `error_body.parsed` found in the body.
+    `read` reads what `error_body.parse_body` found in the body.
     """
     lower = {name.lower(): value for name, value in headers.items()}
-    return error_from(read(parsed(body)), status=status, headers=lower, body=body, rules=rules)
+    return build_error(read(parse_body(body)), status=status, headers=lower, body=body, rules=rules)
 
 
-def error_from(
+def build_error(
     info: ErrorInfo,
     *,
     status: int | None = None,
@@ -287,7 +289,9 @@ def error_from(
     the body."""
     status = status or info.status
     kind = _kind(
-        info.means or status or 0, f"{info.codes} {plain(info.words[:_READ])}".strip(), rules
+        info.means or status or 0,
+        f"{info.codes} {strip_quoted_names(info.words[:_READ])}".strip(),
+        rules,
     )
     code = (
         f"no words but {info.codes}"
@@ -301,17 +305,24 @@ def error_from(
     error = kind(f"{_short(words).rstrip('.')}. {advice}", status=status, body=body)
     if isinstance(error, RateLimitError | OverloadedError):
         limits = (
-            limit_reset({**headers, **info.headers}) if isinstance(error, RateLimitError) else None
+            parse_limit_reset({**headers, **info.headers})
+            if isinstance(error, RateLimitError)
+            else None
         )
-        waits = (info.retry_after, retry_after(headers), waiting_words(info.words), limits)
+        waits = (
+            info.retry_after,
+            parse_retry_after(headers),
+            parse_waiting_text(info.words),
+            limits,
+        )
         error.retry_after = next((wait for wait in waits if wait is not None), None)
-    return error.at(request_id=request_id(headers, info.request_id))
+    return error.at(request_id=find_request_id(headers, info.request_id))
 
 
 class ErrorReader(msgspec.Struct, frozen=True):
     """The errors of one format → exceptions."""
 
-    read: Callable[[Any], ErrorInfo] = error_info
+    read: Callable[[Any], ErrorInfo] = read_error_info
     """An error's JSON → what it says."""
     rules: ErrorRules = _USUAL
     """Words that mean something with this format alone."""
@@ -319,17 +330,17 @@ class ErrorReader(msgspec.Struct, frozen=True):
     def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty,
         a string) are read as far as they go."""
-        return load(status, headers, body, self.read, self.rules)
+        return load_error_response(status, headers, body, self.read, self.rules)
 
-    def error_of(self, payload: Any) -> ProviderError:
+    def load_inner_error(self, payload: Any) -> ProviderError:
         """An error's JSON, inside of a stream or an answer → the exception that says it."""
-        return error_from(self.read(payload), rules=self.rules)
+        return build_error(self.read(payload), rules=self.rules)
 
-    def text_of(self, error: DragomanError, words: Mapping[type[DragomanError], str]) -> str:
+    def dump_words(self, error: DragomanError, words: Mapping[type[DragomanError], str]) -> str:
         """An error's words, as a format tells them that has no others: behind those by which its
         class is known, where they do not say it themselves."""
-        known = of_class(words, error, "")
-        if not known or type(error_from(ErrorInfo(words=error.message), rules=self.rules)) is type(
+        known = look_up_class(words, error, "")
+        if not known or type(build_error(ErrorInfo(words=error.message), rules=self.rules)) is type(
             error
         ):
             return error.message
@@ -340,7 +351,7 @@ def _short(words: str) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
 
 
-def request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
+def find_request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
     """The provider's id of a request. `headers`: of the answer, names in lower case; `inside`: the
     id in its body."""
     found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)

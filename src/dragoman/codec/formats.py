@@ -10,10 +10,15 @@ import msgspec
 
 from dragoman.codec.encoder import ResponseEncoder
 from dragoman.codec.history import DumpedRequest
-from dragoman.codec.history_dump import Dumped, DumpRules, dumped, dumped_tools
-from dragoman.codec.json_values import bounded, if_object, rest
-from dragoman.codec.outgoing import Outgoing, own_options
-from dragoman.codec.response import whole_message
+from dragoman.codec.history_dump import (
+    Dumped,
+    DumpRules,
+    dump_tools_with_history,
+    dump_with_history,
+)
+from dragoman.codec.json_values import check_depth, if_object, read_extra_fields
+from dragoman.codec.outgoing import Outgoing, drop_foreign_options
+from dragoman.codec.response import join_messages
 from dragoman.codec.serving import ErrorResponse, Problem
 from dragoman.errors import DragomanError
 from dragoman.event import Event
@@ -22,7 +27,13 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.request import HttpRequest, ModelRequest, ToolSpec
 
-__all__ = ["ConversationFormat", "RequestEnvelope", "RequestFormat", "ResponseFormat", "Sending"]
+__all__ = [
+    "ConversationFormat",
+    "RequestEnvelope",
+    "RequestFormat",
+    "ResponseFormat",
+    "RequestDump",
+]
 
 E = TypeVar("E", bound=ResponseEncoder)
 Q = TypeVar("Q")
@@ -54,7 +65,7 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
         Raises:
             HistoryError: the payload is no conversation of this format.
         """
-        return self.load(bounded(payload) if problems is None else payload, origin, problems)
+        return self.load(check_depth(payload) if problems is None else payload, origin, problems)
 
     def dump_messages(
         self,
@@ -82,7 +93,7 @@ class RequestEnvelope(msgspec.Struct, frozen=True):
     """Takes what of the conversation cannot be read."""
 
 
-class Sending(msgspec.Struct, Generic[Q], frozen=True):
+class RequestDump(msgspec.Struct, Generic[Q], frozen=True):
     """A request on its way out."""
 
     request: ModelRequest
@@ -116,11 +127,11 @@ class Sending(msgspec.Struct, Generic[Q], frozen=True):
             **way,
         )
         functions = [tool for tool in self.request.tools if isinstance(tool, ToolSpec)]
-        return dumped(self.turn, made, self.request.messages, self.losses, functions)
+        return dump_with_history(self.turn, made, self.request.messages, self.losses, functions)
 
     def tools(self, out: Outgoing[Any], dump: Callable[[], Sequence[Any]]) -> JsonMap:
         """The field `tools` of the body, where there are any."""
-        return dumped_tools(
+        return dump_tools_with_history(
             self.turn,
             out,
             self.request.tools,
@@ -138,7 +149,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
     load: Callable[[JsonMap, RequestEnvelope], ModelRequest]
     """The body, and what stands around it → the neutral request. The body is bounded in its depth,
     where problems are noted but for its conversation; what a caller gave need not be an object."""
-    dump: Callable[[Sending[Q]], HttpRequest]
+    dump: Callable[[RequestDump[Q]], HttpRequest]
     """The inverse."""
     conversation: tuple[str, ...]
     """Fields of the body that hold the conversation."""
@@ -160,7 +171,9 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         Raises:
             HistoryError: the body is no request of this format.
         """
-        bounded(body if problems is None else rest(if_object(body), *self.conversation))
+        check_depth(
+            body if problems is None else read_extra_fields(if_object(body), *self.conversation)
+        )
         return self.load(body, RequestEnvelope(path, headers, origin, problems))
 
     def dump_request(
@@ -205,7 +218,9 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         losses = [] if losses is None else losses
         quirks = self.quirks() if quirks is None else quirks
         return self.dump(
-            Sending(own_options(request, self.name, losses), target, quirks, losses, turn)
+            RequestDump(
+                drop_foreign_options(request, self.name, losses), target, quirks, losses, turn
+            )
         )
 
 
@@ -229,7 +244,7 @@ class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
     ) -> Json:
         """Events → a whole response; an error's body where they tell of an error. `envelope` as for
         `encoder`."""
-        message = whole_message(events, losses)
+        message = join_messages(events, losses)
         return (
             self.dump_error(message).body
             if isinstance(message, DragomanError)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from dragoman import json_bytes
 
-__all__ = ["EventStream", "Framing", "LineStream", "event_bytes", "is_cut", "is_json"]
+__all__ = ["EventStream", "Framing", "LineStream", "frame_server_event", "is_cut", "is_json"]
 
 _BOM = b"\xef\xbb\xbf"
 _FIELD_NAMES = (b"data", b"event", b"id", b"retry")
@@ -161,7 +161,7 @@ def is_cut(data: bytes) -> bool:
     return False
 
 
-def event_bytes(data: bytes, event: str | None = None) -> bytes:
+def frame_server_event(data: bytes, event: str | None = None) -> bytes:
     """One Server-Sent Event as bytes. `data` is one line, as JSON is."""
     return (
         b"data: " + data + b"\n\n"

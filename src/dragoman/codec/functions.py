@@ -3,37 +3,46 @@
 
 from __future__ import annotations
 
-from dragoman.codec.json_values import if_object, if_text, merged, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import if_object, if_text, merge_wire_fields, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import ToolSpec
 
-__all__ = ["dump_function", "dump_tool", "load_function", "load_tool", "named", "own_fields"]
+__all__ = [
+    "dump_function",
+    "dump_tool",
+    "load_function",
+    "load_tool",
+    "read_function_name",
+    "collect_own_fields",
+]
 
 _ABSENT = "absent"
 """Wire form: the field was not there at all."""
 _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 
 
-def named(entry: JsonMap) -> str:
+def read_function_name(entry: JsonMap) -> str:
     """The name in the `function` of a tool or call; empty where it has none."""
     return if_text(if_object(entry.get("function")).get("name"))
 
 
-def own_fields(outer: JsonMap, inner: JsonMap) -> Json:
+def collect_own_fields(outer: JsonMap, inner: JsonMap) -> Json:
     """What a tool or call has beside the neutral fields: `outer` ones of its own, `inner` ones of
     its `function`."""
     return {**outer, **({"function": inner} if inner else {})}
 
 
-def load_tool(own: Own, tool: JsonMap) -> ToolSpec:
+def load_tool(own: WireNative, tool: JsonMap) -> ToolSpec:
     """A tool that is a function, with or without its type."""
     form = {} if "type" in tool else {"type": _ABSENT}
-    return load_function(own, if_object(tool.get("function")), rest(tool, "type", "function"), form)
+    return load_function(
+        own, if_object(tool.get("function")), read_extra_fields(tool, "type", "function"), form
+    )
 
 
 def load_function(
-    own: Own,
+    own: WireNative,
     function: JsonMap,
     beside: JsonMap = {},
     form: JsonMap = {},
@@ -44,7 +53,7 @@ def load_function(
         if_text(function.get("description")),
         if_object(function.get("parameters")),
     )
-    left = rest(
+    left = read_extra_fields(
         function,
         "name",
         *(("description",) if description else ()),
@@ -52,19 +61,19 @@ def load_function(
     )
     form = form if "parameters" in function else {**form, "parameters": _ABSENT}
     name = if_text(function.get("name"))
-    return ToolSpec(name, description, parameters, own.note(own_fields(beside, left), form))
+    return ToolSpec(name, description, parameters, own.note(collect_own_fields(beside, left), form))
 
 
-def dump_tool(own: Own, tool: ToolSpec, name: str) -> Json:
+def dump_tool(own: WireNative, tool: ToolSpec, name: str) -> Json:
     """The inverse of `load_tool`, under that name."""
     kind = {} if "type" in own.form(tool.native) else {"type": "function"}
-    return merged(
+    return merge_wire_fields(
         {**kind, "function": dump_function(own, tool, name)},
-        rest(own.fields(tool.native), "function"),
+        read_extra_fields(own.fields(tool.native), "function"),
     )
 
 
-def dump_function(own: Own, tool: ToolSpec, name: str) -> Json:
+def dump_function(own: WireNative, tool: ToolSpec, name: str) -> Json:
     """The inverse of `load_function`, under that name."""
     fields = if_object(own.fields(tool.native).get("function"))
     function: Json = {"name": name}
@@ -74,4 +83,4 @@ def dump_function(own: Own, tool: ToolSpec, name: str) -> Json:
         function["parameters"] = tool.input_schema
     elif "parameters" not in fields and own.form(tool.native).get("parameters") != _ABSENT:
         function["parameters"] = _NO_ARGUMENTS
-    return merged(function, fields)
+    return merge_wire_fields(function, fields)

@@ -16,7 +16,12 @@ from weakref import ref
 
 import msgspec
 
-from dragoman.codec.history_line import DumpedSegment, Known, SentHistory, head_length
+from dragoman.codec.history_line import (
+    DumpedSegment,
+    KnownHistory,
+    SentHistory,
+    count_system_messages,
+)
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.request import ServerTool, ToolSpec
@@ -83,36 +88,36 @@ class History:
             else None
         )
 
-    def find(self, messages: Sequence[Message], key: Hashable) -> Known:
+    def find(self, messages: Sequence[Message], key: Hashable) -> KnownHistory:
         """What of the conversation is known by the line that has most of it."""
         found, most = None, 0
         for number, line in self._lines_of(messages, key):
-            shared = line.shared(messages)
+            shared = line.count_shared_segments(messages)
             if shared > most:
                 found, most = number, shared
         line = self._used(found)
-        return Known() if line is None else Known(line, most)
+        return KnownHistory() if line is None else KnownHistory(line, most)
 
     def is_whole(self, messages: Sequence[Message], key: Hashable) -> bool:
         """Whether the conversation, or its beginning, is known as one that cannot be cut."""
         for number, line in self._lines_of(messages, key):
-            if not line.ends and line.begins(messages) == len(line.given):
+            if not line.ends and line.count_shared_messages(messages) == len(line.given):
                 return self._used(number) is not None
         return False
 
     def keep_whole(self, messages: Sequence[Message], key: Hashable) -> None:
         """Keeps that the conversation, however it goes on, cannot be cut."""
-        at = head_length(messages)
+        at = count_system_messages(messages)
         line = SentHistory(key, messages[at], at)
         line.given += messages
         line.given[at] = None
-        line.weigh()
+        line.measure()
         with self._lock:
             self._add(line, messages[at])
 
     def keep(
         self,
-        known: Known,
+        known: KnownHistory,
         key: Hashable,
         messages: Sequence[Message],
         added: Sequence[DumpedSegment],
@@ -120,7 +125,7 @@ class History:
     ) -> None:
         """Keeps the segments that follow what is known; a line is forked where it went on
         otherwise."""
-        at = head_length(messages)
+        at = count_system_messages(messages)
         with self._lock:
             line = known.line
             if line is None or len(line.ends) != known.segments:
@@ -128,17 +133,17 @@ class History:
                 line = (
                     SentHistory(key, first, at)
                     if line is None
-                    else line.until(known.segments, first)
+                    else line.fork_at(known.segments, first)
                 )
                 self._add(line, first)
             for segment in added:
-                line.add(segment, names)
+                line.add_segment(segment, names)
             self._shrink()
 
     def _lines_of(
         self, messages: Sequence[Message], key: Hashable
     ) -> Iterator[tuple[int, SentHistory]]:
-        at = head_length(messages)
+        at = count_system_messages(messages)
         for number, line in reversed(self._lines.copy().items()):
             if line.at == at and line.first() is messages[at] and line.key == key:
                 yield number, line

@@ -15,26 +15,26 @@ from msgspec.structs import replace
 
 from dragoman.codec import digest
 from dragoman.codec.history import DumpedRequest, History, KnownTools
-from dragoman.codec.history_line import DumpedSegment, head_length
+from dragoman.codec.history_line import DumpedSegment, count_system_messages
 from dragoman.codec.history_pieces import (
-    Dependent,
+    CannotCutError,
     DumpRules,
     Link,
     Pieces,
+    find_renamed_tools,
     fresh_ids,
-    made_ready,
-    odd,
-    odd_names,
+    prepare_pieces,
+    select_renamed,
 )
 from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import digests_of, readable
+from dragoman.codec.replay import digest_lookup, find_unreadable
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message
 from dragoman.repair import repair_with_losses
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = ["Dumped", "Link", "DumpRules", "dumped", "dumped_tools"]
+__all__ = ["Dumped", "Link", "DumpRules", "dump_with_history", "dump_tools_with_history"]
 
 O = TypeVar("O", bound=Outgoing[Any])  # noqa: E741 the letter of its bound
 
@@ -55,7 +55,7 @@ class Dumped(NamedTuple, Generic[O]):
     """By which id the provider knows what it goes on from; `None`: from nothing."""
 
 
-def dumped(
+def dump_with_history(
     turn: DumpedRequest | None,
     way: DumpRules[O],
     messages: Sequence[Message],
@@ -66,20 +66,24 @@ def dumped(
     messages are not repaired yet, what repair lost stands before all else."""
     history = None if turn is None else turn.history
     if turn is not None and history is not None:
-        if len(turn.messages) >= history.least and head_length(turn.messages) < len(turn.messages):
+        if len(turn.messages) >= history.least and count_system_messages(turn.messages) < len(
+            turn.messages
+        ):
             key = turn.target, way.key, way.link is not None
             if not history.is_whole(turn.messages, key):
                 try:
                     return _remembered(turn, history, way, key, losses, tools)
-                except Dependent:
+                except CannotCutError:
                     history.keep_whole(turn.messages, key)
         messages, lost = repair_with_losses(turn.messages)
         losses[:0] = lost
     out = _made_whole(history, way, messages, losses, tools)
     if turn is not None:
-        digest_at = digests_of(messages)
+        digest_at = digest_lookup(messages)
         turn.prefix = digest_at(turn.wire, -1)
-        out = replace(out, unreadable=readable(messages, turn.target, out.quirks.reads, digest_at))
+        out = replace(
+            out, unreadable=find_unreadable(messages, turn.target, out.quirks.reads, digest_at)
+        )
     link = None if way.link is None else way.link.find(out)
     payload = way.dump(out) if link is None or way.link is None else way.link.dump(out, link[0])
     return Dumped(
@@ -87,7 +91,7 @@ def dumped(
     )
 
 
-def dumped_tools(
+def dump_tools_with_history(
     turn: DumpedRequest | None,
     out: Outgoing[Any],
     tools: Sequence[ToolSpec | ServerTool],
@@ -100,7 +104,7 @@ def dumped_tools(
     if history is None or not tools:
         fields = dump()
         return fields, _once(notes(fields))
-    names = odd(out.names)
+    names = select_renamed(out.names)
     known = history.tools(tools, out.target, names)
     if known is not None:
         out.losses.extend(known.losses)
@@ -125,9 +129,9 @@ def _made_whole(
     tools: Sequence[ToolSpec],
 ) -> O:
     """The whole made ready; without the tools where nobody's name changes for them."""
-    if history is not None and tools and not odd_names(history, way, tools):
+    if history is not None and tools and not find_renamed_tools(history, way, tools):
         out = way.make(messages, losses, ())
-        if not odd(out.names):
+        if not select_renamed(out.names):
             return out
     return way.make(messages, losses, tools)
 
@@ -145,7 +149,7 @@ def _remembered(
         found = _linked(turn, history, way, way.link, (key, "linked"), losses, tools)
         if found is not None:
             return found
-    pieces = made_ready(turn, history, way, known, tools)
+    pieces = prepare_pieces(turn, history, way, known, tools)
     known = pieces.known
     added, head, rest = _segments(way, pieces)
     data = b",".join([each for each in (known.data, *[segment.data for segment in added]) if each])
@@ -175,12 +179,12 @@ def _segments(
             head = way.head(payload)
         if not piece.settled or not elements:
             if piece is not pieces.pieces[-1]:
-                raise Dependent
+                raise CannotCutError
             return added, head, elements
         try:
             data = _encode(elements)[1:-1]
         except Exception as error:  # whatever the encoder refuses is refused where it is sent
-            raise Dependent from error
+            raise CannotCutError from error
         count, losses, notes = len(piece.mended), tuple(out.losses), _once(way.notes(elements))
         added.append(
             DumpedSegment(
@@ -201,11 +205,11 @@ def _linked(
 ) -> Dumped[O] | None:
     """What follows the newest message that the request can go on from; `None`: it can from none. Of
     what is before that, the digest is known, and no JSON is kept."""
-    pieces = made_ready(turn, history, way, history.find(turn.messages, key), tools)
+    pieces = prepare_pieces(turn, history, way, history.find(turn.messages, key), tools)
     while (found := _newest(link, pieces)) is None:
         if pieces.known.line is None:
             return None
-        pieces = made_ready(turn, history, way, pieces.known.before_link(), tools)
+        pieces = prepare_pieces(turn, history, way, pieces.known.before_link(), tools)
     newest, at, id_ = found
     added: list[DumpedSegment] = []
     elements: list[Any] = []
@@ -264,7 +268,7 @@ def _done(
     notes: Sequence[str],
     link: str | None,
 ) -> Dumped[O]:
-    turn.prefix = digest.written(turn.wire, pieces.pieces[-1].digests[-1])
+    turn.prefix = digest.format_prefix(turn.wire, pieces.pieces[-1].digests[-1])
     out = replace(pieces.outs[-1], losses=losses)
     return Dumped(out, {**head, way.field: elements} if way.field else elements, notes, link)
 
@@ -272,7 +276,7 @@ def _done(
 def _elements(way: DumpRules[Any], payload: Any) -> list[Any]:
     elements = way.elements(payload)
     if type(elements) is not list:
-        raise Dependent
+        raise CannotCutError
     return cast("list[Any]", elements)
 
 

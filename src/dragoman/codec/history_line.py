@@ -11,18 +11,24 @@ from sys import getsizeof
 from typing import NamedTuple
 from weakref import ref
 
-from dragoman.codec.digest import SIZE
+from dragoman.codec.digest import DIGEST_SIZE
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["Known", "SentHistory", "DumpedSegment", "head_length", "parts"]
+__all__ = [
+    "KnownHistory",
+    "SentHistory",
+    "DumpedSegment",
+    "count_system_messages",
+    "can_cut_between",
+]
 
 _LOSS = 128
 """Bytes of a loss, about."""
 
 
-def head_length(messages: Sequence[Message]) -> int:
+def count_system_messages(messages: Sequence[Message]) -> int:
     """How many messages at the head are the system's."""
     return next(
         (at for at, message in enumerate(messages) if message.role is not Role.SYSTEM),
@@ -30,7 +36,7 @@ def head_length(messages: Sequence[Message]) -> int:
     )
 
 
-def parts(before: Message, after: Message) -> bool:
+def can_cut_between(before: Message, after: Message) -> bool:
     """Whether a conversation may be cut between two messages, so that neither side tells anything
     of the other: the model answers somebody, and both say what no wire leaves out."""
     return (
@@ -108,20 +114,22 @@ class SentHistory:
         self.ids_size = 0
         """Bytes of the ids alone."""
 
-    def begins(self, messages: Sequence[Message]) -> int:
+    def count_shared_messages(self, messages: Sequence[Message]) -> int:
         """How many of its messages begin this conversation too."""
         apart = compress(count(), map(is_not, self.given, messages))
         return next((n for n in apart if n != self.at), min(len(self.given), len(messages)))
 
-    def shared(self, messages: Sequence[Message]) -> int:
+    def count_shared_segments(self, messages: Sequence[Message]) -> int:
         """How many of its segments begin this conversation, and may be cut off it."""
-        length = self.begins(messages)
+        length = self.count_shared_messages(messages)
         segments = bisect_right(self.ends, min(length, len(messages) - 1))
-        while segments and not parts(messages[(end := self.ends[segments - 1]) - 1], messages[end]):
+        while segments and not can_cut_between(
+            messages[(end := self.ends[segments - 1]) - 1], messages[end]
+        ):
             segments -= 1
         return segments
 
-    def until(self, segments: int, first: Message) -> SentHistory:
+    def fork_at(self, segments: int, first: Message) -> SentHistory:
         """A line of its own that has the first segments."""
         line = SentHistory(self.key, first, self.at)
         if segments:
@@ -133,7 +141,7 @@ class SentHistory:
         line.ends, line.counts = self.ends[:segments], self.counts[:segments]
         line.offsets, line.lost = self.offsets[:segments], self.lost[:segments]
         line.digests, line.links, line.head = (
-            self.digests[: SIZE * segments],
+            self.digests[: DIGEST_SIZE * segments],
             self.links[:segments],
             self.head,
         )
@@ -143,7 +151,7 @@ class SentHistory:
         line.ids_size = sum(map(getsizeof, line.ids))
         return line
 
-    def add(self, segment: DumpedSegment, names: Mapping[str, str]) -> None:
+    def add_segment(self, segment: DumpedSegment, names: Mapping[str, str]) -> None:
         """A segment that follows. `names`: of tools → as what they were sent, where that
         differs."""
         number = len(self.ends)
@@ -166,9 +174,9 @@ class SentHistory:
         self.offsets.append(len(self.data))
         self.counts.append((self.counts[-1] if number else 0) + segment.length)
         self.ends.append(len(self.given))
-        self.weigh()
+        self.measure()
 
-    def weigh(self) -> None:
+    def measure(self) -> None:
         """Finds its size."""
         columns = (
             self.ends,
@@ -186,7 +194,7 @@ class SentHistory:
         )
 
 
-class Known(NamedTuple):
+class KnownHistory(NamedTuple):
     """What is known of a conversation: the first segments of a line, or nothing."""
 
     line: SentHistory | None = None
@@ -207,8 +215,8 @@ class Known(NamedTuple):
     @property
     def digest(self) -> bytes | None:
         """That of all of them."""
-        end = SIZE * self.segments
-        return None if self.line is None else bytes(self.line.digests[end - SIZE : end])
+        end = DIGEST_SIZE * self.segments
+        return None if self.line is None else bytes(self.line.digests[end - DIGEST_SIZE : end])
 
     @property
     def data(self) -> bytes:
@@ -246,7 +254,7 @@ class Known(NamedTuple):
         known = {} if self.line is None else self.line.ids
         return any(known.get(each, self.segments) < self.segments for each in ids)
 
-    def before_link(self) -> Known:
+    def before_link(self) -> KnownHistory:
         """What stands before the last segment that a request can go on from."""
         number = -1 if self.line is None else self.line.links[self.segments - 1]
-        return Known(self.line, number) if number > 0 else Known()
+        return KnownHistory(self.line, number) if number > 0 else KnownHistory()

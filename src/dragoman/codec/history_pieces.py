@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from dragoman.codec import digest
 from dragoman.codec.history import DumpedRequest, History
-from dragoman.codec.history_line import Known, parts
-from dragoman.codec.marks import only_waits, without_waits
+from dragoman.codec.history_line import KnownHistory, can_cut_between
+from dragoman.codec.marks import drop_waits, holds_only_waits
 from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import DigestAt, digests_of, readable
+from dragoman.codec.replay import DigestAt, digest_lookup, find_unreadable
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, ToolCallPart, ToolResultPart
@@ -28,18 +28,18 @@ from dragoman.repair import Source, repair_with_losses
 from dragoman.request import ToolSpec
 
 __all__ = [
-    "Dependent",
+    "CannotCutError",
     "Link",
     "HistoryPiece",
     "Pieces",
     "DumpRules",
     "fresh_ids",
-    "given_losses",
-    "made_ready",
-    "odd",
-    "odd_names",
-    "places_sent",
-    "unrepaired_losses",
+    "map_losses_to_input",
+    "prepare_pieces",
+    "select_renamed",
+    "find_renamed_tools",
+    "find_sent_messages",
+    "map_losses_before_repair",
 ]
 
 
@@ -95,7 +95,7 @@ class DumpRules(msgspec.Struct, Generic[O], frozen=True, gc=False):
         )
 
 
-class Dependent(Exception):
+class CannotCutError(Exception):
     """The conversation cannot be cut, nor any that begins with it."""
 
 
@@ -115,7 +115,7 @@ class HistoryPiece(NamedTuple):
 class Pieces(NamedTuple, Generic[O]):
     """What follows what is known."""
 
-    known: Known
+    known: KnownHistory
     """What stands before them."""
     pieces: Sequence[HistoryPiece]
     """In order."""
@@ -129,11 +129,11 @@ class Pieces(NamedTuple, Generic[O]):
     """Under which tools are sent in them, where those are not their own."""
 
 
-def made_ready(
+def prepare_pieces(
     turn: DumpedRequest,
     history: History,
     way: DumpRules[O],
-    known: Known,
+    known: KnownHistory,
     tools: Sequence[ToolSpec],
 ) -> Pieces[O]:
     """What follows what is known; all of it, where that has names of tools which they do not have
@@ -146,11 +146,11 @@ def made_ready(
     made = [way.make(piece.mended, [], ()) for piece in pieces]
     names = _names(way, history, known, made, tools)
     if any(names.get(name, name) != sent for name, sent in known.names.items()):
-        return made_ready(turn, history, way, Known(), tools)
+        return prepare_pieces(turn, history, way, KnownHistory(), tools)
     outs: list[O] = []
     before, chains = known.mended, _Chains(turn, known.mended, pieces)
     for piece, out in zip(pieces, made, strict=True):
-        unreadable = readable(
+        unreadable = find_unreadable(
             piece.mended, turn.target, out.quirks.reads, partial(chains.at, before)
         )
         outs.append(replace(out, before=before, unreadable=unreadable, names=names))
@@ -159,7 +159,7 @@ def made_ready(
 
 
 def fresh_ids(
-    way: DumpRules[O], known: Known, piece: HistoryPiece, out: O, taken: set[str]
+    way: DumpRules[O], known: KnownHistory, piece: HistoryPiece, out: O, taken: set[str]
 ) -> frozenset[str]:
     """The ids of a piece that was dumped, which are added to those taken by the pieces before it.
 
@@ -174,19 +174,19 @@ def fresh_ids(
     ]
     ids = frozenset([*own, *out.ids.values(), *way.ids(out)])
     if not taken.isdisjoint(ids) or known.has(ids):
-        raise Dependent
+        raise CannotCutError
     taken |= ids
     return ids
 
 
-def odd_names(
+def find_renamed_tools(
     history: History, way: DumpRules[Any], tools: Sequence[ToolSpec]
 ) -> Mapping[str, str]:
     """Names of tools that are sent as another."""
-    return history.names(tools, lambda: odd(way.make((), [], tools).names))
+    return history.names(tools, lambda: select_renamed(way.make((), [], tools).names))
 
 
-def odd(names: Mapping[str, str]) -> Mapping[str, str]:
+def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
     """Those that are sent as another."""
     same = all(
         map(is_, names, names.values())
@@ -195,13 +195,13 @@ def odd(names: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _cut(
-    turn: DumpedRequest, history: History, known: Known
+    turn: DumpedRequest, history: History, known: KnownHistory
 ) -> tuple[list[HistoryPiece], list[Loss]]:
     """What follows the known segments, and what repair lost of it."""
     messages, start, state = turn.messages, known.given, known.digest
     cuts = [start]
     for at in range(start + history.segment, len(messages)):
-        if at - cuts[-1] >= history.segment and parts(messages[at - 1], messages[at]):
+        if at - cuts[-1] >= history.segment and can_cut_between(messages[at - 1], messages[at]):
             cuts.append(at)
     pieces: list[HistoryPiece] = []
     for begin, end in pairwise([*cuts, len(messages)]):
@@ -210,7 +210,7 @@ def _cut(
         if lost:  # what follows may still change it
             given = messages[begin:]
             mended, lost = repair_with_losses(given)
-        digests = digest.digests(mended, turn.wire, state)
+        digests = digest.chain_digest_bytes(mended, turn.wire, state)
         pieces.append(HistoryPiece(given, mended, digests, not lost))
         state = digests[-1]
         if lost:
@@ -219,19 +219,23 @@ def _cut(
 
 
 def _names(
-    way: DumpRules[O], history: History, known: Known, made: Sequence[O], tools: Sequence[ToolSpec]
+    way: DumpRules[O],
+    history: History,
+    known: KnownHistory,
+    made: Sequence[O],
+    tools: Sequence[ToolSpec],
 ) -> Mapping[str, str]:
     """The names under which all tools are sent, where those are not their own."""
     before = known.names
-    if not any(map(odd, (before, *[out.names for out in made]))) and not odd_names(
-        history, way, tools
-    ):
+    if not any(
+        map(select_renamed, (before, *[out.names for out in made]))
+    ) and not find_renamed_tools(history, way, tools):
         return {}
     every = [way.make((), [], tools).names, *[out.names for out in made]]
     met = dict.fromkeys([*every[0], *before, *[name for names in every[1:] for name in names]])
     names = way.make((), [], [ToolSpec(name) for name in met]).names
     if any(name == sent != names[name] for each in every for name, sent in each.items()):
-        raise Dependent  # one of them was recorded under a name that does not fit
+        raise CannotCutError  # one of them was recorded under a name that does not fit
     return names
 
 
@@ -246,21 +250,23 @@ class _Chains:
     def at(self, before: int, wire: str, position: int) -> str:
         """The digest before a message of a piece, which so many messages stand before."""
         if wire == self._turn.wire:
-            return digest.written(wire, self._own[before + position - self._first])
+            return digest.format_prefix(wire, self._own[before + position - self._first])
         if self._others is None:
-            self._others = digests_of(repair_with_losses(self._turn.messages)[0])
+            self._others = digest_lookup(repair_with_losses(self._turn.messages)[0])
         return self._others(wire, before + position)
 
 
-def places_sent(given: Sequence[Message]) -> tuple[Sequence[Message], Sequence[int]]:
+def find_sent_messages(given: Sequence[Message]) -> tuple[Sequence[Message], Sequence[int]]:
     """The messages that are a part of the conversation, and where each stands in what was given."""
-    sent = without_waits(given)
+    sent = drop_waits(given)
     if len(sent) == len(given):
         return given, range(len(given))
-    return sent, [place for place, message in enumerate(given) if not only_waits(message)]
+    return sent, [place for place, message in enumerate(given) if not holds_only_waits(message)]
 
 
-def unrepaired_losses(losses: Iterable[Loss], sources: Sequence[Source] | None) -> list[Loss]:
+def map_losses_before_repair(
+    losses: Iterable[Loss], sources: Sequence[Source] | None
+) -> list[Loss]:
     """Losses of a repaired conversation, where they stood before the repair; without those of what
     repair made up. `sources`: as `repair.traced` has them."""
     if sources is None:
@@ -268,7 +274,7 @@ def unrepaired_losses(losses: Iterable[Loss], sources: Sequence[Source] | None) 
     return [placed for loss in losses if (placed := _unrepaired(loss, sources)) is not None]
 
 
-def given_losses(losses: Iterable[Loss], places: Sequence[int]) -> list[Loss]:
+def map_losses_to_input(losses: Iterable[Loss], places: Sequence[int]) -> list[Loss]:
     """Losses of what is sent, where they stand in what was given."""
     return [
         loss

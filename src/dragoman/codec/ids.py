@@ -1,7 +1,7 @@
 """Ids and tool names that a wire does not take, made fit for it: per request, pure, never stored.
 
 Every provider has rules of its own for ids and tool names (letters, length, no repetition).
-`fitted` maps names and `call_ids` maps the ids of calls and results; both are bijections, and what
+`fit_names` maps names and `map_call_ids` maps the ids of calls and results; both are bijections, and what
 is fit already stays as it is. The same conversation, grown by a message, keeps the ids and names
 that it had.
 """
@@ -17,10 +17,18 @@ from itertools import count
 
 import msgspec
 
-from dragoman.codec.marks import kinds
+from dragoman.codec.marks import collect_part_types
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["NAMES", "STANDARD", "DistinctIds", "Rule", "call_ids", "fitted", "renamed"]
+__all__ = [
+    "TOOL_NAMES",
+    "CALL_IDS",
+    "DistinctIds",
+    "NameRule",
+    "map_call_ids",
+    "fit_names",
+    "invert_names",
+]
 
 _DIGEST_LENGTH = 8
 _WITH_IDS = frozenset({ToolCallPart, ToolResultPart})
@@ -47,7 +55,7 @@ class DistinctIds:
         return free
 
 
-class Rule(msgspec.Struct, frozen=True):
+class NameRule(msgspec.Struct, frozen=True):
     """What ids or names a wire takes."""
 
     letters: str = "a-zA-Z0-9_-"
@@ -75,14 +83,14 @@ def _all_of(letters: str) -> Callable[[str], re.Match[str] | None]:
     return re.compile(f"[{letters}]*").fullmatch
 
 
-STANDARD = Rule()
+CALL_IDS = NameRule()
 """What every provider's own ids look like, and what all but a few take."""
-NAMES = Rule(first="a-zA-Z_")
+TOOL_NAMES = NameRule(first="a-zA-Z_")
 """What all take as the name of a tool: Google's begin with a letter or an underscore."""
 
 
-def fitted(
-    names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] = ()
+def fit_names(
+    names: Iterable[str], rule: NameRule = TOOL_NAMES, *, as_is: Collection[str] = ()
 ) -> dict[str, str]:
     """Each name → the one to send. `as_is`: names that are sent whatever the rule says.
 
@@ -101,7 +109,7 @@ def fitted(
 
 
 @cache
-def _fit(rule: Rule) -> Callable[[str], re.Match[str] | None] | None:
+def _fit(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
     """Tells of all names at once, each with a newline behind it, whether the rule takes them;
     `None`: it takes newlines too."""
     if _all_of(rule.letters)("\n"):
@@ -110,15 +118,15 @@ def _fit(rule: Rule) -> Callable[[str], re.Match[str] | None] | None:
     return re.compile(f"(?:{first}[{rule.letters}]{{{rule.least},{rule.most}}}\\n)*").fullmatch
 
 
-def renamed(names: Mapping[str, str]) -> dict[str, str]:
-    """What `fitted` gave, the other way: the name that was sent → the own one, where they
+def invert_names(names: Mapping[str, str]) -> dict[str, str]:
+    """What `fit_names` gave, the other way: the name that was sent → the own one, where they
     differ."""
     return {sent: own for own, sent in names.items() if sent != own}
 
 
-def call_ids(
+def map_call_ids(
     messages: Sequence[Message],
-    rule: Rule = STANDARD,
+    rule: NameRule = CALL_IDS,
     *,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
 ) -> dict[tuple[int, int], str]:
@@ -129,7 +137,7 @@ def call_ids(
     of its call: the first call of its round that has the same id and no result yet, else the latest
     one with that id. `as_is` tells the pieces whose id is sent whatever the rule says.
     """
-    if _WITH_IDS.isdisjoint(kinds(messages)):
+    if _WITH_IDS.isdisjoint(collect_part_types(messages)):
         return {}
     if (own := _own_ids(messages, rule, as_is)) is not None:
         return own
@@ -165,7 +173,7 @@ def call_ids(
 
 def _own_ids(
     messages: Sequence[Message],
-    rule: Rule,
+    rule: NameRule,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None,
 ) -> dict[tuple[int, int], str] | None:
     """The same where all may be sent as they are and none comes for two calls; else `None`."""
@@ -192,7 +200,7 @@ class _Fresh:
     What was tried once stays taken, so that a name which comes again goes on from there.
     """
 
-    def __init__(self, rule: Rule, taken: set[str]) -> None:
+    def __init__(self, rule: NameRule, taken: set[str]) -> None:
         self.taken = taken
         self._rule = rule
         self._filler = "_" if re.fullmatch(f"[{rule.letters}]", "_") else ""

@@ -16,7 +16,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.json_bytes import Json, JsonMap
 
-__all__ = ["JsonDialect", "fit"]
+__all__ = ["JsonDialect", "fit_schema"]
 
 Schema = JsonMap
 
@@ -78,7 +78,7 @@ class _NoFormError(Exception):
     """The dialect cannot say the schema."""
 
 
-def fit(schema: Schema, dialect: JsonDialect) -> Json | None:
+def fit_schema(schema: Schema, dialect: JsonDialect) -> Json | None:
     """The schema in that dialect; `None` where it has no form in it."""
     definitions = {
         f"#/{key}/{name}": each

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import if_list, if_object, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["strict_schema"]
@@ -132,12 +132,12 @@ def _flat(schema: JsonMap) -> JsonMap:
     while isinstance(every := schema.get("allOf"), list):
         if len(cast("list[Any]", every)) != 1:
             raise _NotStrictError
-        one, beside = if_object(every[0]), rest(schema, "allOf")
+        one, beside = if_object(every[0]), read_extra_fields(schema, "allOf")
         if any(one.get(key, value) != value for key, value in beside.items() if key not in _WORDS):
             raise _NotStrictError
         schema = {**one, **beside}
     if "oneOf" in schema and "anyOf" not in schema:
-        schema = {**rest(schema, "oneOf"), "anyOf": schema["oneOf"]}
+        schema = {**read_extra_fields(schema, "oneOf"), "anyOf": schema["oneOf"]}
     if len(_STRUCTURE & schema.keys()) > 1:
         raise _NotStrictError
     return schema

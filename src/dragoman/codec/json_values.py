@@ -17,21 +17,21 @@ __all__ = [
     "as_object",
     "as_text",
     "body_bytes",
-    "bounded",
-    "gather",
+    "check_depth",
+    "merge_pieces",
     "if_list",
     "if_object",
     "if_objects",
     "if_text",
-    "malformed",
-    "merged",
+    "shape_error",
+    "merge_wire_fields",
     "need_object",
     "optional_field",
-    "rest",
+    "read_extra_fields",
     "text_or_json",
     "has_error",
-    "filled",
-    "unread",
+    "drop_empty",
+    "select_unread",
 ]
 
 
@@ -43,7 +43,7 @@ the look itself."""
 _EMPTY: tuple[Any, ...] = ("", [], {})
 
 
-def malformed(value: Any, what: str) -> DecodeError:
+def shape_error(value: Any, what: str) -> DecodeError:
     """The error for a value that is not what it should be."""
     body = json_bytes.encode(value)
     return DecodeError(
@@ -52,14 +52,14 @@ def malformed(value: Any, what: str) -> DecodeError:
     )
 
 
-def bounded(payload: T) -> T:
+def check_depth(payload: T) -> T:
     """What a caller gave to be read, as it is.
 
     Raises:
         HistoryError: it nests too deep.
     """
     try:
-        json_bytes.bound_value(payload)
+        json_bytes.check_value_depth(payload)
     except ValueError as error:
         raise HistoryError(f"what was given cannot be read: {error}") from error
     return payload
@@ -74,7 +74,7 @@ def body_bytes(body: bytes | JsonMap) -> bytes:
     if isinstance(body, bytes):
         return body
     try:
-        json_bytes.bound_value(body)
+        json_bytes.check_value_depth(body)
     except ValueError as error:
         raise DecodeError(f"the answer cannot be read: {error}") from error
     return json_bytes.encode(body)
@@ -112,7 +112,7 @@ def as_object(value: Any, name: str) -> Json:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise malformed(value, f"a {name} that is no object")
+        raise shape_error(value, f"a {name} that is no object")
     return cast("Json", value)
 
 
@@ -128,7 +128,7 @@ def as_list(value: Any, name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise malformed(value, f"{name} that are no list")
+        raise shape_error(value, f"{name} that are no list")
     return cast("list[Any]", value)
 
 
@@ -149,7 +149,7 @@ def text_or_json(value: Any) -> str:
     return value if isinstance(value, str) else json_bytes.encode(value).decode()
 
 
-def unread(fields: Json, read: Collection[str]) -> Json:
+def select_unread(fields: Json, read: Collection[str]) -> Json:
     """The fields that nobody has read and that say something."""
     return {
         key: value
@@ -158,7 +158,7 @@ def unread(fields: Json, read: Collection[str]) -> Json:
     }
 
 
-def filled(fields: Json) -> Json:
+def drop_empty(fields: Json) -> Json:
     """The fields that say something: not null, not empty."""
     return {
         key: value
@@ -167,7 +167,7 @@ def filled(fields: Json) -> Json:
     }
 
 
-def gather(fields: Json, more: JsonMap) -> None:
+def merge_pieces(fields: Json, more: JsonMap) -> None:
     """Adds to `fields` those that come in pieces: lists go on, of anything else the last word
     counts. Linear in what comes."""
     for name, value in more.items():
@@ -184,7 +184,7 @@ def optional_field(name: str, value: Any) -> Json:
     return {name: value} if value else {}
 
 
-def rest(block: JsonMap, *known: str) -> Json:
+def read_extra_fields(block: JsonMap, *known: str) -> Json:
     """The fields of a JSON object that nobody has read."""
     return {key: value for key, value in block.items() if key not in known}
 
@@ -200,12 +200,12 @@ def has_error(result: Any) -> bool:
     return "error" in if_object(result)
 
 
-def merged(block: Json, own: JsonMap) -> Json:
+def merge_wire_fields(block: Json, own: JsonMap) -> Json:
     """A JSON object with this wire's own fields added, level by level. What is neutral is never
     overwritten."""
     for key, value in own.items():
         if key not in block:
             block[key] = value
         elif isinstance(block[key], dict) and isinstance(value, Mapping):
-            block[key] = merged(dict(block[key]), cast("JsonMap", value))
+            block[key] = merge_wire_fields(dict(block[key]), cast("JsonMap", value))
     return block

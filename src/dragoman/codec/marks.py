@@ -28,15 +28,15 @@ __all__ = [
     "INTERRUPT",
     "KEY",
     "Places",
-    "answer_to",
-    "answering",
-    "interrupt_of",
-    "kinds",
-    "only_waits",
-    "unmarked",
-    "unmarked_all",
-    "waiting",
-    "without_waits",
+    "read_resume",
+    "attach_resume",
+    "read_interrupt",
+    "collect_part_types",
+    "holds_only_waits",
+    "strip_marks",
+    "strip_all_marks",
+    "attach_interrupt",
+    "drop_waits",
 ]
 
 
@@ -50,13 +50,13 @@ INTERRUPT = "interrupt"
 """Kind of the mark of what a call waits for."""
 
 
-def kinds(messages: Iterable[Message]) -> set[type[Content]]:
+def collect_part_types(messages: Iterable[Message]) -> set[type[Content]]:
     """The types of all pieces, seen at once also of a long conversation: most need no more to be
     known."""
     return set(map(type, chain.from_iterable(map(_CONTENT, messages))))
 
 
-def only_waits(message: Message) -> bool:
+def holds_only_waits(message: Message) -> bool:
     """Whether a message stands there for marks of this kind alone: it is no part of the
     conversation."""
     content = message.content
@@ -65,14 +65,14 @@ def only_waits(message: Message) -> bool:
     )
 
 
-def without_waits(messages: Sequence[Message]) -> Sequence[Message]:
+def drop_waits(messages: Sequence[Message]) -> Sequence[Message]:
     """The messages without those that stand there for such marks alone."""
-    if MarkPart not in kinds(messages):
+    if MarkPart not in collect_part_types(messages):
         return messages
-    return tuple([message for message in messages if not only_waits(message)])
+    return tuple([message for message in messages if not holds_only_waits(message)])
 
 
-def unmarked(message: Message) -> Message:
+def strip_marks(message: Message) -> Message:
     """The message without its marks: itself where it has none."""
     if any(isinstance(piece, MarkPart) for piece in message.content):
         return message.replace(
@@ -81,10 +81,10 @@ def unmarked(message: Message) -> Message:
     return message
 
 
-def unmarked_all(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Places]:
+def strip_all_marks(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Places]:
     """The messages without marks, and where what is left stood."""
     given = tuple(messages)
-    if MarkPart not in kinds(given):
+    if MarkPart not in collect_part_types(given):
         return given, {}
     marked = {
         at for at, one in enumerate(given) for piece in one.content if isinstance(piece, MarkPart)
@@ -99,7 +99,7 @@ def unmarked_all(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Plac
         )
         for position in sorted(marked)
     }
-    return tuple([unmarked(message) for message in given]), places
+    return tuple([strip_marks(message) for message in given]), places
 
 
 KEY = OURS + NOTES
@@ -108,7 +108,7 @@ _WAITS = "waits"
 _ANSWERS = "answers"
 
 
-def waiting(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
+def attach_interrupt(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
     """The call with what the agent wants before it goes on with it. A call that the client is to
     run may be run by any tool of that name; what else is waited for is the agent's own business."""
     held = msgspec.to_builtins(msgspec.structs.replace(interrupt, call=None))
@@ -116,7 +116,7 @@ def waiting(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
     return msgspec.structs.replace(call, run_by=run_by, native=_with(call.native, _WAITS, held))
 
 
-def interrupt_of(call: ToolCallPart) -> Interrupt | None:
+def read_interrupt(call: ToolCallPart) -> Interrupt | None:
     """What the agent wants before it goes on with a call; `None`: it is a call like any other."""
     held = _held(call.native, _WAITS)
     try:
@@ -126,14 +126,14 @@ def interrupt_of(call: ToolCallPart) -> Interrupt | None:
     return None if read is None else msgspec.structs.replace(read, call=call)
 
 
-def answering(result: ToolResultPart, resume: Resume) -> ToolResultPart:
+def attach_resume(result: ToolResultPart, resume: Resume) -> ToolResultPart:
     """The result of such a call with what is answered to the agent."""
     return msgspec.structs.replace(
         result, native=_with(result.native, _ANSWERS, msgspec.to_builtins(resume))
     )
 
 
-def answer_to(interrupt: Interrupt, result: ToolResultPart) -> Resume:
+def read_resume(interrupt: Interrupt, result: ToolResultPart) -> Resume:
     """What a result answers to what its call waits for. One that says nothing of it, as repair
     makes them up, gives up."""
     held = _held(result.native, _ANSWERS)

@@ -15,15 +15,15 @@ __all__ = [
     "ELSEWHERE",
     "IMAGES",
     "Media",
-    "as_text",
+    "describe_as_text",
     "audio_type",
-    "data_url",
-    "decoded",
-    "from_url",
-    "guessed",
-    "label",
-    "plain_data",
-    "text_of",
+    "dump_data_url",
+    "decode_base64",
+    "load_url",
+    "guess_media_type",
+    "media_label",
+    "decode_plain_url",
+    "read_media_text",
 ]
 
 Media = DataPart | LinkPart | FilePart
@@ -39,12 +39,12 @@ _CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]").search
 """Bytes that no text holds."""
 
 
-def data_url(part: DataPart) -> str:
+def dump_data_url(part: DataPart) -> str:
     """Data as a `data:` URL."""
     return f"data:{part.mime_type};base64,{b64encode(part.data).decode()}"
 
 
-def from_url(url: str, name: str | None = None) -> DataPart | LinkPart:
+def load_url(url: str, name: str | None = None) -> DataPart | LinkPart:
     """A URL → the data in it, or a link where it holds none (or holds it in a way that could not be
     given back)."""
     head, comma, text = url.partition(";base64,")
@@ -52,17 +52,17 @@ def from_url(url: str, name: str | None = None) -> DataPart | LinkPart:
         comma
         and head.startswith("data:")
         and head != "data:"
-        and (data := decoded(text)) is not None
+        and (data := decode_base64(text)) is not None
     ):
         return DataPart(data, head[5:], name)
     return LinkPart(url, name=name)
 
 
-def plain_data(url: str) -> DataPart | None:
+def decode_plain_url(url: str) -> DataPart | None:
     """The data in a `data:` URL that is written without base64, percent-encoded (RFC 2397); `None`:
     it is another URL.
 
-    No provider takes such a URL. `from_url` leaves it a link, since it could not be given back as
+    No provider takes such a URL. `load_url` leaves it a link, since it could not be given back as
     it was.
     """
     head, comma, text = url.partition(",")
@@ -75,7 +75,7 @@ def plain_data(url: str) -> DataPart | None:
     return DataPart(data, head[5:].partition(";")[0] or "text/plain")
 
 
-def decoded(text: Any) -> bytes | None:
+def decode_base64(text: Any) -> bytes | None:
     """Base64 → bytes; `None` where it is none, or encoding them again would not give the same
     text."""
     try:
@@ -94,7 +94,7 @@ def audio_type(data: bytes) -> str | None:
     return {b"OggS": "audio/ogg", b"fLaC": "audio/flac"}.get(data[:4])
 
 
-def text_of(part: Media) -> str | None:
+def read_media_text(part: Media) -> str | None:
     """What a file says that is text, by its media type and by its bytes (UTF-8); `None`: it is
     none."""
     if not isinstance(part, DataPart) or (
@@ -107,32 +107,36 @@ def text_of(part: Media) -> str | None:
         return None
 
 
-def as_text(part: Media) -> str:
+def describe_as_text(part: Media) -> str:
     """What stands for a file that a target cannot hold: its kind, its name or where it is, and what
     it says if it is text.
 
     All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where
-    `text_of` is `None`.
+    `read_media_text` is `None`.
     """
     kind, where = _named(part)
     head = f"[media: {kind}] {where}" if where else f"[media: {kind}]"
-    return head if (text := text_of(part)) is None else f"{head}\n{text}"
+    return head if (text := read_media_text(part)) is None else f"{head}\n{text}"
 
 
-def label(part: Media) -> str:
+def media_label(part: Media) -> str:
     """What a `Loss` calls a file: `video/mp4 clip.mp4`."""
     return " ".join(filter(None, _named(part)))
 
 
 def _named(part: Media) -> tuple[str, str | None]:
     """The kind of a file, and its name or where it is."""
-    kind = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "file"
+    kind = (
+        part.mime_type
+        or (guess_media_type(part.url) if isinstance(part, LinkPart) else None)
+        or "file"
+    )
     return kind, part.name if not isinstance(part, LinkPart) or part.url.startswith(
         "data:"
     ) else part.url
 
 
-def guessed(url: str) -> str | None:
+def guess_media_type(url: str) -> str | None:
     """The media type that a URL's path tells."""
     try:
         return guess_type(urlsplit(url).path)[0]

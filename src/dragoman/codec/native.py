@@ -16,7 +16,7 @@ from dragoman.codec.json_values import if_object
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import NOTES, Native
 
-__all__ = ["Own", "signatures"]
+__all__ = ["WireNative", "read_signatures"]
 
 _SIGNATURES = ("signature", "thoughtSignature", "encrypted_content", "data")
 """Fields under which a provider signs, or hides, what its model said."""
@@ -25,7 +25,7 @@ _FORM = "spelling"
 """Under which the wire form is stored."""
 
 
-class Own:
+class WireNative:
     """Reads and makes the `native` of one wire."""
 
     def __init__(self, name: str) -> None:
@@ -105,7 +105,7 @@ class Own:
         return native.setdefault(self._fields, {})
 
 
-def signatures(native: Native) -> dict[str, str]:
+def read_signatures(native: Native) -> dict[str, str]:
     """What providers signed of a piece: name of the wire that they speak → the signature."""
     found: dict[str, str] = {}
     for wire, own in (native or {}).items():

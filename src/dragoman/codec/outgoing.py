@@ -10,12 +10,12 @@ from typing import Any, Generic, TypeVar, overload
 import msgspec
 
 from dragoman.codec.marks import Places
-from dragoman.codec.replay import readable
+from dragoman.codec.replay import find_unreadable
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest
 
-__all__ = ["Outgoing", "only_text", "own_options", "prepared"]
+__all__ = ["Outgoing", "read_sole_text", "drop_foreign_options", "prepare_outgoing"]
 
 Q = TypeVar("Q")
 O = TypeVar("O", bound="Outgoing[Any]")  # noqa: E741 the letter of its bound
@@ -67,7 +67,7 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
                 f"they are {_UNFINISHED[call.state]}; the call is sent without",
             )
 
-    def exact(self, position: int) -> bool:
+    def returns_to_origin(self, position: int) -> bool:
         """Whether a message goes to its own origin, so that what was odd about it is understood
         there."""
         origin = self.messages[position].origin
@@ -84,7 +84,7 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
         return self.names.get(name, name)
 
 
-def prepared(
+def prepare_outgoing(
     of: type[O],
     messages: Iterable[Message],
     target: Origin | None,
@@ -92,7 +92,7 @@ def prepared(
     losses: list[Loss] | None,
     **own: Any,
 ) -> O:
-    """A conversation, without its marks (`codec.marks.unmarked_all`), made ready for its dump.
+    """A conversation, without its marks (`codec.marks.strip_all_marks`), made ready for its dump.
     `quirks` tells by `reads` whose signatures the target takes; `own`: `ids`, `names`, `places` and
     the fields of the subclass."""
     messages = tuple(messages)
@@ -101,13 +101,15 @@ def prepared(
         target=target,
         quirks=quirks,
         losses=[] if losses is None else losses,
-        unreadable=_Unreadable(lambda: readable(messages, target, quirks.reads), len(messages)),
+        unreadable=_Unreadable(
+            lambda: find_unreadable(messages, target, quirks.reads), len(messages)
+        ),
         **own,
     )
 
 
 class _Unreadable(Sequence[str | None]):
-    """What `readable` gives, found out when it is first asked for: a model that remembers knows the
+    """What `find_unreadable` gives, found out when it is first asked for: a model that remembers knows the
     digests that this takes."""
 
     def __init__(self, find: Callable[[], Sequence[str | None]], length: int) -> None:
@@ -131,7 +133,7 @@ class _Unreadable(Sequence[str | None]):
         return self._length
 
 
-def own_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:
+def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:
     """The request without options that are fields of another wire; each is a loss."""
     if request.wire in (None, wire) or not request.options:
         return request
@@ -142,7 +144,7 @@ def own_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRe
     return request.replace(options={}, wire=None)
 
 
-def only_text(message: Message) -> str | None:
+def read_sole_text(message: Message) -> str | None:
     """The text of a message that is one text, not blank, with nothing of any wire's own, as nearly
     all are; `None`: of any other."""
     content = message.content

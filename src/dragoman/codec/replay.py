@@ -12,13 +12,13 @@ from dragoman.codec import digest
 from dragoman.loss import Lost
 from dragoman.message import Content, Message, Origin, Role
 
-__all__ = ["DigestAt", "digests_of", "kind_of", "readable"]
+__all__ = ["DigestAt", "digest_lookup", "name_part_type", "find_unreadable"]
 
 DigestAt = Callable[[str, int], str]
 """(wire, position) → the digest of all before that message, as `Origin.prefix` has it."""
 
 
-def readable(
+def find_unreadable(
     messages: Sequence[Message],
     target: Origin | None,
     reads: Collection[str] = (),
@@ -33,7 +33,7 @@ def readable(
     """
     if target is None:
         return [None] * len(messages)
-    digest_at = digest_at or digests_of(messages)
+    digest_at = digest_at or digest_lookup(messages)
     out: list[str | None] = []
     for position, message in enumerate(messages):
         origin = message.origin
@@ -50,8 +50,8 @@ def readable(
         ):
             out.append(f"it comes from another endpoint, {origin.endpoint}")
         elif origin.prefix is not None:
-            wire = digest.wire_of(origin.prefix)
-            is_free = origin.prefix == digest.free_prefix(wire)
+            wire = digest.parse_prefix_wire(origin.prefix)
+            is_free = origin.prefix == digest.prefix_without_digest(wire)
             out.append(
                 None
                 if is_free or digest_at(wire, position) == origin.prefix
@@ -62,7 +62,7 @@ def readable(
     return out
 
 
-def digests_of(messages: Sequence[Message]) -> DigestAt:
+def digest_lookup(messages: Sequence[Message]) -> DigestAt:
     """The digests of a conversation, each wire's made when it is first asked for; that of all has
     the position -1."""
 
@@ -70,12 +70,16 @@ def digests_of(messages: Sequence[Message]) -> DigestAt:
 
     def digest_at(wire: str, position: int) -> str:
         if wire not in chains:
-            chains[wire] = digest.signed_chain(messages, wire) if wire else digest.chain(messages)
+            chains[wire] = (
+                digest.chain_signature_digests(messages, wire)
+                if wire
+                else digest.chain_digests(messages)
+            )
         return chains[wire][position]
 
     return digest_at
 
 
-def kind_of(piece: Content) -> Lost:
+def name_part_type(piece: Content) -> Lost:
     """What a piece of content is, such as `thinking`, as a loss of it says; a mark is never one."""
     return Lost(str(piece.__struct_config__.tag).replace("_", " "))

@@ -13,7 +13,7 @@ from operator import add
 from typing import Any
 
 from dragoman.codec.json_values import if_objects
-from dragoman.codec.marks import unmarked
+from dragoman.codec.marks import strip_marks
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -35,12 +35,12 @@ from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 
 __all__ = [
     "ResponseState",
-    "dump_entries",
-    "further_candidates",
-    "kept",
-    "load_entries",
-    "model_of",
-    "whole_message",
+    "dump_usage_entries",
+    "list_further_candidates",
+    "drop_retracted",
+    "load_usage_entries",
+    "name_model",
+    "join_messages",
 ]
 
 
@@ -82,7 +82,7 @@ class ResponseState:
         """Of all messages that stand."""
         return sum(self._usages.values(), Usage()) if self._usages else None
 
-    def takes(self, event: Event) -> bool:
+    def accepts(self, event: Event) -> bool:
         """Whether an event is of this response. What it says of the whole is noted."""
         if isinstance(event, (PartDelta, PartStarted, PartFinished)):
             return event.message_id in self._ids
@@ -124,7 +124,7 @@ class ResponseState:
         return True
 
 
-def further_candidates(events: Iterable[Event]) -> list[Loss]:
+def list_further_candidates(events: Iterable[Event]) -> list[Loss]:
     """What the response of these events leaves out on every wire: the candidates beyond the
     first."""
     others = [
@@ -136,18 +136,18 @@ def further_candidates(events: Iterable[Event]) -> list[Loss]:
     ]
 
 
-def model_of(origin: Origin | None) -> str:
+def name_model(origin: Origin | None) -> str:
     """The model that answers: the one that serves, else the one that was asked for. Empty: not
     known."""
     return (origin.served_model or origin.model or "") if origin is not None else ""
 
 
-def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
+def drop_retracted(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
     """The events without those of messages that are retracted in the end, and of runs within tools.
     What a response leaves out is added to `losses`."""
     events = without_inner_runs(events)
     if losses is not None:
-        losses += further_candidates(events)
+        losses += list_further_candidates(events)
     void: set[int] = set()
     places: dict[str, list[int]] = {}
     for place, event in enumerate(events):
@@ -161,7 +161,7 @@ def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Even
     return [event for place, event in enumerate(events) if place not in void] if void else events
 
 
-def whole_message(
+def join_messages(
     events: Iterable[Event], losses: list[Loss] | None = None
 ) -> Message | DragomanError:
     """All messages of the model's as one, or the error that the events tell of. Its id and origin
@@ -169,7 +169,7 @@ def whole_message(
     all. What a response leaves out is added to `losses`."""
     events = without_inner_runs(events)
     if losses is not None:
-        losses += further_candidates(events)
+        losses += list_further_candidates(events)
     for event in events:
         if isinstance(event, RunError):
             return event.error
@@ -180,7 +180,7 @@ def whole_message(
     return messages[-1].replace(
         id=messages[0].id,
         origin=next((message.origin for message in messages if message.origin is not None), None),
-        content=tuple(piece for message in messages for piece in unmarked(message).content),
+        content=tuple(piece for message in messages for piece in strip_marks(message).content),
         usage=sum(usages, Usage()) if usages else None,
     )
 
@@ -197,7 +197,7 @@ _MOST = 2**53 - 1
 """The largest whole number that every reader of JSON keeps."""
 
 
-def load_entries(entries: Any) -> Usage | None:
+def load_usage_entries(entries: Any) -> Usage | None:
     """Entries → their sum; `None`: there are none. What is no count in them is left out."""
     read = [
         Usage(**{ours: n for ours, theirs in _FIELDS.items() if _is_count(n := entry.get(theirs))})
@@ -206,7 +206,7 @@ def load_entries(entries: Any) -> Usage | None:
     return reduce(add, read) if read else None
 
 
-def dump_entries(usage: Usage | None) -> list[Json]:
+def dump_usage_entries(usage: Usage | None) -> list[Json]:
     """The inverse: one entry, or none where nothing is known."""
     fields = {
         theirs: n for ours, theirs in _FIELDS.items() if _is_count(n := getattr(usage, ours, None))

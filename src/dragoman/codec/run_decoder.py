@@ -5,7 +5,7 @@ A protocol's decoder is a subclass that gives a table and a few answers:
 
 - `STEPS`, the table: type of an object → the method that reads it. Write it at the end of the
   class.
-- `kind_of` says which type an object has, and where its fields are; `admit` whether it may come
+- `read_type` says which type an object has, and where its fields are; `admit` whether it may come
   now.
 - `run_id` is that of the run, once it is known, and `cut_run` closes what is open when a run breaks
   off.
@@ -15,7 +15,7 @@ The parts that are open are in `open`, by the protocol's own key. `start_part`, 
 `HistoryError`; the shell makes both the `RunError` that ends the run.
 
 What our own encoder wrote comes back as it was: an object that carries something of its event
-(`codec.carried`) is read with that.
+(`codec.difference`) is read with that.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DecodedPart:
         self.begun = begun
         self.deltas: list[str | bytes] = []
 
-    def whole(self, *, cut: bool = False) -> Content | None:
+    def build_part(self, *, cut: bool = False) -> Content | None:
         """What the part is when its deltas have come; `None`: a text of nothing."""
         return close_part(self.begun, self.deltas, cut=cut)
 
@@ -78,7 +78,7 @@ class RunDecoder(ResponseDecoder, Generic[P]):
     # what a wire gives
 
     @abstractmethod
-    def kind_of(self, event: Fields) -> tuple[str, Fields]:
+    def read_type(self, event: Fields) -> tuple[str, Fields]:
         """The type of an object, and its fields.
 
         Raises:
@@ -106,9 +106,9 @@ class RunDecoder(ResponseDecoder, Generic[P]):
 
     # what the shell does
 
-    def take(self, event: Fields) -> None:
-        """See `ResponseDecoder.take`."""
-        kind, fields = self.kind_of(event)
+    def read_event(self, event: Fields) -> None:
+        """See `ResponseDecoder.read_event`."""
+        kind, fields = self.read_type(event)
         self.read_object(kind, fields)
 
     def read_object(self, kind: str, fields: Fields) -> None:

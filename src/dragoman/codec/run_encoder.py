@@ -19,7 +19,7 @@ the delta takes its step in the table.
 
 A stream that our own decoder reads gives back the very events by one rule: an object that would be
 read as another event than the one it was written for carries what would be read otherwise
-(`codec.carried`).
+(`codec.difference`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NONE, Objects
-from dragoman.codec.framing import event_bytes
+from dragoman.codec.encoder import NO_OBJECTS, Objects
+from dragoman.codec.framing import frame_server_event
 from dragoman.event import Event, OpenText, PartDelta
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Content
@@ -99,7 +99,7 @@ class RunEncoder(ABC, Generic[P]):
 
     def frame(self, data: JsonMap) -> bytes:
         """An object as bytes."""
-        return event_bytes(_encode(data))
+        return frame_server_event(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
         """The bytes of a delta, the short way; `None`: it takes its step in the table."""
@@ -133,9 +133,9 @@ class RunEncoder(ABC, Generic[P]):
         if self._closed:
             return b""
         self._closed = True
-        return self._framed(self.closing()) + self.DONE
+        return self._framed(self.close_objects()) + self.DONE
 
-    def closing(self) -> Objects:
+    def close_objects(self) -> Objects:
         """The end of the events → the objects that end the run, where no event did."""
         if not self.over:
             self.end_stream()
@@ -159,7 +159,7 @@ class RunEncoder(ABC, Generic[P]):
 
     def _taken(self) -> Objects:
         if not self._written:
-            return NONE
+            return NO_OBJECTS
         objects, self._written = self._written, []
         return objects
 

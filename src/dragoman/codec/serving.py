@@ -30,9 +30,9 @@ __all__ = [
     "SealForm",
     "error_response",
     "forward_to",
-    "noted",
-    "of_class",
-    "status_of",
+    "note_problem",
+    "look_up_class",
+    "error_status",
 ]
 
 T = TypeVar("T")
@@ -155,14 +155,14 @@ class Problem(msgspec.Struct, frozen=True):
     """What was wrong, in words for people."""
 
 
-def of_class(table: Mapping[type[DragomanError], T], error: DragomanError, default: T) -> T:
+def look_up_class(table: Mapping[type[DragomanError], T], error: DragomanError, default: T) -> T:
     """What a table has for the class of an error, else for the nearest above it."""
     return next((table[kind] for kind in type(error).__mro__ if kind in table), default)
 
 
-def status_of(error: DragomanError, own: Mapping[type[DragomanError], int] = {}) -> int:
+def error_status(error: DragomanError, own: Mapping[type[DragomanError], int] = {}) -> int:
     """The HTTP status with which most APIs answer an error. `own`: where an API has another."""
-    return of_class({**_STATUSES, **own}, error, 500)
+    return look_up_class({**_STATUSES, **own}, error, 500)
 
 
 class RequestFields(msgspec.Struct, frozen=True):
@@ -198,7 +198,7 @@ class RequestFields(msgspec.Struct, frozen=True):
     `None`: none does."""
 
     @property
-    def known(self) -> frozenset[str]:
+    def known_fields(self) -> frozenset[str]:
         """The fields of the body of which anything is known but that they name objects of an
         account."""
         paths = (
@@ -219,7 +219,7 @@ def error_response(error: DragomanError, status: int, body: Json) -> ErrorRespon
     return ErrorResponse(status, headers, body)
 
 
-def noted(
+def note_problem(
     error: HistoryError,
     problems: list[Problem] | None,
     index: int,

@@ -8,7 +8,7 @@ from dragoman.codec.json_values import if_list
 from dragoman.json_bytes import Json
 from dragoman.request import Settings
 
-__all__ = ["Fields", "dump_fields", "effort", "take_fields", "take_stops"]
+__all__ = ["Fields", "dump_fields", "take_fields", "take_stops"]
 
 Fields = Mapping[str, tuple[str, tuple[type, ...]]]
 """Field → the setting that it is, and the types that it has then."""
@@ -41,10 +41,3 @@ def dump_fields(settings: Settings, fields: Fields) -> Json:
         for field, (name, _) in fields.items()
         if (value := getattr(settings, name)) is not None
     }
-
-
-def effort(reasoning: str | int) -> str:
-    """A level of reasoning, or that which is nearest to a budget in tokens."""
-    if isinstance(reasoning, int):
-        return "low" if reasoning <= 2048 else "medium" if reasoning <= 8192 else "high"
-    return reasoning

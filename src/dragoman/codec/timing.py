@@ -15,7 +15,7 @@ from dragoman.message import Role
 __all__ = [
     "AnswerTimer",
     "Durations",
-    "in_utc",
+    "convert_to_utc",
 ]
 
 
@@ -69,7 +69,7 @@ class AnswerTimer:
         return Durations(max(asked - self._began, 1), max(first - asked, 1), max(now - first, 1))
 
 
-def in_utc(time: datetime) -> datetime:
+def convert_to_utc(time: datetime) -> datetime:
     """A time in UTC; one without a zone is in it already. Where UTC would be before the year 1 or
     after 9999, the first or last time that there is."""
     if time.tzinfo is None:

@@ -12,7 +12,14 @@ from typing import NamedTuple
 from dragoman.codec.marks import INTERRUPT
 from dragoman.message import Content, MarkPart, Message, Role, ToolResultPart
 
-__all__ = ["MessageTurn", "goes_on", "inner_ids", "only_answers", "turn_after", "turns"]
+__all__ = [
+    "MessageTurn",
+    "continues_turn",
+    "make_inner_ids",
+    "holds_only_answers",
+    "next_turn_id",
+    "split_turns",
+]
 
 
 class MessageTurn(NamedTuple):
@@ -26,21 +33,23 @@ class MessageTurn(NamedTuple):
     """All of them, in order."""
 
 
-def turns(messages: Sequence[Message]) -> list[MessageTurn]:
+def split_turns(messages: Sequence[Message]) -> list[MessageTurn]:
     """A conversation, cut into turns. A message that names no turn goes on with the one before it
     where structure says so: results behind the model, the model behind results. Two answers that
     stand beside each other are two turns unless both name the same one."""
     found: list[MessageTurn] = []
     start = 0
     for at in range(1, len(messages) + 1):
-        if at == len(messages) or not goes_on(messages[start], messages[at - 1], messages[at]):
+        if at == len(messages) or not continues_turn(
+            messages[start], messages[at - 1], messages[at]
+        ):
             part = tuple(messages[start:at])
             found.append(MessageTurn(part[0].turn or part[0].id, start, part))
             start = at
     return found
 
 
-def goes_on(first: Message, before: Message, message: Message) -> bool:
+def continues_turn(first: Message, before: Message, message: Message) -> bool:
     """Whether a message belongs to the turn of the one before it. `first`: the turn's first
     message."""
     if message.role is Role.SYSTEM or before.role is Role.SYSTEM:
@@ -48,22 +57,22 @@ def goes_on(first: Message, before: Message, message: Message) -> bool:
     if message.turn is not None:
         return message.turn == (before.turn if before.turn is not None else first.turn)
     if message.role is Role.MODEL:
-        return only_answers(before) and first.role is Role.MODEL
-    return only_answers(message) and first.role is Role.MODEL
+        return holds_only_answers(before) and first.role is Role.MODEL
+    return holds_only_answers(message) and first.role is Role.MODEL
 
 
-def turn_after(messages: Sequence[Message]) -> str | None:
+def next_turn_id(messages: Sequence[Message]) -> str | None:
     """The turn with which an answer to a conversation goes on; `None`: it begins one; empty: that
     turn has no name."""
     for message in reversed(messages):
         if message.role is Role.MODEL:
             return message.turn or ""
-        if not only_answers(message):
+        if not holds_only_answers(message):
             return None
     return None
 
 
-def only_answers(message: Message) -> bool:
+def holds_only_answers(message: Message) -> bool:
     """Whether a user message brings results of tools (or what a call waits for) and nothing
     else."""
     return (
@@ -79,7 +88,7 @@ def _answers(piece: Content) -> bool:
     )
 
 
-def inner_ids(turn_id: str, taken: Container[str] = ()) -> Iterator[str]:
+def make_inner_ids(turn_id: str, taken: Container[str] = ()) -> Iterator[str]:
     """The ids of a turn's messages: its own for the first, `id:1`, `id:2` … for the others, without
     those that are `taken`."""
     yield turn_id

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dragoman.codec.layout import Layout
 from dragoman.formats.conversion import ConversationLine, Converted, convert, read_jsonl
-from dragoman.formats.detection import Detected, detect, detected
-from dragoman.formats.registry import Format, get, names, register, shown_by_uis
+from dragoman.formats.detection import Detected, detect, detect_list
+from dragoman.formats.registry import Format, get, names, register, ui_formats
 
 __all__ = [
     "Converted",
@@ -20,10 +20,10 @@ __all__ = [
     "ConversationLine",
     "convert",
     "detect",
-    "detected",
+    "detect_list",
     "get",
     "names",
     "read_jsonl",
     "register",
-    "shown_by_uis",
+    "ui_formats",
 ]

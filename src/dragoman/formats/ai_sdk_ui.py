@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import if_list, if_object, read_extra_fields
 from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
 from dragoman.json_bytes import Json
@@ -78,7 +78,9 @@ def dump_shown(
     message. `metadata`: they keep what the format has no room for, under a key of dragoman's
     own."""
     written = dump_ui(_by_turn(messages), None, version)
-    return written if metadata else [_without_own_metadata(message) for message in written]
+    if metadata:
+        return written
+    return [_without_own_metadata(message) for message in written]
 
 
 def _by_turn(messages: Iterable[Message]) -> list[Message]:
@@ -113,7 +115,7 @@ def _without_own_metadata(message: Json) -> Json:
     4, behind its annotations."""
     bare = dict(message)
     if OURS in if_object(message.get("metadata")):
-        bare["metadata"] = rest(message["metadata"], OURS)
+        bare["metadata"] = read_extra_fields(message["metadata"], OURS)
         if not bare["metadata"]:
             del bare["metadata"]
     annotations = if_list(message.get("annotations"))

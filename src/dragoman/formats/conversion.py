@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from dragoman import json_bytes, wires
-from dragoman.codec.json_values import if_list, if_object, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import if_list, if_object, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
-from dragoman.formats.detection import Detected, detected_in, open_conversation
+from dragoman.formats.detection import Detected, detect_conversation, open_conversation
 from dragoman.formats.registry import get, layout
 from dragoman.json_bytes import Json, JsonMap, replace_halves
 from dragoman.loss import Loss, Lost
@@ -72,17 +72,19 @@ def read(
         else:
             conversation = open_conversation(part)
             field = conversation.field
-            whole = (
-                None
-                if format_name is None
-                else [
+            if format_name is None:
+                whole = None
+            else:
+                whole = [
                     Detected(
                         format_name,
                         layout(format_name).payload(conversation.messages, conversation.body),
                     )
                 ]
-            )
-            runs = detected_in(conversation) if whole is None else whole
+            if whole is None:
+                runs = detect_conversation(conversation)
+            else:
+                runs = whole
             detected += runs
             for name, payload, offset in runs:
                 noted: list[Problem] | None = None if problems is None else []
@@ -240,11 +242,9 @@ def place_in_body(payload: Any, to: str, *, in_body: bool) -> Any:
     """Returns the payload of a format as it is, or `in_body`: in the body of a request that holds
     nothing else, where the format has such bodies."""
     fields = layout(to).fields
-    return (
-        {fields[0]: cast("list[Any]", payload)}
-        if in_body and fields and isinstance(payload, list)
-        else payload
-    )
+    if in_body and fields and isinstance(payload, list):
+        return {fields[0]: cast("list[Any]", payload)}
+    return payload
 
 
 def check_version(name: str, version: str | None) -> None:
@@ -271,9 +271,10 @@ def _request(
     """Returns a body as the request of its wire that it is; `None`: there is nothing of one beside
     the conversation, or it is not between wires."""
     wire_names = wires.names("model")
-    conversation_fields = (
-        {*(layout(name).fields or ()), *(layout(name).beside or ())} if name else set[str]()
-    )
+    if name:
+        conversation_fields = {*(layout(name).fields or ()), *(layout(name).beside or ())}
+    else:
+        conversation_fields = set[str]()
     if name not in wire_names or to not in wire_names or payload.keys() <= conversation_fields:
         return None
     try:
@@ -281,7 +282,9 @@ def _request(
     except HistoryError:  # fields beside the conversation are not as the wire has them
         return None
     alone = request.replace(messages=(), options={}, native=None, wire=None) == _NOTHING
-    return None if alone or list(request.messages) != messages else request
+    if alone or list(request.messages) != messages:
+        return None
+    return request
 
 
 def _body(
@@ -302,12 +305,14 @@ def _body(
         )
     if name != to:
         why = f"some of it is known to {name} alone"
-        wire_fields = Own(name).fields(request.native).items()
+        wire_fields = WireNative(name).fields(request.native).items()
         losses += [
             Loss(None, None, Lost.option, why, key) for key, value in wire_fields if _says(value)
         ]
     body = wires.get(to).dump_request(request.replace(model=model), target=target, losses=losses)
-    return body if model else rest(body, "model")
+    if model:
+        return body
+    return read_extra_fields(body, "model")
 
 
 def _says(value: Any) -> bool:

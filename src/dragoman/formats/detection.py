@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.digest import neutral_chain
-from dragoman.codec.json_values import bounded, if_object, if_text
+from dragoman.codec.digest import chain_neutral_digests
+from dragoman.codec.json_values import check_depth, if_object, if_text
 from dragoman.codec.layout import Layout
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
@@ -18,8 +18,8 @@ __all__ = [
     "Detected",
     "OpenedConversation",
     "detect",
-    "detected",
-    "detected_in",
+    "detect_list",
+    "detect_conversation",
     "field_of",
     "open_conversation",
     "payload_of",
@@ -46,7 +46,7 @@ _SURE = 3
 """The vote of a format that hardly another can be."""
 
 
-class _Known(NamedTuple):
+class _Facts(NamedTuple):
     """What there is to know of the formats, whatever is read."""
 
     formats: dict[str, Format]
@@ -59,10 +59,10 @@ class _Known(NamedTuple):
     """Name → what it makes of such messages."""
 
 
-_last: list[_Known] = []
+_last: list[_Facts] = []
 
 
-def _known() -> _Known:
+def _load_facts() -> _Facts:
     formats = registry.detectable()
     if not _last or _last[0].formats != formats:
         layouts = {name: registry.layout(name) for name in formats}
@@ -75,7 +75,7 @@ def _known() -> _Known:
         read = {
             name: _reading(name, sample, {}) if name in readers else (name,) for name in formats
         }
-        _last[:] = [_Known(formats, layouts, [*dict.fromkeys(fields)], plain, read)]
+        _last[:] = [_Facts(formats, layouts, [*dict.fromkeys(fields)], plain, read)]
     return _last[0]
 
 
@@ -122,7 +122,7 @@ def detect(value: Any) -> str:
     Raises:
         HistoryError: no format has it, several have it and read it differently, or it is of several.
     """
-    runs = detected(value)
+    runs = detect_list(value)
     if len({run.format for run in runs}) > 1:
         formats = " and ".join(dict.fromkeys(run.format for run in runs))
         raise HistoryError(
@@ -131,7 +131,7 @@ def detect(value: Any) -> str:
     return runs[0].format
 
 
-def detected(value: Any, *, near: str | None = None) -> list[Detected]:
+def detect_list(value: Any, *, near: str | None = None) -> list[Detected]:
     """As `detect`, of a list whose messages may be of several formats: those that stand beside each
     other, in order. Where some of them are ambiguous, they have the format of the nearest that are
     not, if they may have it. `near`: the format of what stands before the list.
@@ -139,16 +139,18 @@ def detected(value: Any, *, near: str | None = None) -> list[Detected]:
     Raises:
         HistoryError: a message is of no format, or it is ambiguous of which.
     """
-    return detected_in(open_conversation(value), near=near)
+    return detect_conversation(open_conversation(value), near=near)
 
 
-def detected_in(conversation: OpenedConversation, *, near: str | None = None) -> list[Detected]:
-    """As `detected`, of a conversation that is found already.
+def detect_conversation(
+    conversation: OpenedConversation, *, near: str | None = None
+) -> list[Detected]:
+    """As `detect_list`, of a conversation that is already opened.
 
     Raises:
-        HistoryError: as for `detected`.
+        HistoryError: as for `detect_list`.
     """
-    facts = _known()
+    facts = _load_facts()
     elements, field, body = conversation
     holders = [name for name, layout in facts.layouts.items() if field in (layout.fields or ())]
     if len(holders) == 1:  # no other format has that field
@@ -161,9 +163,12 @@ def detected_in(conversation: OpenedConversation, *, near: str | None = None) ->
     best = [_best(run, body, facts) for run in runs]
     detected_runs: list[Detected] = []
     for index, run in enumerate(runs):
-        name = _elected(best, index, near)
+        name = _choose_format(best, index, near)
         if name is None:
-            where = f"those from position {run.start} on" if len(runs) > 1 else "they"
+            if len(runs) > 1:
+                where = f"those from position {run.start} on"
+            else:
+                where = "they"
             raise HistoryError(
                 f"{where} may be messages of {' or '.join(best[index])}, which read them differently: pass format="
             )
@@ -199,8 +204,8 @@ def open_conversation(value: Any) -> OpenedConversation:
     Raises:
         HistoryError: there is none in it, or it nests too deep.
     """
-    bounded(value)
-    facts = _known()
+    check_depth(value)
+    facts = _load_facts()
     if isinstance(value, list):
         return OpenedConversation(cast("list[Any]", value), "", {})
     body = if_object(value)
@@ -227,7 +232,7 @@ def open_conversation(value: Any) -> OpenedConversation:
     return OpenedConversation((value,), "", {})
 
 
-def _refute(elements: Sequence[Any], name: str, facts: _Known) -> None:
+def _refute(elements: Sequence[Any], name: str, facts: _Facts) -> None:
     """Raises where an element cannot be of a format, and may be of another."""
     for position, element in enumerate(elements):
         if not facts.formats[name].votes(element) and any(
@@ -238,7 +243,7 @@ def _refute(elements: Sequence[Any], name: str, facts: _Known) -> None:
             )
 
 
-def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Known) -> Iterator[_Run]:
+def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Facts) -> Iterator[_Run]:
     """Yields the longest pieces of a list that one format has."""
     start, ballots, is_plain = 0, dict.fromkeys(names, 1), True
     counted: set[str] = (
@@ -269,7 +274,7 @@ def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Known) -> Itera
         yield _Run(start, list(elements[start:]), ballots, names, is_plain)
 
 
-def _votes(element: Any, role: str, names: Iterable[str], facts: _Known) -> dict[str, int]:
+def _votes(element: Any, role: str, names: Iterable[str], facts: _Facts) -> dict[str, int]:
     """Returns the votes of those formats that may have a message. `role`: as `_plain_role` gives
     it."""
     if role:
@@ -284,14 +289,16 @@ def _plain_role(element: Any) -> str:
     if len(fields) != 2:
         return ""
     text, role = fields.get("content"), if_text(fields.get("role"))
-    return role if role in _PLAIN and isinstance(text, str) and text.strip() else ""
+    if role in _PLAIN and isinstance(text, str) and text.strip():
+        return role
+    return ""
 
 
 def _ballots(element: Any, names: Iterable[str], formats: Mapping[str, Format]) -> dict[str, int]:
     return {name: vote for name in names if (vote := formats[name].votes(element))}
 
 
-def _best(run: _Run, body: JsonMap, facts: _Known) -> list[str]:
+def _best(run: _Run, body: JsonMap, facts: _Facts) -> list[str]:
     """Returns the formats that messages most likely are of; one alone, too, where several read them
     alike. Where nothing tells more than that they could be of a format, one message with a fault
     must not decide: those that have some of them count, too."""
@@ -313,7 +320,9 @@ def _best(run: _Run, body: JsonMap, facts: _Known) -> list[str]:
     if len({facts.read[name] for name in best}) == 1 and run.is_plain:
         return best[:1]
     enough = list(_enough(run.messages))
-    return best[:1] if len({_reading(name, enough, body) for name in best}) == 1 else best
+    if len({_reading(name, enough, body) for name in best}) == 1:
+        return best[:1]
+    return best
 
 
 def _enough(messages: Sequence[Any]) -> Sequence[Any]:
@@ -328,10 +337,12 @@ def _enough(messages: Sequence[Any]) -> Sequence[Any]:
     alternate = all(
         role == ("user", "assistant")[index % 2] for index, role in enumerate(roles[start:])
     )
-    return messages[: start + 3] if alternate and len(roles) == len(messages) else messages
+    if alternate and len(roles) == len(messages):
+        return messages[: start + 3]
+    return messages
 
 
-def _elected(best: Sequence[list[str]], index: int, near: str | None) -> str | None:
+def _choose_format(best: Sequence[list[str]], index: int, near: str | None) -> str | None:
     """Of the likely formats of each piece of a list, that of the piece at `index`; `None`: it is
     ambiguous, and so are all beside it."""
     if len(best[index]) == 1:
@@ -345,6 +356,6 @@ def _reading(name: str, part: list[Any], body: JsonMap) -> tuple[str, ...]:
     """Returns what a format makes of messages: a digest of each."""
     try:
         payload = registry.layout(name).payload(part, body)
-        return tuple(neutral_chain(registry.get(name).load_messages(payload)))
+        return tuple(chain_neutral_digests(registry.get(name).load_messages(payload)))
     except HistoryError:
         return ()

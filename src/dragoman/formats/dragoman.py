@@ -9,8 +9,8 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import bounded, if_object
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.json_values import check_depth, if_object
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss
@@ -25,7 +25,9 @@ def votes(message: Any) -> int:
     """Returns how surely an object is a stored message: 0 = cannot be, 1 = could be, 2 = likely, 3
     = hardly anything else."""
     fields = if_object(message)
-    return 3 if type(fields.get("v")) is int and fields.get("role") in tuple(Role) else 0
+    if type(fields.get("v")) is int and fields.get("role") in tuple(Role):
+        return 3
+    return 0
 
 
 def load_messages(
@@ -45,9 +47,9 @@ def load_messages(
     messages: list[Message] = []
     for index, stored in enumerate(cast("list[Any]", payload)):
         try:
-            messages.append(Message.from_json(json_bytes.encode(bounded(stored))))
+            messages.append(Message.from_json(json_bytes.encode(check_depth(stored))))
         except HistoryError as error:
-            noted(error, problems, index, None)
+            note_problem(error, problems, index, None)
     return messages
 
 

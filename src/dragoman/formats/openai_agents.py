@@ -14,9 +14,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
 from dragoman.codec.layout import Layout
-from dragoman.codec.native import Own, signatures
+from dragoman.codec.native import WireNative, read_signatures
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -44,7 +44,7 @@ __all__ = ["FAKE_ID", "dump_messages", "layout", "lift", "load_messages", "lower
 
 FAKE_ID = "__fake_id__"
 """The id of items that no Responses API made."""
-_OWN = Own("openai_agents")
+_OWN = WireNative("openai_agents")
 _DATA = "provider_data"
 _BLOCKS = "thinking_blocks"
 _FAMILIES = {"claude": "anthropic", "gemini": "google"}
@@ -93,8 +93,13 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
                 why = "the SDK has no place for what this provider signed"
                 losses.append(Loss(position, index, Lost.signature, why))
         else:
-            holders = (NAME, "google") if isinstance(piece, ToolCallPart) else (NAME,)
-            if not isinstance(piece, ProviderPart) and rest(signatures(piece.native), *holders):
+            if isinstance(piece, ToolCallPart):
+                holders = (NAME, "google")
+            else:
+                holders = (NAME,)
+            if not isinstance(piece, ProviderPart) and read_extra_fields(
+                read_signatures(piece.native), *holders
+            ):
                 losses.append(
                     Loss(
                         position,
@@ -162,7 +167,9 @@ def _is_by(origin: Origin | None, provider: str) -> bool:
 def _data(prefix: str, origin: Origin | None) -> Json:
     """Returns what the SDK notes of a model that another library reaches under this prefix."""
     model = origin and (origin.model or origin.served_model)
-    return {"model": f"{prefix}/{model}"} if model else {}
+    if model:
+        return {"model": f"{prefix}/{model}"}
+    return {}
 
 
 # ------------------------------------------------------------------ thinking
@@ -174,9 +181,12 @@ def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
     blocks = if_objects(data.get(_BLOCKS))
     if not blocks or not all(_is_block(block) for block in blocks):
         return [part]
-    envelope = rest(item, "type", "summary", "content", "encrypted_content")
-    envelope[_DATA] = rest(data, _BLOCKS)
-    note = envelope if _reasoning(envelope, blocks) == item else item
+    envelope = read_extra_fields(item, "type", "summary", "content", "encrypted_content")
+    envelope[_DATA] = read_extra_fields(data, _BLOCKS)
+    if _reasoning(envelope, blocks) == item:
+        note = envelope
+    else:
+        note = item
     parts = [_load_block(block) for block in blocks]
     first = parts[0]
     noted = _OWN.note(item=note, blocks=len(parts), mark=True) or {}
@@ -211,9 +221,11 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
     whole = item.get("type") == "reasoning"
     if whole and if_object(item.get(_DATA)).get(_BLOCKS) == blocks:
         return load_reasoning(item), len(parts)
-    envelope = rest(item, "type", "summary", "content", "encrypted_content")
+    envelope = read_extra_fields(item, "type", "summary", "content", "encrypted_content")
     return load_reasoning(
-        _reasoning({**envelope, _DATA: rest(if_object(item.get(_DATA)), _BLOCKS)}, blocks)
+        _reasoning(
+            {**envelope, _DATA: read_extra_fields(if_object(item.get(_DATA)), _BLOCKS)}, blocks
+        )
     ), len(parts)
 
 
@@ -239,17 +251,15 @@ def _is_block(block: JsonMap) -> bool:
 def _load_block(block: JsonMap) -> ThinkingPart:
     if block["type"] == "redacted_thinking":
         return ThinkingPart(native={"anthropic": dict(block)})
-    block_fields = rest(block, "type", "thinking")
+    block_fields = read_extra_fields(block, "type", "thinking")
     return ThinkingPart(block["thinking"], {"anthropic": block_fields} if block_fields else None)
 
 
 def _dump_block(part: ThinkingPart) -> Json:
     block_fields = if_object((part.native or {}).get("anthropic"))
-    return (
-        dict(block_fields)
-        if "type" in block_fields
-        else {"type": "thinking", "thinking": part.text, **block_fields}
-    )
+    if "type" in block_fields:
+        return dict(block_fields)
+    return {"type": "thinking", "thinking": part.text, **block_fields}
 
 
 def _is_anthropics(part: ThinkingPart) -> bool:
@@ -274,7 +284,7 @@ def _lift_call(call: ToolCallPart) -> ToolCallPart:
     signature = if_text(data.get("thought_signature"))
     if not signature:
         return call
-    item_fields = {**fields, _DATA: rest(data, "thought_signature")}
+    item_fields = {**fields, _DATA: read_extra_fields(data, "thought_signature")}
     return replace(
         call,
         native={
@@ -290,7 +300,10 @@ def _lower_call(call: ToolCallPart, origin: Origin | None) -> ToolCallPart:
     if not signature:
         return call
     fields = RESPONSES.fields(call.native)
-    data = if_object(fields[_DATA]) if _DATA in fields else _data("gemini", origin)
+    if _DATA in fields:
+        data = if_object(fields[_DATA])
+    else:
+        data = _data("gemini", origin)
     item_fields = {**fields, _DATA: {**data, "thought_signature": signature}}
     return replace(call, native={**(call.native or {}), NAME: item_fields})
 
@@ -304,7 +317,7 @@ def votes(message: Any) -> int:
     """Returns how surely an object is an item of the SDK: 0 = cannot be, 1 = could be (or one of
     the Responses API alone), 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
-    vote = openai_responses.votes(rest(fields, "provider_data"))
+    vote = openai_responses.votes(read_extra_fields(fields, "provider_data"))
     if vote and ("provider_data" in fields or fields.get("id") == FAKE_ID):
         return 3
     return min(vote, 1)

@@ -26,7 +26,7 @@ __all__ = [
     "layouts",
     "names",
     "register",
-    "shown_by_uis",
+    "ui_formats",
 ]
 
 
@@ -111,7 +111,7 @@ def get(name: str) -> Format:
         SettingsError: there is none, or its plug-in is broken.
     """
     if name in _NAMES:
-        return _built_in(name)
+        return _load_built_in(name)
     if name in _REGISTERED:
         return _REGISTERED[name]
     if name in wires.names():
@@ -146,7 +146,10 @@ def detectable() -> dict[str, Format]:
     of_wires = wires.names()
     for name in names():
         try:
-            format_ = wires.get(name) if name in of_wires else get(name)
+            if name in of_wires:
+                format_ = wires.get(name)
+            else:
+                format_ = get(name)
         except SettingsError:
             continue
         if hasattr(format_, "votes") and not hasattr(
@@ -161,14 +164,14 @@ def layouts() -> dict[str, Layout]:
     return {name: layout(name) for name in detectable()}
 
 
-def shown_by_uis() -> Any:
+def ui_formats() -> Any:
     """Returns the format of the messages that user interfaces show: beside `dump_messages` it has
     `dump_shown`, a message a turn."""
     return get("ai_sdk_ui")
 
 
 @cache
-def _built_in(name: str) -> Format:
+def _load_built_in(name: str) -> Format:
     return cast("Format", import_module(f"dragoman.formats.{name}"))
 
 

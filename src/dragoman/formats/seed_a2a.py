@@ -129,9 +129,14 @@ def convert_a2a_message_to_agui_event(message: Any) -> Json:
         results = [_result(result) for result in tool_results_of(message) or []]
         event |= results[0] if len(results) == 1 else {"results": results}
     else:
-        role = "user" if role_name(message) == "user" else "assistant"
+        if role_name(message) == "user":
+            role = "user"
+        else:
+            role = "assistant"
         return {**event, "message": {"role": role, "content": text}}
-    return {**event, "content": text} if text else event
+    if text:
+        return {**event, "content": text}
+    return event
 
 
 def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> Json:
@@ -142,7 +147,9 @@ def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> J
     event = {"type": _kebab(kind), "runId": if_text(run_id)}
     contexts = [if_text(field(value, "contextId", "context_id")) for value in (task, update)]
     thread_id = contexts[0] or contexts[1]
-    return {**event, "threadId": thread_id} if kind == _RUN and thread_id else event
+    if kind == _RUN and thread_id:
+        return {**event, "threadId": thread_id}
+    return event
 
 
 def compact_events(events: Sequence[JsonMap]) -> list[Json]:
@@ -182,7 +189,10 @@ def convert_agui_event_to_openai_chat(
         calls = [_openai_call(call) for call in _calls(event)]
         return {"role": "assistant", "content": text, "tool_calls": calls}, []
     if type_ == _TYPES[RESULT]:
-        message = {"role": "user", "content": text} if text else None
+        if text:
+            message = {"role": "user", "content": text}
+        else:
+            message = None
         return message, [_tool_message(result) for result in _results(event)]
     message = if_object(event.get("message"))
     if not message:  # T-34
@@ -211,12 +221,16 @@ def convert_agui_event_to_responses_api(event: JsonMap | None) -> Json | list[Js
         deltas = [_delta(_tool_message(result)) for result in _results(event)]
         if text:
             deltas.append(_delta({"role": "user", **beside}))
-        return deltas[0] if len(deltas) == 1 else deltas
+        if len(deltas) == 1:
+            return deltas[0]
+        return deltas
     message = if_object(event.get("message"))
     if type_ not in _KINDS or not message:
         return {}
     data = {"role": message.get("role", "assistant"), "content": message.get("content", "")}
-    return {"event": "message.done", "data": data} if type_ == _TYPES[END] else _delta(data)
+    if type_ == _TYPES[END]:
+        return {"event": "message.done", "data": data}
+    return _delta(data)
 
 
 def _delta(data: Json) -> Json:
@@ -273,7 +287,9 @@ def _calls(event: JsonMap) -> list[Json]:
     """The calls of an event, which are a list, or one alone."""
     if "toolCalls" in event:
         return [if_object(call) for call in if_list(event["toolCalls"])]
-    return [if_object(event["toolCall"])] if "toolCall" in event else []
+    if "toolCall" in event:
+        return [if_object(event["toolCall"])]
+    return []
 
 
 def _results(event: JsonMap) -> list[Json]:
@@ -305,19 +321,27 @@ def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
     for call in _calls(event):
         merged = merge_arguments(call.get("arguments"), arguments.get(if_text(call.get("id"))))
         calls.append({**call, "arguments": merged})
-    return {**event, "toolCall": calls[0]} if "toolCall" in event else {**event, "toolCalls": calls}
+    if "toolCall" in event:
+        return {**event, "toolCall": calls[0]}
+    return {**event, "toolCalls": calls}
 
 
 def _openai_call(call: JsonMap) -> Json:
     arguments = call.get("arguments", {})
-    text = arguments if isinstance(arguments, str) else _json(arguments)
+    if isinstance(arguments, str):
+        text = arguments
+    else:
+        text = _json(arguments)
     function = {"name": call.get("name", ""), "arguments": text}
     return {"id": call.get("id", ""), "type": "function", "function": function}
 
 
 def _tool_message(result: JsonMap) -> Json:
     value = result.get("result")
-    content = value if isinstance(value, str) else _json(value)
+    if isinstance(value, str):
+        content = value
+    else:
+        content = _json(value)
     return {"role": "tool", "tool_call_id": result.get("toolCallId", ""), "content": content}
 
 
@@ -380,13 +404,20 @@ def extract_event_data(event: Any) -> Any:
     values = cast("tuple[Any, ...]", event)
     if len(values) == 2:
         return values[1]
-    return values[0] if len(values) == 1 else values
+    if len(values) == 1:
+        return values[0]
+    return values
 
 
 def extract_task_from_tuple(event: Any) -> Any:
     """The task that stands first in a tuple; `None`: there is none."""
-    values = cast("tuple[Any, ...]", event) if isinstance(event, tuple) else ()
-    return values[0] if values and _is_task(values[0]) else None
+    if isinstance(event, tuple):
+        values = cast("tuple[Any, ...]", event)
+    else:
+        values = ()
+    if values and _is_task(values[0]):
+        return values[0]
+    return None
 
 
 def extract_task_from_event(event: Any) -> Any:
@@ -398,7 +429,10 @@ def extract_task_from_event(event: Any) -> Any:
         return event
     for name in ("task", "result", "root"):
         inner = field(event, name)
-        task = None if inner is None else extract_task_from_event(inner)
+        if inner is None:
+            task = None
+        else:
+            task = extract_task_from_event(inner)
         if task is not None:
             return task
     return None

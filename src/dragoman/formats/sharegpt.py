@@ -15,9 +15,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import bounded, if_object, if_text, rest
+from dragoman.codec.json_values import check_depth, if_object, if_text, read_extra_fields
 from dragoman.codec.layout import Layout
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.formats.sharegpt_dump import dump_messages
 from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
@@ -59,7 +59,9 @@ def votes(message: Any) -> int:
     fields = if_object(message)
     speaker = if_text(fields.get("from"))
     is_speaker = speaker in _ROLES or speaker in _RESULTS
-    return 3 if is_speaker and "value" in fields and isinstance(fields["value"], str | None) else 0
+    if is_speaker and "value" in fields and isinstance(fields["value"], str | None):
+        return 3
+    return 0
 
 
 def load_messages(
@@ -71,7 +73,8 @@ def load_messages(
     Raises:
         HistoryError: it is no such conversation, or a turn cannot be read and no problems are noted.
     """
-    payload = bounded(payload) if problems is None else payload
+    if problems is None:
+        payload = check_depth(payload)
     document: Json = {"conversations": payload} if isinstance(payload, list) else if_object(payload)
     turns = document.get("conversations")
     if not isinstance(turns, list):
@@ -79,7 +82,7 @@ def load_messages(
             'a conversation of ShareGPT is {"conversations": [{"from": …, "value": …}, …]}'
         )
     reader = _Reader(origin)
-    extra = rest(document, "conversations")
+    extra = read_extra_fields(document, "conversations")
     if system := if_text(extra.get("system")):
         reader.messages.append(
             Message.system(system).replace(native=OWN.note(form={"place": "system"}))
@@ -87,13 +90,13 @@ def load_messages(
         del extra["system"]
     for index, turn in enumerate(cast("list[Any]", turns)):
         try:
-            reader.read(_turn(turn if problems is None else bounded(turn), index))
+            reader.read(_turn(turn if problems is None else check_depth(turn), index))
         except HistoryError as error:
-            noted(error, problems, index, _field_at_fault(turn))
+            note_problem(error, problems, index, _field_at_fault(turn))
     messages = reader.messages
     if not messages:
         if extra:
-            noted(
+            note_problem(
                 HistoryError("a conversation without turns has no message to keep its fields with"),
                 problems,
                 -1,
@@ -104,10 +107,10 @@ def load_messages(
     elif extra:
         try:
             messages[0] = messages[0].replace(
-                native=OWN.with_notes(messages[0].native, document=bounded(extra))
+                native=OWN.with_notes(messages[0].native, document=check_depth(extra))
             )
         except HistoryError as error:
-            noted(error, problems, -1, None)
+            note_problem(error, problems, -1, None)
     return messages
 
 
@@ -133,7 +136,9 @@ def _field_at_fault(turn: Any) -> str | None:
     speaker = fields.get("from")
     if not isinstance(speaker, str) or (speaker not in _ROLES and speaker not in _RESULTS):
         return "from"
-    return "value" if not isinstance(fields.get("value", 0), str | None) else None
+    if not isinstance(fields.get("value", 0), str | None):
+        return "value"
+    return None
 
 
 class _Reader:
@@ -148,7 +153,11 @@ class _Reader:
 
     def read(self, turn: JsonMap) -> None:
         """The next turn."""
-        speaker, value, fields = str(turn["from"]), turn["value"], rest(turn, "from", "value")
+        speaker, value, fields = (
+            str(turn["from"]),
+            turn["value"],
+            read_extra_fields(turn, "from", "value"),
+        )
         form: Json = {} if isinstance(value, str) else {"value": None}
         if speaker in _RESULTS or _ROLES[speaker] is Role.USER:
             self._pairing.end()
@@ -170,36 +179,45 @@ class _Reader:
         """Returns the pieces of a turn that holds no results, and the wire form of the message."""
         if role is not Role.MODEL:
             return ([TextPart(value)] if value else []), {}
-        calls = load_function_call(value) if speaker == "function_call" else None
-        pieces = list(self._named(load_answer(value) if calls is None else calls))
+        if speaker == "function_call":
+            calls = load_function_call(value)
+        else:
+            calls = None
+        pieces = list(self._name_results(load_answer(value) if calls is None else calls))
         if calls is None:
             return pieces, {}
         own_ids = {id(call): call.id for call in calls}
         usual = dump_function_call(calls, None, lambda call: own_ids[id(call)] or None)
         return pieces, {"calls": True if value == usual else value}
 
-    def _named(self, pieces: Iterable[Any]) -> Iterator[Content]:
+    def _name_results(self, pieces: Iterable[Any]) -> Iterator[Content]:
         """Pieces, in which each call has an id."""
         for piece in pieces:
             if not isinstance(piece, ToolCallPart):
                 yield piece
                 continue
-            call = piece if piece.id else replace(piece, id=self._pairing.fresh(self._minted))
+            if piece.id:
+                call = piece
+            else:
+                call = replace(piece, id=self._pairing.fresh(self._minted))
             self._pairing.call(Called(call.id, call.name))
             yield call
 
     def _read_results(self, speaker: str, value: str, fields: Json, form: Json) -> None:
-        parts: list[Content] = [self._paired(part) for part in load_results(value)]
+        parts: list[Content] = [self._pair_call(part) for part in load_results(value)]
         usual = speaker == "tool" and not fields and not form and not self._after_results
         if not usual:
             first = cast("ToolResultPart", parts[0])
             turn = {"from": speaker, **({"fields": fields} if fields else {}), **form}
             parts[0] = replace(first, native=OWN.with_notes(first.native, turn=turn))
-        before = self.messages.pop().content if self._after_results else ()
+        if self._after_results:
+            before = self.messages.pop().content
+        else:
+            before = ()
         self.messages.append(Message(Role.USER, (*before, *parts)))
         self._after_results = True
 
-    def _paired(self, part: ToolResultPart) -> ToolResultPart:
+    def _pair_call(self, part: ToolResultPart) -> ToolResultPart:
         """Returns a result with the id and the name of its call."""
         called = self._pairing.find(part.id, part.name)
         if called is None:

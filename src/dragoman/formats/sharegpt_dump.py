@@ -8,11 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import has_error, if_object, if_text
-from dragoman.codec.marks import unmarked_all
-from dragoman.codec.media import as_text, label, text_of
-from dragoman.codec.native import signatures
+from dragoman.codec.marks import strip_all_marks
+from dragoman.codec.media import describe_as_text, media_label, read_media_text
+from dragoman.codec.native import read_signatures
 from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import kind_of
+from dragoman.codec.replay import name_part_type
 from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
 from dragoman.formats.sharegpt_values import (
     TAGS,
@@ -54,7 +54,7 @@ def dump_messages(
     """Messages → `{"conversations": […], …}`; the list alone where it was read so. What the format
     cannot hold is added to `losses`."""
     conversation = tuple(messages)
-    plain, positions = unmarked_all(conversation)
+    plain, positions = strip_all_marks(conversation)
     out = Outgoing(
         messages=plain,
         target=target,
@@ -80,7 +80,9 @@ def dump_messages(
         else:
             document["conversations"] += _turns(out, position, written)
     alone = any(OWN.form(message.native).get("payload") == "list" for message in plain)
-    return document["conversations"] if alone and len(document) == 1 else document
+    if alone and len(document) == 1:
+        return document["conversations"]
+    return document
 
 
 def _with_ids(messages: Sequence[Message]) -> Places:
@@ -103,12 +105,16 @@ def _with_ids(messages: Sequence[Message]) -> Places:
                 and message.role is Role.USER
                 and piece.run_by != "provider"
             ):
-                answered = pairing.find(piece.id, "") if piece.id else pairing.find("", piece.name)
+                if piece.id:
+                    answered = pairing.find(piece.id, "")
+                else:
+                    answered = pairing.find("", piece.name)
                 form = OWN.form(piece.native)
                 unnamed = any(form_name in form for form_name in ("plain", "bare", "nameless"))
-                read_as = (
-                    answered if "id" in form else pairing.find("", "" if unnamed else piece.name)
-                )
+                if "id" in form:
+                    read_as = answered
+                else:
+                    read_as = pairing.find("", "" if unnamed else piece.name)
                 if (
                     answered is None and piece.id and "made" not in form
                 ):  # its call, if any, has its result already
@@ -212,15 +218,15 @@ def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResult
         if isinstance(piece, TextPart):
             texts.append(piece.text)
             continue
-        if text_of(piece) is None:
+        if read_media_text(piece) is None:
             out.lose(
                 position,
                 part_index,
-                kind_of(piece),
+                name_part_type(piece),
                 "the format holds text only; a text names it",
-                label(piece),
+                media_label(piece),
             )
-        texts.append(as_text(piece))
+        texts.append(describe_as_text(piece))
     if len(texts) > 1:
         out.lose(position, part_index, Lost.texts, "the pieces of a result are one text")
     return "".join(texts)
@@ -253,7 +259,7 @@ def _answer(
             out.lose(
                 position,
                 part_index,
-                kind_of(piece),
+                name_part_type(piece),
                 "it has tags in it that are read as something else",
             )
     return "gpt" if "calls" in form else speaker, value
@@ -281,7 +287,7 @@ def _writable_parts(
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for part_index, piece in pieces:
         if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
-            _unsigned(out, position, part_index, piece)
+            _drop_signature(out, position, part_index, piece)
             if piece.state == "cut":
                 out.lose(
                     position,
@@ -298,12 +304,12 @@ def _writable_parts(
             out.lose(
                 position,
                 part_index,
-                kind_of(piece),
+                name_part_type(piece),
                 "the format has no place for it",
                 _which(piece),
             )
         else:
-            _unsigned(out, position, part_index, piece)
+            _drop_signature(out, position, part_index, piece)
             text = _as_text(out, position, part_index, piece)
             before = writable[-1][1] if writable else None
             if isinstance(before, TextPart):
@@ -334,8 +340,8 @@ def _holds_thinking(out: Outgoing[Any], position: int, part_index: int, part: Th
     return True
 
 
-def _unsigned(out: Outgoing[Any], position: int, part_index: int, piece: Content) -> None:
-    if piece.native and signatures(piece.native):
+def _drop_signature(out: Outgoing[Any], position: int, part_index: int, piece: Content) -> None:
+    if piece.native and read_signatures(piece.native):
         out.lose(position, part_index, Lost.signature, _UNSIGNED)
 
 
@@ -353,7 +359,7 @@ def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
             out.lose(
                 position,
                 part_index,
-                kind_of(piece),
+                name_part_type(piece),
                 "the format has no place for it",
                 _which(piece),
             )
@@ -361,18 +367,20 @@ def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
             if texts:
                 out.lose(position, part_index, Lost.texts, "a turn is one text; they are joined")
             texts.append(_as_text(out, position, part_index, piece))
-    return "".join(texts) if texts or not pieces else None
+    if texts or not pieces:
+        return "".join(texts)
+    return None
 
 
 def _as_text(out: Outgoing[Any], position: int, part_index: int, piece: Any) -> str:
     if isinstance(piece, TextPart):
         return piece.text
-    if text_of(piece) is None:
+    if read_media_text(piece) is None:
         out.lose(
             position,
             part_index,
-            kind_of(piece),
+            name_part_type(piece),
             "the format holds text only; a text names it",
-            label(piece),
+            media_label(piece),
         )
-    return as_text(piece)
+    return describe_as_text(piece)

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import bounded, if_object, if_text, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import check_depth, if_object, if_text, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.errors import HistoryError
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
@@ -35,7 +35,7 @@ __all__ = [
     "same_json",
 ]
 
-OWN = Own("sharegpt")
+OWN = WireNative("sharegpt")
 """The format's part of `native`."""
 _NOTATION = re.compile(r"""(?:[^\\]|\\[\\'"bfnrtux])*""")
 """A text in Python's notation whose escapes are known."""
@@ -59,8 +59,8 @@ def _python(text: str) -> Any:
     if _NOTATION.fullmatch(text) is None:
         return None
     try:
-        json_bytes.bound(text.replace("'", '"'))
-        value = bounded(ast.literal_eval(text))
+        json_bytes.check_depth(text.replace("'", '"'))
+        value = check_depth(ast.literal_eval(text))
         if isinstance(value, (dict, list)) and json_bytes.decode(json_bytes.encode(value)) == value:
             return cast("Any", value)
     except (
@@ -79,7 +79,9 @@ def _python(text: str) -> Any:
 def dump_json(value: Any, *tags: str) -> str:
     """Returns a value as JSON, in which none of these tags stands."""
     text = json.dumps(value, ensure_ascii=False)
-    return text.replace("<", "\\u003c") if any(tag in text for tag in tags) else text
+    if any(tag in text for tag in tags):
+        return text.replace("<", "\\u003c")
+    return text
 
 
 def same_json(value: Any, other: Any) -> bool:
@@ -98,7 +100,9 @@ def load_call(value: Any) -> ToolCallPart | None:
         or not isinstance(fields.get("id", ""), str)
     ):
         return None
-    call = ToolCallPart(fields.get("id", ""), name, native=OWN.note(rest(fields, *_READ)))
+    call = ToolCallPart(
+        fields.get("id", ""), name, native=OWN.note(read_extra_fields(fields, *_READ))
+    )
     if isinstance(arguments, str):
         return parse_call(call, arguments)
     return ToolCallPart(call.id, name, cast("Json", arguments), native=call.native)
@@ -106,7 +110,10 @@ def load_call(value: Any) -> ToolCallPart | None:
 
 def call_object(call: ToolCallPart, call_id: str | None) -> Json:
     """A call → the object. `call_id`: to be written in it."""
-    arguments = call.arguments if call.state == "complete" else call.raw or ""
+    if call.state == "complete":
+        arguments = call.arguments
+    else:
+        arguments = call.raw or ""
     return {
         **({"id": call_id} if call_id else {}),
         "name": call.name,
@@ -123,7 +130,7 @@ def load_result(value: Any) -> ToolResultPart | None:
     if "content" not in fields or not isinstance(call_id, str) or not isinstance(name, str):
         return None
     return ToolResultPart(
-        call_id, name, fields["content"], native=OWN.note(rest(fields, *_READ_RESULT))
+        call_id, name, fields["content"], native=OWN.note(read_extra_fields(fields, *_READ_RESULT))
     )
 
 

@@ -66,11 +66,9 @@ def dump_answer(pieces: Sequence[Held], call_id: Callable[[ToolCallPart], str | 
     """The inverse. `call_id`: the id that is to be written for a call."""
 
     def tagged(piece: Any) -> str:
-        return (
-            f"<think>{_thinking(piece)}</think>"
-            if isinstance(piece, ThinkingPart)
-            else _call(piece, call_id(piece))
-        )
+        if isinstance(piece, ThinkingPart):
+            return f"<think>{_thinking(piece)}</think>"
+        return _call(piece, call_id(piece))
 
     return _dump(pieces, tagged)
 
@@ -89,7 +87,10 @@ def _answer_tags(value: str) -> Iterator[_Tag]:
                 opened = tag
         elif opened is not None and tag_name == inside:
             inner = value[opened.end() : tag.start()]
-            piece = _load_thinking(inner) if tag_name == "think" else _load_call(inner)
+            if tag_name == "think":
+                piece = _load_thinking(inner)
+            else:
+                piece = _load_call(inner)
             if piece is not None:
                 yield _Tag(opened.start(), tag.end(), piece)
             opened = None
@@ -104,7 +105,9 @@ def _load_thinking(inner: str) -> ThinkingPart:
 def _thinking(part: ThinkingPart) -> str:
     text = part.text
     lined = len(text) > 1 and text[0] == text[-1] == "\n"
-    return text if "tight" in OWN.form(part.native) and not lined else f"\n{text}\n"
+    if "tight" in OWN.form(part.native) and not lined:
+        return text
+    return f"\n{text}\n"
 
 
 def _load_call(inner: str) -> ToolCallPart | None:
@@ -115,7 +118,9 @@ def _load_call(inner: str) -> ToolCallPart | None:
     usual = f"\n{dump_json(call_object(call, call.id), _CALL, _CALL_END)}\n"
     if inner != usual:
         form["inner"] = inner
-    return replace(call, native=OWN.with_form(call.native, **form)) if form else call
+    if form:
+        return replace(call, native=OWN.with_form(call.native, **form))
+    return call
 
 
 def _call(call: ToolCallPart, call_id: str | None) -> str:
@@ -205,7 +210,10 @@ def _result_tags(value: str) -> Iterator[_Tag]:
     end = 0
     while True:
         start = value.find(_RESULT, end)
-        close = value.find(_RESULT_END, start) if start >= 0 else -1
+        if start >= 0:
+            close = value.find(_RESULT_END, start)
+        else:
+            close = -1
         between = value[end:start] if close >= 0 else value[end:]
         if between.strip():
             yield _Tag(end, end, None)
@@ -237,13 +245,18 @@ def _load_result(inner: str) -> ToolResultPart:
         != f"\n{dump_json(result_object(named, part.result, part.id), _RESULT, _RESULT_END)}\n"
     ):
         form["inner"] = inner
-    return replace(part, native=OWN.with_form(part.native, **form)) if form else part
+    if form:
+        return replace(part, native=OWN.with_form(part.native, **form))
+    return part
 
 
 def _result(part: ToolResultPart, result: Any, call_id: str | None) -> str:
     form = OWN.form(part.native)
     if "bare" in form and isinstance(result, str) and call_id is None and _RESULT_END not in result:
-        inner = result if form["bare"] == "tight" else f"\n{result}\n"
+        if form["bare"] == "tight":
+            inner = result
+        else:
+            inner = f"\n{result}\n"
         if load_result(object_of(inner)) is None and _load_result(inner).result == result:
             return inner
     if isinstance(inner := form.get("inner"), str):
@@ -270,7 +283,10 @@ def _load(value: str, tags: Sequence[_Tag]) -> list[Any]:
     for tag in [*tags, None]:
         between = value[end : tag.start if tag else len(value)]
         after = forms[-1] if forms else {}
-        usual = "\n" if pieces and tag else ""
+        if pieces and tag:
+            usual = "\n"
+        else:
+            usual = ""
         if tags and not between.strip():
             if between != usual:
                 (forms.append({"before": between}) if tag else after.update(after=between))
@@ -280,7 +296,10 @@ def _load(value: str, tags: Sequence[_Tag]) -> list[Any]:
             gap = _gap(pieces[-1]) if pieces else ""
             if not between.startswith(gap):
                 after["after"] = gap = between[: between.startswith("\n")]
-            line = "\n" if tag and between.endswith("\n") else ""
+            if tag and between.endswith("\n"):
+                line = "\n"
+            else:
+                line = ""
             pieces.append(TextPart(between[len(gap) : len(between) - len(line)]))
             forms.append({})
             if tag:
@@ -294,7 +313,7 @@ def _load(value: str, tags: Sequence[_Tag]) -> list[Any]:
     ]
 
 
-def _dump(pieces: Sequence[Any], tagged: Callable[[Any], str]) -> str:
+def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
     out: list[str] = []
     before: Any = None
     for piece in pieces:
@@ -309,7 +328,7 @@ def _dump(pieces: Sequence[Any], tagged: Callable[[Any], str]) -> str:
         else:
             usual = "" if before is None else "\n"
             lined = isinstance(before, TextPart) and before.text.endswith("\n")
-            out += [usual if lined else form.get("before", usual), tagged(piece)]
+            out += [usual if lined else form.get("before", usual), dump_tag(piece)]
         before = piece
     if before is not None and not isinstance(before, TextPart):
         out.append(OWN.form(before.native).get("after", ""))
@@ -318,4 +337,6 @@ def _dump(pieces: Sequence[Any], tagged: Callable[[Any], str]) -> str:
 
 def _gap(piece: Any) -> str:
     """Returns what stands between a tagged piece and a text behind it."""
-    return "\n\n" if isinstance(piece, ThinkingPart) else "\n"
+    if isinstance(piece, ThinkingPart):
+        return "\n\n"
+    return "\n"

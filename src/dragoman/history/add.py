@@ -15,18 +15,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from dragoman.codec.marks import kinds
-from dragoman.codec.turns import only_answers, turns
+from dragoman.codec.marks import collect_part_types
+from dragoman.codec.turns import holds_only_answers, split_turns
 from dragoman.history.format_fields import is_done
 from dragoman.history.fresh import Digests, add_new, find_resent
-from dragoman.history.rows import NOWHERE, Row, Rows, in_order
+from dragoman.history.rows import NOWHERE, Row, Rows, order_rows
 from dragoman.history.sources import RESPONSE, Mint, Source, microseconds, stamp
 from dragoman.history.turn_merge import decide_outcome, fill_arguments, is_model
 from dragoman.history.updates import without_step
 from dragoman.logs import logger
 from dragoman.message import MarkPart, Message, Role, ToolCallPart
 
-__all__ = ["Adding", "ReplacedBranch"]
+__all__ = ["Addition", "ReplacedBranch"]
 
 _log = logger("history")
 _INPUT = frozenset(["input"])
@@ -42,7 +42,7 @@ class ReplacedBranch(NamedTuple):
     """What stood there."""
 
 
-class Adding:
+class Addition:
     """One addition to rows: from where it comes, and what it found."""
 
     def __init__(
@@ -81,7 +81,10 @@ class Adding:
         if messages and any(message.id is None for message in messages):
             self.rows.settle()
         fresh = is_lone or (self.source == "response" and len(messages) == 1)
-        resent_positions = [] if fresh else find_resent(self.rows, messages, self.digests)
+        if fresh:
+            resent_positions = []
+        else:
+            resent_positions = find_resent(self.rows, messages, self.digests)
         for position, message in zip(resent_positions, messages, strict=False):
             self.orders[id(message)] = self.rows[position].order
         remaining = messages[len(resent_positions) :]
@@ -92,8 +95,8 @@ class Adding:
                 self.orders.update(zip(map(id, remaining), orders, strict=True))
                 return
         self.rows.settle()
-        self._has_calls = len(self.rows) > 0 and ToolCallPart in kinds(messages)
-        for turn in turns(remaining):
+        self._has_calls = len(self.rows) > 0 and ToolCallPart in collect_part_types(messages)
+        for turn in split_turns(remaining):
             for piece in _without_twins(turn.messages):
                 for position, part in self._split_by_turn(piece):
                     if position is not None:
@@ -115,12 +118,14 @@ class Adding:
             None if message.id is None else rows.position(message.id) for message in messages
         ]
         current = None if name is None else rows.turn(name)
-        current = rows.position(name) if current is None and name is not None else current
+        if current is None and name is not None:
+            current = rows.position(name)
         if current is None and not any(position is not None for position in positions):
             return ((None, messages),)
         unit_starts: list[int | None] = []
         for position in positions:
-            current = current if position is None else rows.unit(position)[0]
+            if position is not None:
+                current = rows.unit(position)[0]
             unit_starts.append(current)
         pieces = groupby(zip(unit_starts, messages, strict=True), key=itemgetter(0))
         return [(position, tuple([message for _, message in group])) for position, group in pieces]
@@ -135,7 +140,10 @@ class Adding:
         sealed = rows[0].order <= self.rows.sealed
         result = decide_outcome(rows, messages, self.source, sealed=sealed, merge=self.merge)
         if result.replaced:
-            before = self.rows[start - 1].message.id if start else None
+            if start:
+                before = self.rows[start - 1].message.id
+            else:
+                before = None
             self.branches.append(ReplacedBranch(before, tuple([row.message for row in rows])))
         copy_ids = {message.id for message in messages}
         new_rows = self._merge_rows(
@@ -147,7 +155,10 @@ class Adding:
             self._warn_of_changed_record(rows, new_rows)
             self.rows.splice(start, stop, new_rows)
         if result.more:
-            turn = self.mint.new_id() if len(result.more) > 1 else None
+            if len(result.more) > 1:
+                turn = self.mint.new_id()
+            else:
+                turn = None
             self._add_new(
                 tuple([message.replace(turn=turn) for message in result.more]), follows=False
             )
@@ -189,7 +200,10 @@ class Adding:
         turn = next(filter(None, named), None)
         new_rows: list[Row] = []
         for message in messages:
-            row = None if message.id is None else rows_by_id.get(message.id)
+            if message.id is None:
+                row = None
+            else:
+                row = rows_by_id.get(message.id)
             before = new_rows[-1] if new_rows else old_rows[0]
             if row is None or row.message is not message:
                 message = stamp(message, self.mint, before.message.created_at, turn)
@@ -203,7 +217,7 @@ class Adding:
             origins = (NOWHERE if row is None else row.origins) | live
             order = before.order if row is None else row.order
             new_rows.append(Row(message, order, live, origins))
-        return in_order(new_rows)
+        return order_rows(new_rows)
 
     def _kept_row(self, row: Row, *, is_copied: bool, is_stored: bool) -> Row:
         """Returns a row whose message stays as it is. `is_copied`: it is in the copy."""
@@ -226,7 +240,10 @@ class Adding:
         """A turn, or the end of one, that is not there yet. `follows`: it may go on with the last
         one that is there."""
         is_memory, last = self.source == "memory", self.rows.last
-        turn = self._turn_of(messages[0]) if follows and self.source == "response" else None
+        if follows and self.source == "response":
+            turn = self._turn_of(messages[0])
+        else:
+            turn = None
         if turn is not None:
             messages = self._with_step(messages)
         unit: list[Row] = []
@@ -238,11 +255,14 @@ class Adding:
         ):
             new = stamp(full, self.mint, None if before is None else before.message.created_at)
             if self.source == "response":
-                is_answer = new.role is Role.MODEL or only_answers(new)
+                is_answer = new.role is Role.MODEL or holds_only_answers(new)
                 if new.turn is None and (turn or is_answer):
                     new = new.replace(turn=turn or new.id)
                 turn = new.turn
-            order = 0 if new.created_at is None else microseconds(new.created_at)
+            if new.created_at is None:
+                order = 0
+            else:
+                order = microseconds(new.created_at)
             # The first message of a turn that was loaded with a time stands where that says, maybe
             # before others.
             is_timed = is_memory and message.created_at is not None and not unit
@@ -293,10 +313,12 @@ class Adding:
         rows, last = self.rows, self.rows.last
         if self.apart:
             turn, self.apart = self.apart, False
-            return turn if isinstance(turn, str) else None
+            if isinstance(turn, str):
+                return turn
+            return None
         if last is None or message.turn is not None or not self.merge:
             return None
-        if message.role is not Role.MODEL and not only_answers(message):
+        if message.role is not Role.MODEL and not holds_only_answers(message):
             return None
         first = rows[rows.last_start].message
         if last.order <= rows.sealed:
@@ -305,14 +327,18 @@ class Adding:
         # turn linear.
         if first.turn is not None and len(rows) > rows.last_start + 1:
             grows = first.role is Role.MODEL and not is_done([last.message, message])
-            return first.turn if grows else None
+            if grows:
+                return first.turn
+            return None
         unit = rows.between(rows.last_start, len(rows))
         turn_messages = [row.message for row in unit]
         if not is_model(turn_messages) or _only_marks(turn_messages):
             return None
         if is_done([*turn_messages, message]):
             return None
-        return first.turn if first.turn is not None else self._name_turn(unit)
+        if first.turn is not None:
+            return first.turn
+        return self._name_turn(unit)
 
     def _name_turn(self, unit: Sequence[Row]) -> str | None:
         """Names the last turn by its first message."""
@@ -358,7 +384,10 @@ def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
     by_id = {
         message.id or id(message): message for message in messages
     }  # of several with one id the last one counts
-    unique = messages if len(by_id) == len(messages) else list(by_id.values())
+    if len(by_id) == len(messages):
+        unique = messages
+    else:
+        unique = list(by_id.values())
     keys: list[int] = []
     for message in unique:
         before = keys[-1] if keys else -(1 << 80)

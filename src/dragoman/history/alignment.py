@@ -38,12 +38,15 @@ def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
             pairs.append((a_end, b_end))
         if a == a_end or b == b_end:
             continue
-        anchors = _anchors(these[a:a_end], those[b:b_end], every=False) if depth < _DEEPEST else []
+        if depth < _DEEPEST:
+            anchors = _anchors(these[a:a_end], those[b:b_end], every=False)
+        else:
+            anchors = []
         if not anchors:
             # A table costs the product of both lengths, so it is for short ones; long ones without
             # anchors are repetitive.
             is_small = (a_end - a) * (b_end - b) <= _TABLE
-            find = _longest_common if is_small else _repeated
+            find = _longest_common if is_small else _count_repeated
             pairs += [(a + i, b + j) for i, j in find(these[a:a_end], those[b:b_end])]
             continue
         anchors = [(a + i, b + j) for i, j in anchors]
@@ -58,7 +61,7 @@ def _is_equal(one: Key, other: Key) -> bool:
     return one is not None and one == other
 
 
-def _repeated(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+def _count_repeated(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
     return _anchors(these, those, every=True)
 
 

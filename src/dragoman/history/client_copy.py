@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import formats
-from dragoman.codec.json_values import bounded, if_object, if_text
-from dragoman.codec.turns import only_answers
+from dragoman.codec.json_values import check_depth, if_object, if_text
+from dragoman.codec.turns import holds_only_answers
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layout
 from dragoman.history.add import ReplacedBranch
 from dragoman.history.copy_merge import CopyMerge, CopyPolicy, MergedMessage, with_stored_ids
-from dragoman.history.foreign import foreign
+from dragoman.history.foreign import import_message
 from dragoman.history.format_fields import approval_of
 from dragoman.history.matching import Match, match_copy
-from dragoman.history.pieces import said_key
+from dragoman.history.pieces import shared_key
 from dragoman.history.projection import merges_answers
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import Mint, microseconds, stamp
@@ -33,7 +33,7 @@ from dragoman.history.systems import Systems
 from dragoman.interrupt import Resume
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Role, ToolCallPart
-from dragoman.repair import open_calls
+from dragoman.repair import find_open_calls
 
 __all__ = ["Changes", "SentCopy", "place_copy", "place_system", "put", "read_copy"]
 
@@ -100,7 +100,10 @@ def put(
         HistoryError: the payload is nothing of the format.
         SettingsError: no format has that name.
     """
-    request = payload if isinstance(payload, SentCopy) else read_copy(payload, format)
+    if isinstance(payload, SentCopy):
+        request = payload
+    else:
+        request = read_copy(payload, format)
     allowed = CopyPolicy(system, results, answers, signatures, whole, request.regenerates)
     stored = tuple(stored)
     merged = _merge(stored, format, request, allowed)
@@ -139,14 +142,20 @@ def read_copy(payload: Any, format: str) -> SentCopy:  # noqa: A002 what it is c
     codec = formats.get(format)
     if payload is None or isinstance(payload, str):
         return SentCopy([Message.user(payload)] if payload else [])
-    body = if_object(bounded(payload))
+    body = if_object(check_depth(payload))
     holds_list = "role" in body or any(field in body for field in _LISTS)
     if isinstance(body.get("message"), dict) and not holds_list:
         body = {**body, "messages": [body["message"]]}
     value = body or payload
-    messages = codec.load_messages(payload_of(value, format)) if value else []
+    if value:
+        messages = codec.load_messages(payload_of(value, format))
+    else:
+        messages = []
     fields = layout(format)
-    follows = if_text(body.get(fields.follows)) if fields.follows else ""
+    if fields.follows:
+        follows = if_text(body.get(fields.follows))
+    else:
+        follows = ""
     regeneration = fields.regeneration
     if regeneration is None or body.get(regeneration.field) != regeneration.value:
         return SentCopy(messages, follows)
@@ -158,7 +167,10 @@ def read_copy(payload: Any, format: str) -> SentCopy:  # noqa: A002 what it is c
 
 def _cut_at_question(messages: list[Message], message_id: str) -> list[Message]:
     """Returns the messages up to the question that is to be answered anew."""
-    end = next(iter(_find_positions(messages, message_id)), None) if message_id else None
+    if message_id:
+        end = next(iter(_find_positions(messages, message_id)), None)
+    else:
+        end = None
     if end is not None:
         return messages[: end if messages[end].role is Role.MODEL else end + 1]
     end = len(messages)
@@ -185,7 +197,10 @@ def _merge(
     copy = request.messages
     spoken = [message for message in copy if message.role is not Role.SYSTEM or allowed.system]
     if not spoken:
-        end = _find_question(stored, request.until) + 1 if request.regenerates else len(stored)
+        if request.regenerates:
+            end = _find_question(stored, request.until) + 1
+        else:
+            end = len(stored)
         return _keep_all(stored[:end])
     start = _find_start(stored, copy, request, whole=allowed.whole)
     if start.new is not None:
@@ -198,7 +213,10 @@ def _merge(
     is_known = bool(match.whole or match.pieces or match.named)
     if not is_known or not (start.is_sure or merge.shares()):
         return _with_new(stored[: start.floor] if start.follows else stored, spoken, allowed)
-    new = None if allowed.system else _find_only_new(stored, copy, match, start.floor)
+    if allowed.system:
+        new = None
+    else:
+        new = _find_only_new(stored, copy, match, start.floor)
     if new is not None:
         return _with_new(stored, new, allowed)
     has_answers = any(message.role is Role.MODEL for message in copy)
@@ -217,7 +235,7 @@ def _with_new(
     merged = _keep_all(stored)
     for message in messages:
         if message.parts:
-            new = foreign(message, taken, signatures=allowed.signatures)
+            new = import_message(message, taken, signatures=allowed.signatures)
             taken.add(new.id)
             merged.append((new, None))
     return merged
@@ -250,7 +268,9 @@ def _find_only_new(
         if index not in match.whole and message.role is not Role.SYSTEM
     ]
     behind = [index for index in range(end + 1, len(copy)) if copy[index].role is not Role.SYSTEM]
-    return [copy[index] for index in new] if len(new) == len(behind) else None
+    if len(new) == len(behind):
+        return [copy[index] for index in new]
+    return None
 
 
 def _find_question(stored: Sequence[Message], message_id: str) -> int:
@@ -265,12 +285,13 @@ def _find_question(stored: Sequence[Message], message_id: str) -> int:
             )
         end = positions[0] + 1
     return max(
-        [position for position, message in enumerate(stored[:end]) if _asks(message)], default=-1
+        [position for position, message in enumerate(stored[:end]) if _is_question(message)],
+        default=-1,
     )
 
 
-def _asks(message: Message) -> bool:
-    return message.role is Role.USER and not only_answers(message)
+def _is_question(message: Message) -> bool:
+    return message.role is Role.USER and not holds_only_answers(message)
 
 
 class _Start(NamedTuple):
@@ -307,10 +328,10 @@ def _find_start(
     answers = [position for position, message in enumerate(stored) if _is_answer(message)]
     if not answers:
         return _Start()
-    questions = [said_key(message) for message in stored if _asks(message)]
+    questions = [shared_key(message) for message in stored if _is_question(message)]
     count = len(questions)
     are_all = len(spoken) > 1 and 0 < count <= len(spoken)
-    if are_all and [said_key(message) for message in spoken[:count]] == questions:
+    if are_all and [shared_key(message) for message in spoken[:count]] == questions:
         return _Start(new=spoken[count:])
     return _Start(answers[-1] + 1)
 
@@ -378,7 +399,7 @@ def _find_resumes(
     return tuple(
         [
             Resume(answer_ids(merged, waiting)[0], payload=answers[waiting.call.id])
-            for waiting in open_calls(merged)
+            for waiting in find_open_calls(merged)
             if waiting.call.id in answers and waiting.call.id in stored_ids
         ]
     )
@@ -412,7 +433,10 @@ def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Repla
         if row is None:
             edited = by_id.get(message.id)
             new = stamp(message, mint, None if before is None else before.message.created_at)
-            order = 0 if new.created_at is None else microseconds(new.created_at)
+            if new.created_at is None:
+                order = 0
+            else:
+                order = microseconds(new.created_at)
             row = Row(
                 new,
                 order if edited is None else edited.order,

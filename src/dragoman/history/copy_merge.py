@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.codec.turns import only_answers
-from dragoman.history.foreign import foreign, foreign_content
+from dragoman.codec.turns import holds_only_answers
+from dragoman.history.foreign import import_content, import_message
 from dragoman.history.matching import Match
 from dragoman.history.pieces import Place, is_shared
 from dragoman.json_bytes import Json
@@ -71,7 +71,9 @@ class CopyPolicy(NamedTuple):
 
     def may_change(self, piece: Content) -> bool:
         """Returns whether the client may change a stored piece of this type."""
-        return self.results if isinstance(piece, ToolResultPart) else self.answers
+        if isinstance(piece, ToolResultPart):
+            return self.results
+        return self.answers
 
 
 class CopyMerge:
@@ -115,7 +117,7 @@ class CopyMerge:
         """Returns the merged conversation. `merges`: in the copy's format, two answers that stand
         beside each other are one."""
         self._merges = merges
-        self._units = _units(self._stored, self._floor)
+        self._units = _number_units(self._stored, self._floor)
         self._needed = self._find_needed()
         self._find_replaced()
         changed, added = self._find_changes()
@@ -125,7 +127,7 @@ class CopyMerge:
         ]
         taken: set[str | None] = {message.id for message in self._stored}
         for order, message in added:
-            new = foreign(message, taken, signatures=self._allowed.signatures)
+            new = import_message(message, taken, signatures=self._allowed.signatures)
             taken.add(new.id)
             placed.append((order, new, None))
         return [(message, position) for _, message, position in sorted(placed, key=_order_of)]
@@ -135,7 +137,7 @@ class CopyMerge:
     def _link(self, index: int) -> None:
         match = self._match
         if index in match.whole:
-            self._own(index, [match.whole[index]])
+            self._link_owners(index, [match.whole[index]])
             return
         shared = [
             part_index
@@ -150,9 +152,9 @@ class CopyMerge:
             part_index for part_index in shared if (index, part_index) not in match.pieces
         ]
         if sources:
-            self._own(index, sorted({position for position, _ in sources}))
+            self._link_owners(index, sorted({position for position, _ in sources}))
 
-    def _own(self, index: int, positions: list[int]) -> None:
+    def _link_owners(self, index: int, positions: list[int]) -> None:
         self._owners[index] = positions
         for position in positions:
             self._first.setdefault(position, index)
@@ -184,7 +186,7 @@ class CopyMerge:
         for position in range(self._floor, len(self._stored)):
             content = self._stored[position].content
             if position in whole:
-                shown_kinds.update([_kind(piece) for piece in content])
+                shown_kinds.update([_piece_group(piece) for piece in content])
                 continue
             needed[position] = [
                 part_index
@@ -193,15 +195,15 @@ class CopyMerge:
             ]
             for part_index in needed[position]:
                 if (position, part_index) in self._present:
-                    shown_kinds.add(_kind(content[part_index]))
+                    shown_kinds.add(_piece_group(content[part_index]))
                 elif self._units[position] in alive:
-                    missing_kinds.add(_kind(content[part_index]))
+                    missing_kinds.add(_piece_group(content[part_index]))
         lacking = missing_kinds - shown_kinds - {""}
         return {
             position: [
                 part_index
                 for part_index in part_indexes
-                if _kind(self._stored[position].content[part_index]) not in lacking
+                if _piece_group(self._stored[position].content[part_index]) not in lacking
             ]
             for position, part_indexes in needed.items()
         }
@@ -209,7 +211,10 @@ class CopyMerge:
     def _find_replaced(self) -> None:
         """Finds messages of the copy that take the place of a stored one: with its id, or else
         beside one that is stored."""
-        indexes = range(len(self._copy)) if self._allowed.system else self._spoken
+        if self._allowed.system:
+            indexes = range(len(self._copy))
+        else:
+            indexes = self._spoken
         start = next(
             (number for number, index in enumerate(indexes) if index in self._owners), len(indexes)
         )
@@ -229,7 +234,7 @@ class CopyMerge:
                 position = self._next_needed(beside + step, step)
             beside = None
             if position is not None and self._replaces(index, position):
-                self._own(index, [position])
+                self._link_owners(index, [position])
                 beside = position
 
     def _next_needed(self, position: int, step: int) -> int:
@@ -252,7 +257,7 @@ class CopyMerge:
             return False
         if message.role is Role.MODEL:
             return _begin_alike(message.text, before.text)
-        return not only_answers(message) and not only_answers(before)
+        return not holds_only_answers(message) and not holds_only_answers(before)
 
     # what stays, and where
 
@@ -281,7 +286,7 @@ class CopyMerge:
             position for position in self._first if self._stored[position].role is not Role.SYSTEM
         ]
         first, last = min(matched, default=len(self._stored)), max(matched, default=-1)
-        cuts = self._cuts(first, last)
+        cuts = self._is_cut_behind(first, last)
         remaining = set(range(self._floor))
         hidden: dict[int, list[int]] = {}
         gone: set[int] = set()
@@ -309,7 +314,7 @@ class CopyMerge:
                 remaining.update(hidden.get(unit, ()))
         return remaining
 
-    def _cuts(self, first: int, last: int) -> bool:
+    def _is_cut_behind(self, first: int, last: int) -> bool:
         """Returns whether what stands behind the last message that the copy has is no more part of
         the conversation."""
         if (
@@ -358,7 +363,7 @@ class CopyMerge:
                         part = self._believe((index, part_index), (position, source))
                         contents[position].append((source, part))
                 if part_index in owned_parts:
-                    pieces = foreign_content(message, (piece,), signatures=self._allowed.signatures)
+                    pieces = import_content(message, (piece,), signatures=self._allowed.signatures)
                     contents[owners[-1]] += [(None, part) for part in pieces]
         changed: dict[int, Message] = {}
         for position, pieces in contents.items():
@@ -375,7 +380,9 @@ class CopyMerge:
         piece = self._copy[at[0]].content[at[1]]
         before = self._stored[source[0]].content[source[1]]
         is_believed = at in self._match.changed and self._allowed.may_change(piece)
-        return _with_id(piece, before) if is_believed else before
+        if is_believed:
+            return _with_id(piece, before)
+        return before
 
     def _split_extra(self, index: int, owners: Sequence[int]) -> tuple[set[int], set[int]]:
         """Returns the places of what no stored message has: of what is a new message, and of what
@@ -383,14 +390,16 @@ class CopyMerge:
         message, extra = self._copy[index], set(self._extra[index])
         if not owners:
             return extra, set()
-        if message.role is Role.USER and only_answers(self._stored[owners[-1]]):
+        if message.role is Role.USER and holds_only_answers(self._stored[owners[-1]]):
             return extra, set()
         if message.role is Role.MODEL:
             matched = [
                 part_index for owner_index, part_index in self._match.pieces if owner_index == index
             ]
             is_behind = bool(extra) and bool(matched) and min(extra) > max(matched)
-            return (extra, set()) if self._merges and is_behind else (set(), extra)
+            if self._merges and is_behind:
+                return (extra, set())
+            return (set(), extra)
         results = {
             part_index
             for part_index in extra
@@ -443,18 +452,20 @@ class CopyMerge:
             elif part_index in remaining:
                 remaining.remove(part_index)
                 composed += [piece, *behind.get(part_index, ())]
-        return tuple(composed) if tuple(composed) != content else None
+        if tuple(composed) != content:
+            return tuple(composed)
+        return None
 
 
 def _order_of(placed: tuple[_Order, Message, int | None]) -> _Order:
     return placed[0]
 
 
-def _kind(piece: Content) -> str:
+def _piece_group(piece: Content) -> str:
     return _KINDS.get(type(piece), "")
 
 
-def _units(stored: Sequence[Message], floor: int) -> dict[int, int]:
+def _number_units(stored: Sequence[Message], floor: int) -> dict[int, int]:
     """Returns position of a message → the number of the question, or of the answer with its calls
     and results, that it belongs to."""
     units: dict[int, int] = {}
@@ -462,7 +473,7 @@ def _units(stored: Sequence[Message], floor: int) -> dict[int, int]:
     for position in range(floor, len(stored)):
         message = stored[position]
         if message.role is not Role.SYSTEM:
-            begins = message.role is Role.USER and not only_answers(message)
+            begins = message.role is Role.USER and not holds_only_answers(message)
             number += begins or asks
             asks = begins
         units[position] = number
@@ -493,7 +504,10 @@ def with_stored_ids(
     ids: dict[str, str] = {}  # id of a call in the copy → that of the stored call in its place
     for index, message in enumerate(copy):
         if message.role is Role.MODEL:
-            stored_calls = stored[whole[index]].tool_calls if index in whole else ()
+            if index in whole:
+                stored_calls = stored[whole[index]].tool_calls
+            else:
+                stored_calls = ()
             pairs = zip(message.tool_calls, stored_calls, strict=False)
             ids = {call.id: before.id for call, before in pairs if call.id != before.id}
         elif ids and message.tool_results:

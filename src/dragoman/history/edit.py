@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 from typing import Any, Protocol
 
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.errors import HistoryError
 from dragoman.history.add import ReplacedBranch
-from dragoman.history.exchanges import cuts, find_start
+from dragoman.history.exchanges import find_cuts, find_start
 from dragoman.history.plans import name_unwritable
 from dragoman.history.rows import Row, Rows
 from dragoman.message import Message, Role
@@ -19,8 +19,8 @@ from dragoman.model.tokens import estimate_tokens
 __all__ = [
     "Summary",
     "find_answer",
-    "cut",
-    "not_one_error",
+    "cut_rows",
+    "ambiguous_range_error",
     "find_position",
     "remove_rows",
     "summarize_rows",
@@ -67,27 +67,33 @@ def find_answer(rows: Rows, message_id: str | None) -> int:
     Raises:
         HistoryError: there is none.
     """
-    position = len(rows) - 1 if message_id is None else find_position(rows, message_id)
-    while position >= 0 and not _asks(rows[position].message):
+    if message_id is None:
+        position = len(rows) - 1
+    else:
+        position = find_position(rows, message_id)
+    while position >= 0 and not _is_question(rows[position].message):
         position -= 1
     if position < 0:
         raise HistoryError("there is no question before it that could be answered anew")
     return position + 1
 
 
-def _asks(message: Message) -> bool:
-    return message.role is Role.USER and not only_answers(message)
+def _is_question(message: Message) -> bool:
+    return message.role is Role.USER and not holds_only_answers(message)
 
 
-def cut(rows: Rows, position: int) -> ReplacedBranch:
+def cut_rows(rows: Rows, position: int) -> ReplacedBranch:
     """Takes all from a position on out of the rows → the branch that it is now."""
-    behind = rows[position - 1].message.id if position else None
+    if position:
+        behind = rows[position - 1].message.id
+    else:
+        behind = None
     gone = tuple([row.message for row in rows.between(position, len(rows))])
     rows.splice(position, len(rows), [])
     return ReplacedBranch(behind, gone)
 
 
-def not_one_error(count: int) -> HistoryError:
+def ambiguous_range_error(count: int) -> HistoryError:
     """Returns the error where something else than one message is given."""
     return HistoryError(f"one message is put in the place of another, not {count}")
 
@@ -143,7 +149,7 @@ async def summarize_rows(
     """Takes all but the last exchanges out → the message that sums them up, with the summary of the
     time `before`, and the branch."""
     every = [row.message for row in rows]
-    starts = cuts(every)
+    starts = find_cuts(every)
     if exchanges > len(starts):
         return None
     end = starts[-exchanges] if exchanges > 0 else len(every)

@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from dragoman.codec.marks import unmarked
-from dragoman.codec.turns import only_answers
+from dragoman.codec.marks import strip_marks
+from dragoman.codec.turns import holds_only_answers
 from dragoman.history.rows import Rows
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.repair import repair
 
-__all__ = ["Prompts", "cuts", "find_start", "sanitize"]
+__all__ = ["Prompts", "find_cuts", "find_start", "sanitize"]
 
 
-def cuts(messages: Sequence[Message]) -> list[int]:
+def find_cuts(messages: Sequence[Message]) -> list[int]:
     """Returns where a conversation may be cut, the start included: before a question, unless a call
     before it is answered behind it."""
     unanswered = Counter(
@@ -30,7 +30,7 @@ def cuts(messages: Sequence[Message]) -> list[int]:
     for position, message in enumerate(messages):
         was_question, is_question = (
             is_question,
-            message.role is Role.USER and not only_answers(message),
+            message.role is Role.USER and not holds_only_answers(message),
         )
         if position == 0 or (is_question and not was_question and not open_):
             positions.append(position)
@@ -55,7 +55,7 @@ def find_start(
 ) -> int:
     """Returns where a conversation begins of which as much is left as the limits allow, but for the
     last exchange, which always is."""
-    starts = cuts(messages)
+    starts = find_cuts(messages)
     total, end = 0, len(messages)
     start = starts[-1] if starts else 0
     for number, position in enumerate(reversed(starts), 1):
@@ -81,7 +81,7 @@ _LEAST = 64
 def sanitize(message: Message) -> Message | None:
     """Returns a message without marks and blank texts; `None` where nothing is left of it. A
     model's blank text stays where it is all there is."""
-    bare = unmarked(message)
+    bare = strip_marks(message)
     if any(isinstance(piece, TextPart) and not piece.text.strip() for piece in bare.content):
         content = tuple(
             [
@@ -92,7 +92,9 @@ def sanitize(message: Message) -> Message | None:
         )
         if content or bare.role is not Role.MODEL:
             bare = bare.replace(content=content)
-    return bare if bare.content or not message.content else None
+    if bare.content or not message.content:
+        return bare
+    return None
 
 
 class Prompts:
@@ -113,10 +115,12 @@ class Prompts:
         self.worked += len(new)
         messages = [*self._made, *_mend(new)]
         # Nothing that comes later changes what stands before a question, so that is made once.
-        if len(new) >= _LEAST and (settled := cuts(new)[-1]):
+        if len(new) >= _LEAST and (settled := find_cuts(new)[-1]):
             self._made += _mend(new[:settled])
             self._upto += settled
-        return [_BEGINNING, *messages] if messages and messages[0].role is Role.MODEL else messages
+        if messages and messages[0].role is Role.MODEL:
+            return [_BEGINNING, *messages]
+        return messages
 
 
 def _mend(messages: Sequence[Message]) -> list[Message]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, rest
-from dragoman.codec.replay import kind_of
+from dragoman.codec.json_values import if_object, read_extra_fields
+from dragoman.codec.replay import name_part_type
 from dragoman.history.target import Target
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss, Lost
@@ -29,7 +29,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["Known", "lost_fields"]
+__all__ = ["Known", "find_lost_fields"]
 
 Known = Collection[tuple[int | None, int | None, Lost]]
 """Position of a message, place of a piece, and what of it is lost."""
@@ -84,7 +84,7 @@ class _Kind(NamedTuple):
     all of it."""
 
 
-def lost_fields(messages: Sequence[Message], target: Target, known: Known) -> list[Loss]:
+def find_lost_fields(messages: Sequence[Message], target: Target, known: Known) -> list[Loss]:
     """Returns the fields and signatures of what is sent that the target does not hold. `known`:
     what is lost besides."""
     losses: list[Loss] = []
@@ -99,8 +99,10 @@ def lost_fields(messages: Sequence[Message], target: Target, known: Known) -> li
                 what = Lost.signature if field in _SEALS else Lost.field
                 if (position, bearer.part, what) in known:
                     continue
-                unreadable = target.unreadable(messages) if unreadable is None else unreadable
-                formats = _formats(message) if formats is None else formats
+                if unreadable is None:
+                    unreadable = target.unreadable(messages)
+                if formats is None:
+                    formats = _formats(message)
                 why = unreadable[position]
                 group = _kind(wire, field, bearer, message, why, formats)
                 if group not in is_written:
@@ -138,7 +140,7 @@ def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
     if bearer.piece is None:
         return (position, None, Lost.system_message) in known
     return any(
-        (position, bearer.part, kind_of(piece)) in known
+        (position, bearer.part, name_part_type(piece)) in known
         for piece in (bearer.piece, bearer.inside)
         if piece is not None
     )
@@ -185,7 +187,7 @@ def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) ->
     """Returns whether what is written of a message or piece is another without a field, or with
     another value of it: the usual one may be written anyway."""
     fields = if_object(bearer.native[group.wire])
-    other_fields, value = rest(fields, group.field), fields[group.field]
+    other_fields, value = read_extra_fields(fields, group.field), fields[group.field]
     if (
         message.origin is not None
     ):  # as it stands in the conversation, whose digests are not those of one message
@@ -193,7 +195,10 @@ def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) ->
             message.origin, prefix="another" if group.unreadable else None
         )
         message = message.replace(origin=origin)
-    message_with = _message_with if len(group.formats) > 1 else _message_with_only
+    if len(group.formats) > 1:
+        message_with = _message_with
+    else:
+        message_with = _message_with_only
 
     def written(fields: JsonMap) -> Any:
         return target.dump(
@@ -209,12 +214,12 @@ def _alter(value: Any) -> Any:
     if isinstance(value, str):
         return f"{value}?"
     if isinstance(value, bool) or not isinstance(value, int | float | dict):
-        return not value if isinstance(value, bool) else value
-    return (
-        {name: _alter(field) for name, field in if_object(value).items()}
-        if isinstance(value, dict)
-        else value + 1
-    )
+        if isinstance(value, bool):
+            return not value
+        return value
+    if isinstance(value, dict):
+        return {name: _alter(field) for name, field in if_object(value).items()}
+    return value + 1
 
 
 def _message_with_only(message: Message, bearer: _Bearer, native: Native) -> Message:

@@ -22,15 +22,20 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["foreign", "foreign_content"]
+__all__ = ["import_message", "import_content"]
 
 
-def foreign(message: Message, taken: Collection[str | None], *, signatures: bool) -> Message:
+def import_message(message: Message, taken: Collection[str | None], *, signatures: bool) -> Message:
     """Returns a client's message as it may be stored. `taken`: ids that it may not have;
     `signatures`: what it says of a provider is believed."""
-    ids = {} if message.id not in taken else {"id": None, "turn": None}
+    if message.id not in taken:
+        ids = {}
+    else:
+        ids = {"id": None, "turn": None}
     if signatures:
-        return message.replace(**ids) if ids else message
+        if ids:
+            return message.replace(**ids)
+        return message
     fields: Json = {
         "origin": None,
         "usage": None,
@@ -38,11 +43,11 @@ def foreign(message: Message, taken: Collection[str | None], *, signatures: bool
         **ids,
     }
     return message.replace(
-        content=foreign_content(message, message.content, signatures=False), **fields
+        content=import_content(message, message.content, signatures=False), **fields
     )
 
 
-def foreign_content(
+def import_content(
     message: Message, content: Collection[Content], *, signatures: bool
 ) -> tuple[Content, ...]:
     """Pieces of a client's message as they may be stored."""
@@ -53,16 +58,22 @@ def foreign_content(
 
 def _piece(piece: Content, role: Role) -> Content | None:
     if isinstance(piece, ThinkingPart):
-        return ThinkingPart(piece.text) if piece.text else None
+        if piece.text:
+            return ThinkingPart(piece.text)
+        return None
     if isinstance(piece, ProviderPart):
         return None
     if isinstance(piece, MarkPart):
-        return None if piece.kind == INTERRUPT else piece
+        if piece.kind == INTERRUPT:
+            return None
+        return piece
     if isinstance(piece, ToolResultPart) and piece.is_content:
         parts = tuple([replace(part, native=_native(part.native, role)) for part in piece.result])
         piece = replace(piece, result=parts)
     native = _native(piece.native, role)
-    return piece if native == piece.native else replace(piece, native=native)
+    if native == piece.native:
+        return piece
+    return replace(piece, native=native)
 
 
 def _native(native: Native, role: Role) -> Native:

@@ -10,9 +10,9 @@ from itertools import groupby, repeat
 
 from msgspec.structs import force_setattr
 
-from dragoman.codec.digest import neutral
-from dragoman.codec.marks import kinds
-from dragoman.codec.turns import goes_on
+from dragoman.codec.digest import neutral_digest
+from dragoman.codec.marks import collect_part_types
+from dragoman.codec.turns import continues_turn
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import Mint, Source, later_time, microseconds, read_noted_time
 from dragoman.history.turn_merge import lacks_arguments
@@ -31,7 +31,7 @@ class Digests:
         """Returns the digest of a message."""
         entry = self._known.get(id(message))
         if entry is None or entry[0] is not message:
-            entry = self._known[id(message)] = message, neutral(message)
+            entry = self._known[id(message)] = message, neutral_digest(message)
         return entry[1]
 
 
@@ -53,11 +53,9 @@ def find_resent(rows: Rows, messages: Sequence[Message], digests: Digests) -> li
     if count and (count == len(rows) or _has_answer(messages[:count])):
         return list(range(count))
     count = _count_overlap(rows, messages, digests)
-    return (
-        list(range(len(rows) - count, len(rows)))
-        if count > 1 and _has_answer(messages[:count])
-        else []
-    )
+    if count > 1 and _has_answer(messages[:count]):
+        return list(range(len(rows) - count, len(rows)))
+    return []
 
 
 def _has_answer(messages: Sequence[Message]) -> bool:
@@ -65,7 +63,7 @@ def _has_answer(messages: Sequence[Message]) -> bool:
 
 
 def _alike(message: Message, other: Message, digests: Digests) -> bool:
-    return message.role is other.role and digests.of(message) == neutral(other)
+    return message.role is other.role and digests.of(message) == neutral_digest(other)
 
 
 def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:
@@ -73,7 +71,7 @@ def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) ->
     a bounded number of times."""
     if not _has_answer(messages):
         return 0
-    pattern = [neutral(message) for message in messages]
+    pattern = [neutral_digest(message) for message in messages]
     back = [0] * len(pattern)
     length = 0
     for index in range(1, len(pattern)):
@@ -101,10 +99,13 @@ def add_new(
     the order of its times."""
     if not _are_new(rows, messages):
         return None
-    last, types = rows.last, kinds(messages)
+    last, types = rows.last, collect_part_types(messages)
     if last is not None and ToolCallPart in types and lacks_arguments(messages):
         return None
-    times = [message.created_at for message in messages] if source == "memory" else []
+    if source == "memory":
+        times = [message.created_at for message in messages]
+    else:
+        times = []
     is_early = bool(times) and last is not None and _time(times[0], last.order) < last.order
     behind = None if is_early else last
     if behind is None:
@@ -112,7 +113,10 @@ def add_new(
     else:
         starts = _starts(rows[rows.last_start].message, behind.message, messages, types)
     keeps = any(times)  # turns stand where their times say, and not behind what came before
-    heads = [time for time, begins in zip(times, starts, strict=True) if begins] if keeps else []
+    if keeps:
+        heads = [time for time, begins in zip(times, starts, strict=True) if begins]
+    else:
+        heads = []
     if keeps and not all(heads):
         return None
     if is_early and (last is None or _time(heads[-1]) >= min(rows.least_waiting, last.order)):
@@ -163,11 +167,9 @@ def _mint_ids(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] 
         return minted
     new = set(minted)
     taken = {message.id for message in messages} | {message.turn for message in messages}
-    return (
-        minted
-        if len(new) == len(minted) and taken.isdisjoint(new) and not rows.knows(new, ())
-        else None
-    )
+    if len(new) == len(minted) and taken.isdisjoint(new) and not rows.knows(new, ()):
+        return minted
+    return None
 
 
 def _starts(
@@ -178,11 +180,11 @@ def _starts(
     if types.isdisjoint((ToolResultPart, MarkPart)) and not any(
         message.turn is not None for message in messages
     ):
-        begins = first is None or before is None or not goes_on(first, before, messages[0])
+        begins = first is None or before is None or not continues_turn(first, before, messages[0])
         return [begins, *repeat(True, len(messages) - 1)]
     starts: list[bool] = []
     for message in messages:
-        begins = first is None or before is None or not goes_on(first, before, message)
+        begins = first is None or before is None or not continues_turn(first, before, message)
         starts.append(begins)
         first, before = message if begins else first, message
     return starts
@@ -214,7 +216,10 @@ def _stamp_all(
                 force_setattr(message, "created_at", time)
         order = microseconds(time)
         if order <= before:
-            order = before if starts is not None and starts[index] else before + 1
+            if starts is not None and starts[index]:
+                order = before
+            else:
+                order = before + 1
         stamped_messages.append(message)
         orders.append(order)
         latest, before = time, order
@@ -222,4 +227,6 @@ def _stamp_all(
 
 
 def _time(time: datetime | None, default: int = _BEFORE_ALL) -> int:
-    return default if time is None else microseconds(time)
+    if time is None:
+        return default
+    return microseconds(time)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from dragoman import formats
 from dragoman.codec.serving import Problem
 from dragoman.history import edit, sources, stored, updates
-from dragoman.history.add import Adding, ReplacedBranch
+from dragoman.history.add import Addition, ReplacedBranch
 from dragoman.history.client_copy import Changes, place_copy, place_system, put
 from dragoman.history.exchanges import Prompts
 from dragoman.history.fresh import Digests
 from dragoman.history.plans import Plan, name_unwritable, plan, write
-from dragoman.history.read import Given, read, unreadable_error
+from dragoman.history.read import LoadedMessages, read, unreadable_error
 from dragoman.history.rows import NOWHERE, Row
 from dragoman.history.sources import NOT_SAVED, Mint, Source, find_source
-from dragoman.history.systems import Whole, check_system
+from dragoman.history.systems import ConversationView, check_system
 from dragoman.history.target import format_target
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
@@ -36,7 +36,7 @@ __all__ = ["MessageList"]
 _log = logger("history")
 
 
-class MessageList(Whole):
+class MessageList(ConversationView):
     """A conversation: what was loaded, what was asked, what was answered.
 
     As a sequence it is the whole of it, system messages included, and goes into `history=` as it
@@ -110,10 +110,10 @@ class MessageList(Whole):
         return self
 
     def _place(
-        self, reading: Given, source: Source, *, merge: bool = True, ordered: bool = False
+        self, reading: LoadedMessages, source: Source, *, merge: bool = True, ordered: bool = False
     ) -> None:
         talk = [message for message in reading.messages if message.role is not Role.SYSTEM]
-        adding = Adding(
+        adding = Addition(
             self._placed, source, self._mint, self._digests, merge=merge, apart=self._apart
         )
         adding.add(talk, is_lone=reading.is_lone, ordered=ordered)
@@ -222,7 +222,7 @@ class MessageList(Whole):
             metadata: write what the format has no room for (endpoints, digests, times, ids of inner messages) into
                 `metadata.dragoman`, so that the messages can be read back whole. Browsers need none of it.
         """
-        return formats.shown_by_uis().dump_shown(self.get(), version=version, metadata=metadata)
+        return formats.ui_formats().dump_shown(self.get(), version=version, metadata=metadata)
 
     def plan(self, target: str | Provider) -> Plan:
         """Returns what of it a model or a format would not get, or get changed: see
@@ -252,7 +252,10 @@ class MessageList(Whole):
         gave them before they were stored. A message that has changed since is still to be saved."""
         drained: list[Message] = []
         for message in self.unsaved() if saved is None else saved:
-            position = None if message.id is None else self._rows.position(message.id)
+            if message.id is None:
+                position = None
+            else:
+                position = self._rows.position(message.id)
             if position is not None and self._rows[position].message is message:
                 self._rows.put(position, self._rows[position]._replace(live=NOWHERE))
                 drained.append(message)
@@ -342,7 +345,10 @@ class MessageList(Whole):
         Raises:
             HistoryError: there is no such message.
         """
-        stop = len(self._rows) if at is None else edit.find_position(self._rows, at)
+        if at is None:
+            stop = len(self._rows)
+        else:
+            stop = edit.find_position(self._rows, at)
         forked = MessageList(
             thread_id=self.thread_id,
             resource_id=self.resource_id,
@@ -368,12 +374,12 @@ class MessageList(Whole):
             raise (
                 unreadable_error(reading.problems)
                 if reading.problems
-                else edit.not_one_error(len(reading.messages))
+                else edit.ambiguous_range_error(len(reading.messages))
             )
         position = edit.find_position(self._rows, message_id)
         self._cut(position)
         edited = reading.messages[0].replace(id=message_id, turn=None)
-        self._place(Given([edited], [], None, is_lone=True), "input")
+        self._place(LoadedMessages([edited], [], None, is_lone=True), "input")
         return self
 
     def regenerate(self, message_id: str | None = None) -> Self:
@@ -388,7 +394,7 @@ class MessageList(Whole):
 
     def _cut(self, position: int) -> None:
         if position < len(self._rows):
-            self._branches.append(edit.cut(self._rows, position))
+            self._branches.append(edit.cut_rows(self._rows, position))
 
     def trim(
         self,
@@ -430,7 +436,9 @@ class MessageList(Whole):
     def dump(self) -> bytes:
         """All of it as JSON, which `load` reads."""
         return stored.dump(
-            stored.Held(self._rows, self._systems, self._branches, self.thread_id, self.resource_id)
+            stored.ListContents(
+                self._rows, self._systems, self._branches, self.thread_id, self.resource_id
+            )
         )
 
     @classmethod

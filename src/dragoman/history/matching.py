@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.history.alignment import align, align_texts, pair_equal
-from dragoman.history.pieces import Piece, Place, said_key, said_pieces
+from dragoman.history.pieces import Piece, Place, shared_key, shared_pieces
 from dragoman.history.projection import Shown, letters, project, widen_spans
 from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, ToolResultPart
 
@@ -56,8 +56,8 @@ def match_copy(
     """Returns which messages and pieces of a copy are stored ones. `floor`: the first stored
     message that the copy may have."""
     named = _match_ids(stored, copy, floor)
-    stored_keys = [said_key(message) for message in stored[floor:]]
-    copy_keys = [said_key(message) for message in copy]
+    stored_keys = [shared_key(message) for message in stored[floor:]]
+    copy_keys = [shared_key(message) for message in copy]
     pairs = [
         (position + floor, index)
         for position, index in _match_in_order(
@@ -65,8 +65,8 @@ def match_copy(
         )
     ]
     match = Match({index: position for position, index in pairs}, {}, set(), named, set())
-    _take_moved(match, copy, stored_keys, copy_keys, pairs, floor)
-    gaps = list(_gaps(pairs, floor, len(stored), len(copy)))
+    _match_moved(match, copy, stored_keys, copy_keys, pairs, floor)
+    gaps = list(_find_gaps(pairs, floor, len(stored), len(copy)))
     if gaps:
         _Pieces(match, stored, copy, format_).match(gaps)
     return match
@@ -78,7 +78,10 @@ def _match_ids(stored: Sequence[Message], copy: Sequence[Message], floor: int) -
     }
     named: dict[int, int] = {}
     for index, message in enumerate(copy):
-        position = None if message.id is None else positions.pop(message.id, None)
+        if message.id is None:
+            position = None
+        else:
+            position = positions.pop(message.id, None)
         if position is not None and stored[position].role is message.role:
             named[index] = position
     return named
@@ -110,7 +113,7 @@ def _match_in_order(
         start, copy_start = end + 1, copy_end + 1
 
 
-def _take_moved(
+def _match_moved(
     match: Match,
     copy: Sequence[Message],
     stored_keys: Sequence[str],
@@ -140,7 +143,9 @@ def _take_moved(
             match.whole[index] = position
 
 
-def _gaps(pairs: Sequence[tuple[int, int]], floor: int, stored: int, copy: int) -> Iterator[_Gap]:
+def _find_gaps(
+    pairs: Sequence[tuple[int, int]], floor: int, stored: int, copy: int
+) -> Iterator[_Gap]:
     """Yields what stands between certain messages, where there is something stored; at the ends no
     more of it than the copy may have."""
     start, copy_start = floor, 0
@@ -169,7 +174,7 @@ class _View:
             for position in {position for position, _ in shown_piece.sources}:
                 self._numbers.setdefault(position, []).append(number)
 
-    def of(self, positions: Iterable[int]) -> list[Shown]:
+    def select(self, positions: Iterable[int]) -> list[Shown]:
         """Returns what is shown of these messages, in order."""
         numbers = {
             number for position in set(positions) for number in self._numbers.get(position, ())
@@ -198,14 +203,14 @@ class _Pieces:
                 reaches = end >= gap.stored[1]
                 view = _View(project(self._stored, start, end, self._format) if reaches else ())
             positions = [position for position in range(*gap.stored) if position not in taken]
-            stored_pieces = said_pieces(self._stored, positions)
+            stored_pieces = shared_pieces(self._stored, positions)
             self._match.hidden.update(
-                [piece.at for piece in stored_pieces if piece.at not in view.visible]
+                [piece.location for piece in stored_pieces if piece.location not in view.visible]
             )
             indexes = [index for index in range(*gap.copy) if index not in self._match.whole]
-            copy_pieces = said_pieces(self._copy, indexes)
-            shown_pieces = view.of(piece.home for piece in stored_pieces)
-            self._free = {piece.at: piece for piece in stored_pieces}
+            copy_pieces = shared_pieces(self._copy, indexes)
+            shown_pieces = view.select(piece.home for piece in stored_pieces)
+            self._free = {piece.location: piece for piece in stored_pieces}
             if copy_pieces:
                 self._match_gap(copy_pieces, shown_pieces)
             remaining += [
@@ -232,7 +237,7 @@ class _Pieces:
             for number, index in pair(
                 [piece.key for piece in stored_pieces], [piece.key for piece in unmatched]
             ):
-                self._link(unmatched[index], [stored_pieces[number].at])
+                self._link(unmatched[index], [stored_pieces[number].location])
         for role in (Role.USER, Role.MODEL):
             for step in (1, -1):
                 self._match_texts(copy_pieces, role, step)
@@ -253,7 +258,8 @@ class _Pieces:
             if len(stored_range) > 1 or len(range_) > 1:
                 for index in range_:
                     self._link(
-                        unmatched[index], [stored_pieces[number].at for number in stored_range]
+                        unmatched[index],
+                        [stored_pieces[number].location for number in stored_range],
                     )
 
     def _match_elsewhere(self, shown_pieces: Sequence[Shown]) -> None:
@@ -263,7 +269,7 @@ class _Pieces:
         match = self._match
         last = max([*match.whole, *(index for index, _ in match.pieces)], default=-1)
         indexes = [index for index in range(len(self._copy)) if index not in match.whole]
-        unmatched = self._filter_unmatched(said_pieces(self._copy, indexes))
+        unmatched = self._filter_unmatched(shared_pieces(self._copy, indexes))
         if not unmatched:
             return
         old = [
@@ -277,7 +283,7 @@ class _Pieces:
         for number, index in pair_equal(
             [shown_piece.key for shown_piece in shown_pieces], [piece.key for piece in old]
         ):
-            match.pieces[old[index].at] = shown_pieces[number].sources
+            match.pieces[old[index].location] = shown_pieces[number].sources
             used.update(shown_pieces[number].sources)
         unique = _unique(self._stored) & _unique(self._copy)
         by_call: dict[tuple[str, ...], Place] = {}
@@ -294,14 +300,14 @@ class _Pieces:
             call = _call(piece.part)
             source = None if call is None else by_call.pop(call, None)
             if source is not None:
-                match.changed.add(piece.at)
-                match.pieces[piece.at] = (source,)
+                match.changed.add(piece.location)
+                match.pieces[piece.location] = (source,)
 
     def _filter_unmatched(self, pieces: Iterable[Piece]) -> list[Piece]:
-        return [piece for piece in pieces if piece.at not in self._match.pieces]
+        return [piece for piece in pieces if piece.location not in self._match.pieces]
 
     def _link(self, piece: Piece, sources: Sequence[Place]) -> None:
-        self._match.pieces[piece.at] = tuple(sources)
+        self._match.pieces[piece.location] = tuple(sources)
         for source in sources:
             self._free.pop(source, None)
 
@@ -321,4 +327,6 @@ def _unique(messages: Sequence[Message]) -> set[str]:
 def _call(part: Content) -> tuple[str, ...] | None:
     if isinstance(part, ToolCallPart):
         return "call", part.id, part.name
-    return ("result", part.id) if isinstance(part, ToolResultPart) else None
+    if isinstance(part, ToolResultPart):
+        return ("result", part.id)
+    return None

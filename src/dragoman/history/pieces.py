@@ -2,8 +2,8 @@
 compared by.
 
 A turn is laid flat into its pieces in order, where a call and its result are one (`lay_flat`), and
-made of pieces again (`messages_of`). A client's copy is compared by what it says alone
-(`said_pieces`), since its format may have no room for anything else.
+made of pieces again (`join_pieces`). A client's copy is compared by what it says alone
+(`shared_pieces`), since its format may have no room for anything else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.codec.json_values import if_object
 from dragoman.history.format_fields import STEP, approval_of
 from dragoman.json_bytes import JsonMap
@@ -42,11 +42,11 @@ __all__ = [
     "is_step",
     "key_of",
     "lay_flat",
-    "messages_of",
+    "join_pieces",
     "rank",
     "result_of",
-    "said_key",
-    "said_pieces",
+    "shared_key",
+    "shared_pieces",
 ]
 
 APPROVED = 3
@@ -73,7 +73,7 @@ class Piece(NamedTuple):
     """Of its message."""
 
     @property
-    def at(self) -> Place:
+    def location(self) -> Place:
         """Where it is."""
         return self.home, self.place
 
@@ -89,21 +89,21 @@ def is_shared(piece: Content) -> bool:
     return not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by != "provider"
 
 
-def said_key(message: Message) -> str:
+def shared_key(message: Message) -> str:
     """Returns a key that is equal for messages of one role that say the same."""
     content = message.content
     if len(content) == 1 and type(content[0]) is TextPart:
         return f"{message.role}: {content[0].text}"  # no digest, which is hexadecimal
     shared = [piece for piece in content if is_shared(piece)]
     if len(shared) == len(content):
-        return neutral(message)
-    return said_key(Message(message.role, tuple(shared)))
+        return neutral_digest(message)
+    return shared_key(Message(message.role, tuple(shared)))
 
 
-def said_pieces(messages: Sequence[Message], positions: Iterable[int]) -> list[Piece]:
+def shared_pieces(messages: Sequence[Message], positions: Iterable[int]) -> list[Piece]:
     """Returns the pieces that these messages say, in order."""
     return [
-        Piece(part, home, part_index, None, said_key(Message(role, (part,))), role)
+        Piece(part, home, part_index, None, shared_key(Message(role, (part,))), role)
         for home in positions
         for role in (messages[home].role,)
         for part_index, part in enumerate(messages[home].content)
@@ -134,7 +134,10 @@ def lay_flat(messages: Sequence[Message]) -> Flat:
     for home, message in enumerate(messages):
         is_model = message.role is Role.MODEL
         for part_index, part in enumerate(message.content):
-            piece = Piece(part, home) if is_model else Piece(part, home, part_index)
+            if is_model:
+                piece = Piece(part, home)
+            else:
+                piece = Piece(part, home, part_index)
             if isinstance(part, ToolResultPart) and not is_model and open_calls.get(part.id):
                 index = open_calls[part.id].pop(0)
                 pieces[index] = pieces[index]._replace(answer=piece)
@@ -145,7 +148,7 @@ def lay_flat(messages: Sequence[Message]) -> Flat:
     return Flat(tuple(pieces), tuple(messages))
 
 
-def messages_of(flat: Flat) -> list[Message]:
+def join_pieces(flat: Flat) -> list[Message]:
     """Returns the messages that pieces are: the same objects where their content is the same. One
     that was cut in two is a message without an id from there on."""
     making = _Making(flat.homes)
@@ -224,13 +227,17 @@ def rank(piece: Piece) -> int:
     approval = approval_of(call)
     if approval is None:
         return 1
-    return APPROVED if isinstance(approval.get("approved"), bool) else 2
+    if isinstance(approval.get("approved"), bool):
+        return APPROVED
+    return 2
 
 
 def result_of(piece: Piece) -> ToolResultPart | None:
     """Returns the result of a call."""
     part = None if piece.answer is None else piece.answer.part
-    return part if isinstance(part, ToolResultPart) else None
+    if isinstance(part, ToolResultPart):
+        return part
+    return None
 
 
 def is_step(piece: Content) -> bool:

@@ -11,10 +11,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
+from dragoman.codec.history_pieces import (
+    find_sent_messages,
+    map_losses_before_repair,
+    map_losses_to_input,
+)
 from dragoman.errors import HistoryError
 from dragoman.formats.registry import Format
-from dragoman.history.fields import lost_fields
+from dragoman.history.fields import find_lost_fields
 from dragoman.history.target import Target, find_target
 from dragoman.loss import Loss, Lost
 from dragoman.message import MarkPart, Message, ToolCallPart, ToolResultPart
@@ -57,7 +61,7 @@ def _fault(message: Message) -> Exception | None:
     for value in _values(message):
         try:
             json.dumps(value)
-            json_bytes.bound(_encode(value))
+            json_bytes.check_depth(_encode(value))
         except UnicodeEncodeError:  # half a pair of surrogates, which is written escaped
             continue
         except (TypeError, ValueError, RecursionError, OverflowError) as fault:
@@ -97,7 +101,9 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
     """
     conversation = tuple(messages)
     sent_messages, positions = (
-        (conversation, range(len(conversation))) if target.waits else places_sent(conversation)
+        (conversation, range(len(conversation)))
+        if target.waits
+        else find_sent_messages(conversation)
     )
     mended, repairs, sources = (
         target.mended(sent_messages) if target.mended else (sent_messages, [], None)
@@ -106,13 +112,13 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
     with name_unwritable(conversation):
         payload = target.dump(mended, losses)
         if fields:
-            losses += lost_fields(
+            losses += find_lost_fields(
                 mended, target, {(loss.message, loss.part, loss.what) for loss in losses}
             )
     return Written(
         payload,
-        _sort_losses(given_losses(unrepaired_losses(losses, sources), positions)),
-        _sort_losses(given_losses((*repairs, *_find_moved(mended, sources)), positions)),
+        _sort_losses(map_losses_to_input(map_losses_before_repair(losses, sources), positions)),
+        _sort_losses(map_losses_to_input((*repairs, *_find_moved(mended, sources)), positions)),
     )
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dragoman import formats
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.errors import DragomanError
 from dragoman.history.alignment import align, align_texts, pair_equal
-from dragoman.history.pieces import Piece, Place, said_pieces
+from dragoman.history.pieces import Piece, Place, shared_pieces
 from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["Shown", "letters", "merges_answers", "project", "widen_spans"]
@@ -39,7 +39,7 @@ def widen_spans(
     starts = [
         position
         for position, message in enumerate(messages)
-        if message.role is Role.USER and not only_answers(message)
+        if message.role is Role.USER and not holds_only_answers(message)
     ]
     begins, number = [0, *starts], 0
     widened: list[tuple[int, int]] = []
@@ -49,7 +49,10 @@ def widen_spans(
         ahead = number
         while ahead < len(begins) and begins[ahead] < end:
             ahead += 1
-        stop = begins[ahead] if ahead < len(begins) else len(messages)
+        if ahead < len(begins):
+            stop = begins[ahead]
+        else:
+            stop = len(messages)
         if widened and begins[number] < widened[-1][1]:
             widened[-1] = widened[-1][0], max(stop, widened[-1][1])
         else:
@@ -59,15 +62,15 @@ def widen_spans(
 
 def project(messages: Sequence[Message], start: int, end: int, format: str) -> list[Shown]:  # noqa: A002 what it is called everywhere
     """Returns what the reader of a format sees of the messages of a span."""
-    stored_pieces = said_pieces(messages, range(start, end))
+    stored_pieces = shared_pieces(messages, range(start, end))
     codec = formats.get(format)
     try:
         copy = codec.load_messages(codec.dump_messages(list(messages[start:end])))
     except DragomanError:
-        return [Shown(piece.key, (piece.at,)) for piece in stored_pieces]
-    tracing = _Tracing(stored_pieces, said_pieces(copy, range(len(copy))))
+        return [Shown(piece.key, (piece.location,)) for piece in stored_pieces]
+    tracing = _Tracing(stored_pieces, shared_pieces(copy, range(len(copy))))
     tracing.trace()
-    return tracing.shown()
+    return tracing.list_shown()
 
 
 class _Tracing:
@@ -82,7 +85,7 @@ class _Tracing:
         own_keys, keys = ([piece.key for piece in pieces] for pieces in (self._own, self._read))
         in_order = align(own_keys, keys)
         for own, read in in_order:
-            self._sources[read] = (self._free.pop(own).at,)
+            self._sources[read] = (self._free.pop(own).location,)
         self._take_unordered()
         start = read_start = 0
         for end, read_end in [*in_order, (len(self._own), len(self._read))]:
@@ -90,7 +93,7 @@ class _Tracing:
             start, read_start = end + 1, read_end + 1
         self._take_changed(list(self._free), range(len(self._read)))
 
-    def shown(self) -> list[Shown]:
+    def list_shown(self) -> list[Shown]:
         shown_pieces: list[Shown] = []
         for read, piece in enumerate(self._read):
             before = shown_pieces[-1].sources if shown_pieces else ()
@@ -106,7 +109,7 @@ class _Tracing:
             [self._read[read].key for read in reads],
         )
         for number, read in pairs:
-            self._sources[reads[read]] = (self._free.pop(unmatched[number]).at,)
+            self._sources[reads[read]] = (self._free.pop(unmatched[number]).location,)
 
     def _take_changed(self, own: Iterable[int], reads: Iterable[int]) -> None:
         """Takes pieces that the format changed: of one role first, and of one kind before what may
@@ -122,23 +125,23 @@ class _Tracing:
     ) -> None:
         """Takes pieces one by one where there are as many of them, texts that were joined or split,
         else all for all."""
-        these, those = self._left(own, reads, kind, role)
+        these, those = self._find_remaining(own, reads, kind, role)
         if kind == "text" and len(these) != len(those):
             texts = [letters(self._free[number]) for number in these]
             for own_range, range_ in align_texts(
                 texts, [letters(self._read[number]) for number in those]
             ):
-                sources = tuple([self._free.pop(these[number]).at for number in own_range])
+                sources = tuple([self._free.pop(these[number]).location for number in own_range])
                 self._sources.update(dict.fromkeys([those[number] for number in range_], sources))
-            these, those = self._left(own, reads, kind, role)
+            these, those = self._find_remaining(own, reads, kind, role)
         is_even = len(these) == len(those)
         if not these or not those or (kind == "content" and not is_even):
             return
-        sources = tuple([self._free.pop(number).at for number in these])
+        sources = tuple([self._free.pop(number).location for number in these])
         for number, read in enumerate(those):
             self._sources[read] = (sources[number],) if is_even else sources
 
-    def _left(
+    def _find_remaining(
         self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None
     ) -> tuple[list[int], list[int]]:
         """Returns what of both is of a kind and role, and not traced yet."""
@@ -164,7 +167,9 @@ def _is(piece: Piece, kind: str, role: Role | None) -> bool:
 
 def letters(piece: Piece) -> str:
     """Returns a text without white space."""
-    return "".join(piece.part.text.split()) if isinstance(piece.part, TextPart) else ""
+    if isinstance(piece.part, TextPart):
+        return "".join(piece.part.text.split())
+    return ""
 
 
 def _kind(piece: Content) -> str:
@@ -172,7 +177,9 @@ def _kind(piece: Content) -> str:
         return "call"
     if isinstance(piece, ToolResultPart):
         return "result"
-    return "text" if isinstance(piece, TextPart) else "file"
+    if isinstance(piece, TextPart):
+        return "text"
+    return "file"
 
 
 def merges_answers(format: str) -> bool:  # noqa: A002 what it is called everywhere

@@ -16,7 +16,7 @@ from dragoman.history.format_fields import thread_names
 from dragoman.json_bytes import Json, JsonMap, replace_halves
 from dragoman.message import Message
 
-__all__ = ["Given", "read", "unreadable_error"]
+__all__ = ["LoadedMessages", "read", "unreadable_error"]
 
 _SPEAKING = ("user", "system", "developer")
 """Roles of messages that always say something."""
@@ -27,7 +27,7 @@ _BARE = frozenset(
 _EXPECTED = "a message is a string, a Message, or an object as a format has it"
 
 
-class Given(NamedTuple):
+class LoadedMessages(NamedTuple):
     """What was given, read."""
 
     messages: list[Message]
@@ -46,13 +46,13 @@ def read(
     format: str | None = None,  # noqa: A002 what it is called everywhere
     near: str | None = None,
     speak: Callable[..., Message] = Message.user,
-) -> Given:
+) -> LoadedMessages:
     """Whatever stands for messages → messages. What is empty is left out. `format`: in which JSON
     is, else it is found out; `near`: the format of what stands beside it, for a message that says
     too little; `speak`: a string → a message."""
     value = replace_halves(value, "the messages")
     if (own_messages := _all_ours(value)) is not None:
-        return Given(own_messages, [], format or near, is_lone=False)
+        return LoadedMessages(own_messages, [], format or near, is_lone=False)
     problems: list[Problem] = []
     messages: list[Message] = []
     position, last = 0, format or near
@@ -70,13 +70,18 @@ def read(
                 Problem(index, *_fault(element)) for index, element in enumerate(elements, position)
             ]
         position += len(elements)
-    return Given(messages, problems, last, _is_lone(value))
+    return LoadedMessages(messages, problems, last, _is_lone(value))
 
 
 def _all_ours(value: object) -> list[Message] | None:
     """Returns a list of messages and nothing else."""
-    elements = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
-    return list(elements) if set(map(type, elements)) == {Message} else None
+    if isinstance(value, (list, tuple)):
+        elements = cast("Sequence[Any]", value)
+    else:
+        elements = ()
+    if set(map(type, elements)) == {Message}:
+        return list(elements)
+    return None
 
 
 def _flat(value: object) -> Iterator[Any]:
@@ -122,8 +127,12 @@ def _kind(element: object) -> str:
         says_nothing = (
             not _says(fields) and fields.get("role") in _SPEAKING and fields.keys() <= _BARE
         )
-        return "other" if says_nothing else "object"
-    return "string" if isinstance(element, str) else "other"
+        if says_nothing:
+            return "other"
+        return "object"
+    if isinstance(element, str):
+        return "string"
+    return "other"
 
 
 def _says(fields: JsonMap) -> bool:
@@ -183,7 +192,7 @@ def _run(
         if name is not None:
             return _load(name, payload_of(value, name), start, problems), name
         try:
-            runs = formats.detected(value, near=near)
+            runs = formats.detect_list(value, near=near)
         except HistoryError:
             if not isinstance(value, list):
                 raise
@@ -205,7 +214,7 @@ def _one_by_one(
     errors: dict[int, str] = {}
     for index, element in enumerate(elements):
         try:
-            near = formats.detected([element], near=near)[0].format
+            near = formats.detect_list([element], near=near)[0].format
             names.append(near)
         except HistoryError as error:
             names.append(None)
@@ -235,7 +244,13 @@ def _load(name: str, payload: Any, start: int, problems: list[Problem]) -> list[
 def unreadable_error(problems: Sequence[Problem]) -> HistoryError:
     """Returns the error of what could not be read."""
     first = problems[0]
-    where = "beside the messages" if first.index < 0 else f"messages[{first.index}]"
+    if first.index < 0:
+        where = "beside the messages"
+    else:
+        where = f"messages[{first.index}]"
     field = f", field {first.field!r}" if first.field else ""
-    more = f" ({len(problems) - 1} more cannot be read either)" if len(problems) > 1 else ""
+    if len(problems) > 1:
+        more = f" ({len(problems) - 1} more cannot be read either)"
+    else:
+        more = ""
     return HistoryError(f"{where}{field}: {first.error}{more}")

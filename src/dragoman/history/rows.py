@@ -17,11 +17,11 @@ from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
-from dragoman.codec.turns import goes_on
+from dragoman.codec.turns import continues_turn
 from dragoman.history.format_fields import is_sealed
 from dragoman.message import Message, ToolCallPart
 
-__all__ = ["NOWHERE", "Index", "Row", "Rows", "in_order"]
+__all__ = ["NOWHERE", "Index", "Row", "Rows", "order_rows"]
 
 
 class _Layer(NamedTuple):
@@ -156,7 +156,9 @@ class Rows:
 
     def __getitem__(self, position: int) -> Row:
         chunk, index = divmod(position, _SIZE)
-        return self._chunks[chunk][index] if chunk < len(self._chunks) else self._tail[index]
+        if chunk < len(self._chunks):
+            return self._chunks[chunk][index]
+        return self._tail[index]
 
     def between(self, start: int, stop: int) -> list[Row]:
         """Returns the rows from `start` on, up to `stop`."""
@@ -173,7 +175,9 @@ class Rows:
         """The last row."""
         if self._tail:
             return self._tail[-1]
-        return self._chunks[-1][-1] if self._chunks else None
+        if self._chunks:
+            return self._chunks[-1][-1]
+        return None
 
     def unit(self, position: int) -> tuple[int, int]:
         """Returns where the turn of a message begins and ends."""
@@ -191,25 +195,21 @@ class Rows:
         if self._ids.upto < len(self):
             self._extend(self._ids, _message_id)
         position = self._ids.find(message_id)
-        return (
-            position
-            if position is not None
+        if (
+            position is not None
             and position < len(self)
             and self[position].message.id == message_id
-            else None
-        )
+        ):
+            return position
+        return None
 
     def turn(self, turn_id: str) -> int | None:
         """Returns where a message of the turn of that id stands."""
         self._extend(self._turns, _turn_id)
         position = self._turns.find(turn_id)
-        return (
-            position
-            if position is not None
-            and position < len(self)
-            and self[position].message.turn == turn_id
-            else None
-        )
+        if position is not None and position < len(self) and self[position].message.turn == turn_id:
+            return position
+        return None
 
     def call(self, call_id: str) -> int | None:
         """Returns where the newest call of that id stands."""
@@ -257,7 +257,7 @@ class Rows:
         if (message.native or message.metadata) and is_sealed(message):
             self.sealed = max(self.sealed, row.order)
         if starts is None:
-            starts = last is None or not goes_on(
+            starts = last is None or not continues_turn(
                 self[self.last_start].message, last.message, message
             )
         position = len(self)
@@ -324,14 +324,15 @@ class Rows:
     def insert(self, early: Sequence[list[Row]]) -> None:
         """Puts turns where their times belong, and cuts none."""
         start = bisect_right(self, min(unit[0].order for unit in early), key=_ORDER)
-        start = self.unit(start)[0] if start < len(self) else start
+        if start < len(self):
+            start = self.unit(start)[0]
         units: list[list[Row]] = []
         for row in self.between(start, len(self)):
             if row.starts or not units:
                 units.append([])
             units[-1].append(row)
         units = sorted([*units, *early], key=lambda unit: unit[0].order)
-        self.splice(start, len(self), in_order(chain.from_iterable(units)))
+        self.splice(start, len(self), order_rows(chain.from_iterable(units)))
 
     def put(self, position: int, row: Row) -> None:
         """Puts a row with the same message in the place of another."""
@@ -398,13 +399,18 @@ class Rows:
         """Rows that are to stand there, and of those behind them such for which a turn begins
         elsewhere now; and where they stop."""
         before = self[start - 1].message if start else None
-        first = self[self.unit(start - 1)[0]].message if start else None
+        if start:
+            first = self[self.unit(start - 1)[0]].message
+        else:
+            first = None
         rows: list[Row] = []
         changed = 0
         for number, row in enumerate(
             chain(new_rows, map(self.__getitem__, range(stop, len(self))))
         ):
-            starts = first is None or before is None or not goes_on(first, before, row.message)
+            starts = (
+                first is None or before is None or not continues_turn(first, before, row.message)
+            )
             # Behind the new rows the first turn that begins where it did before ends the walk:
             # nothing later changes.
             if number >= len(new_rows) and starts and row.starts:
@@ -422,7 +428,7 @@ class Rows:
         self.last_start = max(start - 1, 0)
 
 
-def in_order(rows: Iterable[Row]) -> list[Row]:
+def order_rows(rows: Iterable[Row]) -> list[Row]:
     """Rows as they come, of which none has a lower order than one before it."""
     ordered: list[Row] = []
     for row in rows:
@@ -438,11 +444,15 @@ def _last_sealed(rows: Iterable[Row]) -> int:
 
 
 def _message_id(message: Message) -> Iterable[str]:
-    return (message.id,) if message.id is not None else ()
+    if message.id is not None:
+        return (message.id,)
+    return ()
 
 
 def _turn_id(message: Message) -> Iterable[str]:
-    return (message.turn,) if message.turn is not None else ()
+    if message.turn is not None:
+        return (message.turn,)
+    return ()
 
 
 def _call_ids(message: Message) -> Iterable[str]:

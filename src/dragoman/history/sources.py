@@ -78,7 +78,10 @@ def find_source(name: Any) -> Source:
 
 def microseconds(time: datetime) -> int:
     """Returns a time as a number; one without a zone is taken for UTC."""
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    if time.tzinfo is not None:
+        aware = time
+    else:
+        aware = time.replace(tzinfo=UTC)
     return (aware - _EPOCH) // _MICROSECOND
 
 
@@ -124,8 +127,10 @@ def read_noted_time(metadata: JsonMap) -> datetime | None:
     value = metadata.get("createdAt") if metadata else None
     if isinstance(value, datetime):
         return value
+    if not isinstance(value, str):
+        return None
     try:
-        return datetime.fromisoformat(value) if isinstance(value, str) else None
+        return datetime.fromisoformat(value)
     except ValueError:
         return None
 

@@ -15,12 +15,12 @@ from dragoman.history.sources import SOURCES
 from dragoman.history.systems import System, Systems
 from dragoman.message import Message, Role, dump_messages, load_messages
 
-__all__ = ["Held", "dump", "load"]
+__all__ = ["ListContents", "dump", "load"]
 
 _VERSION = 1
 
 
-class Held(NamedTuple):
+class ListContents(NamedTuple):
     """What a list holds."""
 
     rows: Rows
@@ -61,7 +61,7 @@ class _Stored(msgspec.Struct, frozen=True):
     resource_id: str | None = None
 
 
-def dump(contents: Held) -> bytes:
+def dump(contents: ListContents) -> bytes:
     """A list → JSON.
 
     Raises:
@@ -89,7 +89,7 @@ def dump(contents: Held) -> bytes:
     )
 
 
-def load(data: bytes | str) -> Held:
+def load(data: bytes | str) -> ListContents:
     """JSON → what a list holds.
 
     Raises:
@@ -100,7 +100,7 @@ def load(data: bytes | str) -> Held:
             f"a stored list of messages is bytes or a string, not {type(data).__name__}"
         )
     try:
-        json_bytes.bound(data, 2 + 2 * json_bytes.MOST_DEPTH)
+        json_bytes.check_depth(data, 2 + 2 * json_bytes.MOST_DEPTH)
         stored_list = msgspec.json.decode(data, type=_Stored)
     except (ValueError, RecursionError) as error:
         raise HistoryError(
@@ -139,7 +139,9 @@ def load(data: bytes | str) -> Held:
         ReplacedBranch(item.behind, tuple(load_messages(bytes(item.messages))))
         for item in stored_list.branches
     ]
-    return Held(rows, Systems(systems), branches, stored_list.thread_id, stored_list.resource_id)
+    return ListContents(
+        rows, Systems(systems), branches, stored_list.thread_id, stored_list.resource_id
+    )
 
 
 def _bits(sources: frozenset[str]) -> int:

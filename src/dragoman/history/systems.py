@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self, overload
 
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.errors import HistoryError
 from dragoman.history.read import read, unreadable_error
 from dragoman.history.rows import Rows
 from dragoman.message import Message, Role
 
-__all__ = ["System", "Systems", "Whole", "check_system"]
+__all__ = ["System", "Systems", "ConversationView", "check_system"]
 
 
 class System(NamedTuple):
@@ -37,11 +37,11 @@ class Systems:
         """All of them, as they came."""
         self.changes = 0
         """How often they were changed."""
-        self._digests = {(system.tag, neutral(system.message)) for system in self.every}
+        self._digests = {(system.tag, neutral_digest(system.message)) for system in self.every}
 
     def add(self, message: Message, tag: str | None, behind: int) -> bool:
         """Adds a message, unless one of that tag has its content; whether it did."""
-        key = tag, neutral(message)
+        key = tag, neutral_digest(message)
         if key in self._digests:
             return False
         self._digests.add(key)
@@ -57,7 +57,7 @@ class Systems:
         self.changes = changes
         return removed
 
-    def ordered(self) -> list[System]:
+    def in_order(self) -> list[System]:
         """Returns those without a tag, then the others."""
         return [
             *(system for system in self.every if system.tag is None),
@@ -80,7 +80,7 @@ def check_system(messages: Iterable[Message]) -> None:
             )
 
 
-class Whole(Sequence[Message]):
+class ConversationView(Sequence[Message]):
     """What a list holds: the rows of its conversation, and its system messages."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class Whole(Sequence[Message]):
 
     def all_system_messages(self) -> list[Message]:
         """All system messages: those without a tag first."""
-        return [system.message for system in self._systems.ordered()]
+        return [system.message for system in self._systems.in_order()]
 
     def clear_system(self, tag: str | None = None) -> list[Message]:
         """Removes the system messages of a tag, or those without one, and returns them."""
@@ -163,7 +163,7 @@ class Whole(Sequence[Message]):
 def _weave(rows: Rows, systems: Systems) -> Iterator[Message]:
     """Yields a conversation with its system messages: those that came before it first, the others
     where they came."""
-    every = systems.ordered()
+    every = systems.in_order()
     waiting = sorted(
         [system for system in every if system.behind >= 0], key=lambda system: system.behind
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dragoman import formats, wires
-from dragoman.codec.replay import readable
+from dragoman.codec.replay import find_unreadable
 from dragoman.errors import SettingsError
 from dragoman.formats import dragoman
 from dragoman.formats.registry import Format
@@ -61,7 +61,7 @@ class Target(NamedTuple):
 
     def unreadable(self, messages: Sequence[Message]) -> Sequence[str | None]:
         """For each message why what its provider signed may not go there; `None`: it may."""
-        return readable(messages, self.origin, self.reads)
+        return find_unreadable(messages, self.origin, self.reads)
 
 
 def find_target(target: str | Provider | Format) -> Target:
@@ -93,9 +93,10 @@ def _model(provider: Provider, string: ModelString) -> Target:
     wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
     url = find_written_url(provider) or provider.base_url or (model if provider.by_url else None)
-    endpoint = (
-        public_url(url if provider.by_url else join_url(url, "")) if isinstance(url, str) else None
-    )
+    if isinstance(url, str):
+        endpoint = public_url(url if provider.by_url else join_url(url, ""))
+    else:
+        endpoint = None
     origin = Origin(provider.name, endpoint, model)
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
@@ -112,14 +113,20 @@ def format_target(target_format: Format, origin: Origin | None = None, **options
     """Returns a format as a target. `origin`: who reads it; what a provider that is known does
     differently is regarded. `how`: what its `dump_messages` takes besides."""
     is_wire = target_format.name in wires.names("model")
-    quirks = _quirks(target_format.name, origin) if is_wire else None
+    if is_wire:
+        quirks = _quirks(target_format.name, origin)
+    else:
+        quirks = None
     if quirks is not None:
         options = {"quirks": quirks, **options}
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
         return target_format.dump_messages(messages, target=origin, losses=losses, **options)
 
-    mended = trace_repair if is_wire else getattr(target_format, "mended", None)
+    if is_wire:
+        mended = trace_repair
+    else:
+        mended = getattr(target_format, "mended", None)
     return Target(
         target_format.name,
         dump,
@@ -140,4 +147,6 @@ def _quirks(wire: str, origin: Origin | None) -> Any:
         provider = REGISTRY.get(origin.provider)
     except SettingsError:  # it is nobody's that is known, which is no fault
         return None
-    return provider.quirks if provider.wire == wire else None
+    if provider.wire == wire:
+        return provider.quirks
+    return None

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.codec.json_values import if_object
-from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import holds_only_answers
 from dragoman.history.format_fields import is_done, is_sealed
 from dragoman.history.pieces import (
     APPROVED,
     Flat,
     Piece,
     is_step,
+    join_pieces,
     key_of,
     lay_flat,
-    messages_of,
     rank,
     result_of,
 )
@@ -75,7 +75,7 @@ def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messa
     woven = [(piece, True) for piece in behind[-1]]
     for index, piece in enumerate(pieces):
         woven += [(piece, False), *((new, True) for new in behind[index])]
-    return messages_of(cut_at_steps(woven, homes))
+    return join_pieces(cut_at_steps(woven, homes))
 
 
 def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
@@ -95,7 +95,10 @@ def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
             indexes = indexes_by_key.get(("result call", *key[1:]), [])
         # Ids of calls may come again in a conversation; a copy that has fewer of them has the later
         # ones.
-        skipped = len(indexes) - counts[key] if key[0] == "call" else 0
+        if key[0] == "call":
+            skipped = len(indexes) - counts[key]
+        else:
+            skipped = 0
         number = met[key] + skipped
         met[key] += 1
         if 0 <= number < len(indexes) and indexes[number] not in taken:
@@ -126,7 +129,7 @@ def _new_pieces(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messag
         elif piece.answer is not None and first.pieces[pairs[index]].answer is None:
             new.append(piece.answer)
     bare = tuple([message.replace(id=None, turn=None) for message in second.homes])
-    return [message for message in messages_of(Flat(tuple(new), bare)) if message.content]
+    return [message for message in join_pieces(Flat(tuple(new), bare)) if message.content]
 
 
 def _merge_piece(piece: Piece, copy: Piece) -> Piece:
@@ -134,14 +137,21 @@ def _merge_piece(piece: Piece, copy: Piece) -> Piece:
     and its arguments stay as the model made them."""
     call, other = piece.part, copy.part
     if isinstance(call, ToolCallPart) and isinstance(other, ToolResultPart):
-        return piece if piece.answer is not None else piece._replace(answer=copy)
+        if piece.answer is not None:
+            return piece
+        return piece._replace(answer=copy)
     if not isinstance(call, ToolCallPart) or not isinstance(other, ToolCallPart):
         is_richer = bool(other.native) and not call.native
-        return piece._replace(part=replace(call, native=other.native)) if is_richer else piece
+        if is_richer:
+            return piece._replace(part=replace(call, native=other.native))
+        return piece
     is_forward = rank(copy) >= rank(piece)
     merged = _merge_call(call, other, is_forward=is_forward)
-    piece = piece if merged is call else piece._replace(part=merged)
-    return _with_answer(piece, copy) if is_forward else piece
+    if merged is not call:
+        piece = piece._replace(part=merged)
+    if is_forward:
+        return _with_answer(piece, copy)
+    return piece
 
 
 def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) -> ToolCallPart:
@@ -149,8 +159,13 @@ def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) ->
         call = replace(other, native=merge_native(call.native, other.native))
     elif not call.arguments and other.arguments and call.state == other.state:
         call = replace(call, arguments=other.arguments, raw=other.raw)
-    native = merge_native(call.native, other.native) if is_forward else call.native
-    return call if native == call.native else replace(call, native=native)
+    if is_forward:
+        native = merge_native(call.native, other.native)
+    else:
+        native = call.native
+    if native == call.native:
+        return call
+    return replace(call, native=native)
 
 
 def _with_answer(piece: Piece, copy: Piece) -> Piece:
@@ -228,7 +243,9 @@ def _with_fields(message: Message, copy: Message) -> Message:
             changes[name] = getattr(copy, name)
     if copy.native and (native := merge_native(message.native, copy.native)) != message.native:
         changes["native"] = native
-    return message.replace(**changes) if changes else message
+    if changes:
+        return message.replace(**changes)
+    return message
 
 
 def _move(piece: Piece, moved: Mapping[int, int]) -> Piece:
@@ -271,7 +288,10 @@ def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[M
         call, other = piece.part, copied_piece.part
         if not isinstance(call, ToolCallPart) or piece.answer is not None:
             continue
-        answer = copied_piece if isinstance(other, ToolResultPart) else copied_piece.answer
+        if isinstance(other, ToolResultPart):
+            answer = copied_piece
+        else:
+            answer = copied_piece.answer
         if isinstance(other, ToolCallPart) and rank(copied_piece) == APPROVED > rank(piece):
             call = replace(call, native=merge_native(call.native, other.native))
             pieces[index] = piece._replace(part=call)
@@ -282,7 +302,7 @@ def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[M
                 message_id = None if message.id in ids else message.id
                 homes.append(Message(Role.USER, id=message_id, created_at=message.created_at))
             pieces[index] = piece._replace(answer=answer._replace(home=moved[answer.home]))
-    return messages_of(Flat(tuple(pieces), tuple(homes)))
+    return join_pieces(Flat(tuple(pieces), tuple(homes)))
 
 
 def _with_metadata(stored: Message, copy: Message) -> Message:
@@ -330,7 +350,7 @@ def decide_outcome(
         if merge and not is_done([*before, *added]):
             return Outcome(_merge_turns(before, added))
         return Outcome(added, replaced=True)
-    if len(before) == len(added) == 1 and neutral(before[0]) == neutral(added[0]):
+    if len(before) == len(added) == 1 and neutral_digest(before[0]) == neutral_digest(added[0]):
         return Outcome([_with_fields(before[0], added[0])])
     return Outcome(added, replaced=True)
 
@@ -340,7 +360,7 @@ def _is_continued(turn: Sequence[Message], added: Sequence[Message]) -> bool:
     and are not there yet."""
     turns, ids = {message.turn for message in turn}, {message.id for message in turn}
     return is_model(turn) and all(
-        only_answers(message)
+        holds_only_answers(message)
         and message.turn is not None
         and message.turn in turns
         and message.id not in ids
@@ -459,5 +479,7 @@ def _arguments_of_open(rows: Rows, call: ToolCallPart) -> Json | None:
                     turn_piece.part is piece and turn_piece.answer is None
                     for turn_piece in lay_flat(unit).pieces
                 )
-                return piece.arguments if is_open else None
+                if is_open:
+                    return piece.arguments
+                return None
     return None

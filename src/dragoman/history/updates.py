@@ -8,8 +8,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from dragoman.history.format_fields import step_mark, with_step_model
-from dragoman.history.pieces import Flat, Piece, is_step, lay_flat, messages_of, result_of
-from dragoman.history.rows import Row, Rows, in_order
+from dragoman.history.pieces import Flat, Piece, is_step, join_pieces, lay_flat, result_of
+from dragoman.history.rows import Row, Rows, order_rows
 from dragoman.history.sources import RESPONSE, Mint, stamp
 from dragoman.history.turn_merge import cut_at_steps, merge_native
 from dragoman.json_bytes import JsonMap
@@ -49,8 +49,11 @@ def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint)
         if isinstance(piece.part, ToolCallPart) and piece.part.id == result.id
     )
     result = replace(result, name=name or result.name or call.name, run_by=call.run_by)
-    put = _put_behind if call.run_by == "provider" else _put_answer
-    _replace_unit(rows, start, stop, messages_of(put(flat, index, result)), mint)
+    if call.run_by == "provider":
+        put = _put_behind
+    else:
+        put = _put_answer
+    _replace_unit(rows, start, stop, join_pieces(put(flat, index, result)), mint)
     return True
 
 
@@ -74,7 +77,10 @@ def _replace_unit(rows: Rows, start: int, stop: int, messages: list[Message], mi
     for message in messages:
         row = old.get(id(message))
         if row is None:
-            before = by_id.get(message.id) if message.id is not None else None
+            if message.id is not None:
+                before = by_id.get(message.id)
+            else:
+                before = None
             last = new_rows[-1] if new_rows else rows[start]
             message = stamp(message, mint, last.message.created_at, turn)
             row = Row(
@@ -84,7 +90,7 @@ def _replace_unit(rows: Rows, start: int, stop: int, messages: list[Message], mi
                 (before.origins if before else RESPONSE) | RESPONSE,
             )
         new_rows.append(row)
-    rows.splice(start, stop, in_order(new_rows))
+    rows.splice(start, stop, order_rows(new_rows))
 
 
 def _put_answer(flat: Flat, index: int, result: ToolResultPart) -> Flat:
@@ -197,21 +203,26 @@ def step_content(rows: Rows, number: int) -> list[Content]:
             result = result_of(piece)
             steps[-1] += [piece.part] if result is None else [piece.part, result]
     index = number if number < 0 else number - 1
-    return steps[index] if number and -len(steps) <= index < len(steps) else []
+    if number and -len(steps) <= index < len(steps):
+        return steps[index]
+    return []
 
 
 def last_boundary(rows: Rows) -> Boundary:
     """Returns the place behind all that there is."""
     last = rows.last
-    return (
-        Boundary(None, 0) if last is None else Boundary(last.message.id, len(last.message.content))
-    )
+    if last is None:
+        return Boundary(None, 0)
+    return Boundary(last.message.id, len(last.message.content))
 
 
 def roll_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None:
     """Drops what the last turn has behind a place → what was dropped; `None`: the place is in
     another turn, or gone."""
-    position = len(rows) - 1 if place.message is None else rows.position(place.message)
+    if place.message is None:
+        position = len(rows) - 1
+    else:
+        position = rows.position(place.message)
     if place.message is None:
         dropped = [row.message for row in rows]
         rows.splice(0, len(rows), [])
@@ -221,17 +232,21 @@ def roll_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None:
     message = rows[position].message
     dropped = [row.message for row in rows.between(position + 1, len(rows))]
     dropped_parts = message.content[place.pieces :]
-    kept_message = (
-        message.replace(content=message.content[: place.pieces]) if dropped_parts else message
-    )
+    if dropped_parts:
+        kept_message = message.replace(content=message.content[: place.pieces])
+    else:
+        kept_message = message
     _replace_unit(rows, position, len(rows), [kept_message], mint)
-    return [message.replace(content=dropped_parts), *dropped] if dropped_parts else dropped
+    if dropped_parts:
+        return [message.replace(content=dropped_parts), *dropped]
+    return dropped
 
 
 def seal_turn(rows: Rows, message_id: str, mint: Mint) -> bool:
     """Says of a turn that it never changes; whether it is there."""
     position = rows.position(message_id)
-    position = rows.turn(message_id) if position is None else position
+    if position is None:
+        position = rows.turn(message_id)
     if position is None:
         return False
     first, stop = rows.unit(position)

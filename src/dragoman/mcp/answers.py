@@ -16,14 +16,14 @@ from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import ToolError
 from dragoman.interrupt import Reason
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.mcp.content import parts_of
+from dragoman.mcp.content import load_parts
 from dragoman.mcp.options import Options
 from dragoman.message import DataPart, FinishReason, Message, Role
 from dragoman.request import ModelRequest, Settings
 from dragoman.tools import AskUser, ToolContext
-from dragoman.tools.check import faults
+from dragoman.tools.check import find_faults
 
-__all__ = ["Answers", "VisitPage", "sample"]
+__all__ = ["Answers", "VisitPage", "ask_model"]
 
 _LONGEST = 4000
 """Characters of a server's question that a person is shown."""
@@ -64,42 +64,42 @@ class Answers:
         notes = if_object(context.record.question_metadata.get(_NOTES))
         questions = [str(digest) for digest in if_list(notes.get("questions"))]
         self._server = server
-        self._given = list(
+        self._answers = list(
             zip(questions, context.answers[-len(questions) :] if questions else (), strict=False)
         )
-        self._unused = list(self._given)
+        self._unused = list(self._answers)
         self.round = if_object(notes.get("round")) or None
         """What the server wants to know before the call goes on, as it said so; `None`: nothing, or
         it asks by itself."""
 
     def start_again(self) -> None:
         """Lets all answers be given again: the server works from the start."""
-        self.round, self._unused = None, list(self._given)
+        self.round, self._unused = None, list(self._answers)
 
-    def take(self, question: types.ElicitRequestParams) -> types.ElicitResult:
+    def take_answer(self, question: types.ElicitRequestParams) -> types.ElicitResult:
         """Returns the answer to a question, and gives it no second time.
 
         Raises:
             AskUser: nobody has answered it yet.
             ToolError: an answer does not fit.
         """
-        digest = _digest(question)
+        digest = _digest_question(question)
         entry_of_question = next((entry for entry in self._unused if entry[0] == digest), None)
         if entry_of_question is None:
-            raise self._question(question, digest)
+            raise self._make_question(question, digest)
         self._unused.remove(entry_of_question)
         value = entry_of_question[1]
         if isinstance(question, types.ElicitRequestURLParams):
             return types.ElicitResult(action="accept" if value is True else "decline")
-        if wrong := faults({"type": "object", **question.requested_schema}, value):
+        if wrong := find_faults({"type": "object", **question.requested_schema}, value):
             raise ToolError(
                 f"the answer is not fit for what {self._server} asks: {'; '.join(wrong)}"
             )
         return types.ElicitResult(action="accept", content=cast("Json", value))
 
-    def _question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
+    def _make_question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
         notes = {
-            "questions": [*(known_digest for known_digest, _ in self._given), digest],
+            "questions": [*(known_digest for known_digest, _ in self._answers), digest],
             **({"round": self.round} if self.round else {}),
         }
         if isinstance(question, types.ElicitRequestURLParams):
@@ -108,7 +108,7 @@ class Answers:
         return AskUser(question.message[:_LONGEST], question.requested_schema, metadata=metadata)
 
 
-def _digest(question: types.ElicitRequestParams) -> str:
+def _digest_question(question: types.ElicitRequestParams) -> str:
     """Returns a digest of what a person reads of a question, so that no answer is given to
     another one."""
     page = (
@@ -119,7 +119,7 @@ def _digest(question: types.ElicitRequestParams) -> str:
     return sha256(msgspec.json.encode((question.message, page), order="deterministic")).hexdigest()
 
 
-async def sample(
+async def ask_model(
     options: Options, params: types.CreateMessageRequestParams, context: ToolContext[Any]
 ) -> types.CreateMessageResult | types.ErrorData:
     """Returns the model's answer to a server's request for one.
@@ -133,17 +133,17 @@ async def sample(
         return types.ErrorData(code=types.INVALID_REQUEST, message="no model is to be had here")
     if params.tools or params.tool_choice:
         return types.ErrorData(code=types.INVALID_PARAMS, message="the model here takes no tools")
-    request = _request(params)
+    request = _read_request(params)
     if callable(policy):
         reply: Any = policy(request)
         reply = await reply if inspect.isawaitable(reply) else reply
         message = Message.model(reply) if isinstance(reply, str) else cast("Message", reply)
     else:
-        message = await _from_agent(policy, request, context)
-    return _result(message)
+        message = await _ask_agent(policy, request, context)
+    return _make_result(message)
 
 
-async def _from_agent(policy: Any, request: ModelRequest, context: ToolContext[Any]) -> Message:
+async def _ask_agent(policy: Any, request: ModelRequest, context: ToolContext[Any]) -> Message:
     """Returns the answer of an agent, whose run is part of the run that called the tool."""
     from dragoman.agent import Agent
 
@@ -159,10 +159,10 @@ async def _from_agent(policy: Any, request: ModelRequest, context: ToolContext[A
     )
 
 
-def _request(params: types.CreateMessageRequestParams) -> ModelRequest:
+def _read_request(params: types.CreateMessageRequestParams) -> ModelRequest:
     messages = [Message.system(params.system_prompt)] if params.system_prompt else []
     for message in params.messages:
-        parts = parts_of(message.content_as_list)
+        parts = load_parts(message.content_as_list)
         messages.append(Message.user(*parts) if message.role == "user" else Message.model(*parts))
     hints = params.model_preferences.hints if params.model_preferences else None
     wished = next((hint.name for hint in hints or () if hint.name), "")
@@ -174,7 +174,7 @@ def _request(params: types.CreateMessageRequestParams) -> ModelRequest:
     return ModelRequest(wished, tuple(messages), settings=settings)
 
 
-def _result(message: Message) -> types.CreateMessageResult:
+def _make_result(message: Message) -> types.CreateMessageResult:
     image = next(
         (p for p in message.parts if isinstance(p, DataPart) and p.mime_type.startswith("image/")),
         None,

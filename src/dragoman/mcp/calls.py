@@ -23,12 +23,12 @@ from mcp.client import ClientRequestContext
 from dragoman.errors import ToolError
 from dragoman.json_bytes import Json
 from dragoman.logs import logger
-from dragoman.mcp.answers import Answers, sample
+from dragoman.mcp.answers import Answers, ask_model
 from dragoman.mcp.options import Options
 from dragoman.mcp.streams import wait_for_end
 from dragoman.tools import AskUser, ToolContext
 
-__all__ = ["Inputs", "ServerCall", "nobody", "roots"]
+__all__ = ["Inputs", "ServerCall", "decline", "list_roots"]
 
 _LOG = logger("mcp")
 _MOST_ROUNDS = 10
@@ -67,7 +67,7 @@ class ServerCall:
         """
         try:
             with self._scope:
-                result = await self._result(session, name, arguments)
+                result = await self._call_until_answered(session, name, arguments)
                 self.answered = True
                 return result
         finally:
@@ -75,21 +75,21 @@ class ServerCall:
         # Unreachable: the scope is only cancelled with a question, which `_end` raises.
         raise AssertionError("a call that is cancelled has a question")
 
-    async def _result(
+    async def _call_until_answered(
         self, session: ClientSession, name: str, arguments: Json
     ) -> types.CallToolResult:
-        result = self._waiting_result()
+        result = self._load_waiting_result()
         responses: types.InputResponses | None = None
         for again in range(_MOST_ROUNDS):
             if result is not None:
-                responses = await self._responses(result)
+                responses = await self._answer_inputs(result)
                 if responses is None:
                     await asyncio.sleep(min(0.05 * 2**again, _LONGEST_WAIT))
             try:
                 answer = await session.call_tool(
                     name,
                     arguments,
-                    progress_callback=self._progress,
+                    progress_callback=self._report_progress,
                     input_responses=responses,
                     request_state=None if result is None else result.request_state,
                     allow_input_required=True,
@@ -110,19 +110,21 @@ class ServerCall:
             result = answer
         raise ToolError(f"{self._name} asked for something {_MOST_ROUNDS} times and did not answer")
 
-    def _waiting_result(self) -> types.InputRequiredResult | None:
+    def _load_waiting_result(self) -> types.InputRequiredResult | None:
         """Returns what the server wanted to know when the call was run before, or None if it is
         to begin."""
         if self._answers.round is None:
             return None
         return types.InputRequiredResult.model_validate(self._answers.round)
 
-    async def _responses(self, result: types.InputRequiredResult) -> types.InputResponses | None:
+    async def _answer_inputs(
+        self, result: types.InputRequiredResult
+    ) -> types.InputResponses | None:
         """Returns the answers that the server wants before it goes on, or None if it wants none."""
         self._answers.round = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         responses: types.InputResponses = {}
         for key, question in (result.input_requests or {}).items():
-            answer = await self.answer(question)
+            answer = await self.answer_request(question)
             if isinstance(answer, types.ErrorData):
                 raise ToolError(
                     f"{self._name} asks for what is not to be had here: {answer.message}"
@@ -130,10 +132,14 @@ class ServerCall:
             responses[key] = answer
         return responses or None
 
-    async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+    async def _report_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
         await self._context.progress(progress, total, None if message is None else message[:1000])
 
-    async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+    async def answer_request(
+        self, request: types.InputRequest
+    ) -> types.InputResponse | types.ErrorData:
         """Returns the answer to what the server asks.
 
         Raises:
@@ -141,15 +147,15 @@ class ServerCall:
             ToolError: it asks for what nobody answers.
         """
         if isinstance(request, types.ElicitRequest):
-            return self._answers.take(request.params)
+            return self._answers.take_answer(request.params)
         if isinstance(request, types.CreateMessageRequest):
-            return await sample(self._options, request.params, self._context)
-        return roots(self._options)
+            return await ask_model(self._options, request.params, self._context)
+        return list_roots(self._options)
 
     async def respond(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Returns the answer to a request that comes by itself, in a task of the session's: a
         question ends the call before the server is told."""
-        work = asyncio.create_task(self.answer(request), context=self._variables.copy())
+        work = asyncio.create_task(self.answer_request(request), context=self._variables.copy())
         self._tasks.add(work)
         work.add_done_callback(self._tasks.discard)
         try:
@@ -157,13 +163,13 @@ class ServerCall:
         finally:
             work.cancel()
         if work.cancelled():
-            return nobody(request)
+            return decline(request)
         error = work.exception()
         if isinstance(error, AskUser):
             self._question = self._question or error
             self._scope.cancel()
             await self._ended.wait()
-            return nobody(request)
+            return decline(request)
         if error is not None:
             _LOG.warning("a request of an MCP server's failed: %s", error)
             return types.ErrorData(
@@ -183,16 +189,16 @@ class ServerCall:
             raise self._question
 
 
-def roots(options: Options) -> types.ListRootsResult:
+def list_roots(options: Options) -> types.ListRootsResult:
     """Returns the roots as the protocol has them."""
-    return types.ListRootsResult(roots=[types.Root(uri=_uri(root)) for root in options.roots])
+    return types.ListRootsResult(roots=[types.Root(uri=_to_uri(root)) for root in options.roots])
 
 
-def _uri(root: str) -> Any:
+def _to_uri(root: str) -> Any:
     return root if "://" in root else Path(root).absolute().as_uri()
 
 
-def nobody(request: types.InputRequest) -> Any:
+def decline(request: types.InputRequest) -> Any:
     """Returns the answer for a request that nobody can answer now."""
     if isinstance(request, types.ElicitRequest):
         return types.ElicitResult(action="cancel")
@@ -240,18 +246,18 @@ class Inputs:
 
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG002 - as above
         """Returns the roots, for the library."""
-        return roots(self._options)
+        return list_roots(self._options)
 
     async def _respond(self, request: types.InputRequest) -> Any:
-        call = await self._asking()
+        call = await self._find_asking_call()
         if call is None:
             _LOG.warning(
                 "%s asks something, and nobody can tell for which of its calls", self._name
             )
-            return nobody(request)
+            return decline(request)
         return await call.respond(request)
 
-    async def _asking(self) -> ServerCall | None:
+    async def _find_asking_call(self) -> ServerCall | None:
         """Returns the call for which the server asks, or None if there is none, or it may be any
         of several."""
         if (current := _CALL.get()) in self._calls:

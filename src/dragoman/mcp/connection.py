@@ -27,10 +27,10 @@ from dragoman.mcp.stdio import Tail, stdio_streams
 from dragoman.mcp.streams import Failure, wait_for_end, watch_streams
 from dragoman.tools import SignIn
 
-__all__ = ["Connection", "least_level", "log_message"]
+__all__ = ["Connection", "find_log_level", "log_message"]
 
 _LOG = logger("mcp")
-_ME = types.Implementation(name="dragoman", version="0.1")
+_CLIENT_INFO = types.Implementation(name="dragoman", version="0.1")
 _PATIENCE = 10.0
 """Seconds that a connection has to close; then its task is cancelled."""
 
@@ -94,7 +94,7 @@ class Connection:
             ToolError: the server cannot be started or reached, does not answer, or refuses.
         """
         # An empty context: the task outlives the call that needs the session first.
-        self._task = asyncio.create_task(self._own(), context=Context())
+        self._task = asyncio.create_task(self._hold_session(), context=Context())
         try:
             async with asyncio.timeout(self._options.connect_timeout):
                 await self._ready.wait()
@@ -102,14 +102,14 @@ class Connection:
             await self._abandon()
             bound = f"{self._options.connect_timeout:g} seconds (connect_timeout=)"
             raise ToolError(
-                f"{self._name} did not answer within {bound}{self._last_words()}"
+                f"{self._name} did not answer within {bound}{self._quote_stderr()}"
             ) from None
         except asyncio.CancelledError:
             await self._abandon()
             raise
         if self._client is None:
             await self.close()
-            raise self._refusal()
+            raise self._make_refusal()
 
     async def close(self) -> None:
         """Ends the session, and waits until no task of it is left."""
@@ -117,13 +117,13 @@ class Connection:
         if self._task is not None:
             await wait_for_end([self._task], _PATIENCE)
 
-    def failure(self, error: MCPError) -> Failure | None:
+    def find_failure(self, error: MCPError) -> Failure | None:
         """Returns what ended a request on our side of the connection, or None if the server
         answered with an error."""
         if (failure := self._failures.find(error)) is not None:
             return failure
         if error.code == types.CONNECTION_CLOSED:
-            return Failure("lost", f"the connection was closed{self._last_words()}")
+            return Failure("lost", f"the connection was closed{self._quote_stderr()}")
         return None
 
     async def _abandon(self) -> None:
@@ -131,25 +131,25 @@ class Connection:
             self._task.cancel()
         await self.close()
 
-    def _refusal(self) -> Exception:
+    def _make_refusal(self) -> Exception:
         error, name = self._error, self._name
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
         if isinstance(error, MCPError):
-            failure = self.failure(error)
+            failure = self.find_failure(error)
             if failure is not None and failure.kind == "sign_in":
                 return SignIn(failure.url, f"Please sign in to {name}.")
             why = failure.text if failure is not None else error.message
         else:
-            why = (str(error) or type(error).__name__) + self._last_words()
+            why = (str(error) or type(error).__name__) + self._quote_stderr()
         refusal = ToolError(f"{name} cannot be used: {why}")
         refusal.__cause__ = error
         return refusal
 
-    def _last_words(self) -> str:
+    def _quote_stderr(self) -> str:
         return f"; the last that it wrote: {self._tail}" if self._tail.lines else ""
 
-    async def _own(self) -> None:
+    async def _hold_session(self) -> None:
         """Holds the session, from its first scope to its last in this one task."""
         try:
             async with self._new_client() as client, anyio.create_task_group() as group:
@@ -169,19 +169,19 @@ class Connection:
     def _new_client(self) -> Client:
         options = self._options
         return Client(
-            self._transport(),
+            self._make_transport(),
             mode=options.protocol,
             cache=None,
-            client_info=_ME,
-            log_level=least_level(),
+            client_info=_CLIENT_INFO,
+            log_level=find_log_level(),
             logging_callback=self._log,
-            message_handler=self._notice,
+            message_handler=self._handle_message,
             elicitation_callback=self.inputs.elicit,
             sampling_callback=None if options.sampling is None else self.inputs.sample,
             list_roots_callback=self.inputs.list_roots if options.roots else None,
         )
 
-    def _transport(self) -> Any:
+    def _make_transport(self) -> Any:
         options = self._options
         if isinstance(options.server, Command):
             return watch_streams(stdio_streams(options, self._name, self._tail), self._ended.set)
@@ -207,7 +207,7 @@ class Connection:
             _LOG.debug("%s tells of no changes: %s", self._name, error)
         self._lists_changes, self._tools = False, None
 
-    async def _notice(self, message: Any) -> None:
+    async def _handle_message(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             self._tools = None
 
@@ -215,7 +215,7 @@ class Connection:
         log_message(self._name, params)
 
 
-def least_level() -> Any:
+def find_log_level() -> Any:
     """Returns the lowest level that our log takes, by the protocol's name, or None if it takes
     none."""
     levels = {

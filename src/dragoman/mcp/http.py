@@ -30,33 +30,33 @@ _SESSION = "mcp-session-id"
 _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 
 
-def _is_of_use(record: logging.LogRecord) -> bool:
+def _is_useful(record: logging.LogRecord) -> bool:
     """False for what the library logs, with its traceback, of an answer that comes after the
     session was left."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
 
 
-logging.getLogger("mcp.client.streamable_http").addFilter(_is_of_use)
+logging.getLogger("mcp.client.streamable_http").addFilter(_is_useful)
 
 
 class Failures:
     """The failures of a connection's requests, each by a key that no server knows."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Failure] = {}
+        self._failures: dict[str, Failure] = {}
 
     def add(self, failure: Failure) -> str:
         """Keeps a failure and returns its key."""
         key = secrets.token_hex(16)
-        if len(self._known) >= _MOST_FAILURES:
-            del self._known[next(iter(self._known))]
-        self._known[key] = failure
+        if len(self._failures) >= _MOST_FAILURES:
+            del self._failures[next(iter(self._failures))]
+        self._failures[key] = failure
         return key
 
     def find(self, error: MCPError) -> Failure | None:
         """Returns the failure that an error stands for, or None if the error is the server's."""
-        return self._known.get(error.data) if isinstance(error.data, str) else None
+        return self._failures.get(error.data) if isinstance(error.data, str) else None
 
 
 @asynccontextmanager
@@ -76,7 +76,7 @@ async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[A
     async with (
         client,
         streamable_http_client(
-            server, http_client=client, max_sse_event_size=_most(options.max_result)
+            server, http_client=client, max_sse_event_size=_limit_bytes(options.max_result)
         ) as streams,
     ):
         yield streams
@@ -89,7 +89,7 @@ class _Client(httpx2.AsyncClient):
     def __init__(self, failures: Failures, max_result: int, **options: Any) -> None:
         super().__init__(**options)
         self._failures = failures
-        self._most = _most(max_result)
+        self._most = _limit_bytes(max_result)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Sends a request, and answers a failed POST with an error of JSON-RPC."""
@@ -99,12 +99,16 @@ class _Client(httpx2.AsyncClient):
             response = await super().send(request, **options)
         except _UNREACHED as error:
             return self._fail(
-                request, Failure("unreached", f"it cannot be reached: {_words(error)}")
+                request, Failure("unreached", f"it cannot be reached: {_describe_error(error)}")
             )
         except httpx2.TransportError as error:
-            return self._fail(request, Failure("lost", f"the connection broke: {_words(error)}"))
+            return self._fail(
+                request, Failure("lost", f"the connection broke: {_describe_error(error)}")
+            )
         except OAuthFlowError as error:
-            return self._fail(request, Failure("status", f"signing in failed: {_words(error)}"))
+            return self._fail(
+                request, Failure("status", f"signing in failed: {_describe_error(error)}")
+            )
         except BaseException as error:
             # `SignInNeeded` is no Exception, so that the library does not log it with its
             # traceback.
@@ -112,7 +116,7 @@ class _Client(httpx2.AsyncClient):
             if isinstance(failure, Failure):
                 return self._fail(request, failure)
             raise
-        failure = _failure_of(request, response)
+        failure = _find_failure(request, response)
         if failure is not None:
             await response.aclose()
             return self._fail(request, failure)
@@ -149,25 +153,25 @@ class _Bounded(httpx2.AsyncByteStream):
         except httpx2.TransportError as error:
             # As it is, the library would let this error end the session.
             raise httpx2.StreamError(
-                f"the connection broke ({_words(error)}); it may have run or not"
+                f"the connection broke ({_describe_error(error)}); it may have run or not"
             ) from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
-def _most(max_result: int) -> int:
+def _limit_bytes(max_result: int) -> int:
     """Returns the most bytes of an answer: base64 and JSON make a result longer, and lists of tools
     are answers too."""
     return 2 * max_result + 1_000_000
 
 
-def _failure_of(request: httpx2.Request, response: httpx2.Response) -> Failure | None:
+def _find_failure(request: httpx2.Request, response: httpx2.Response) -> Failure | None:
     """Returns what a response says is wrong, or None if the library is to read it."""
     if response.status_code == 404 and _SESSION in request.headers:
         return Failure("forgotten", "it does not know the session any more")
     if response.status_code >= 400 and not _is_json(response):
-        return Failure("status", _refusal(response.status_code))
+        return Failure("status", _explain_status(response.status_code))
     return None
 
 
@@ -175,7 +179,7 @@ def _is_json(response: httpx2.Response) -> bool:
     return str(response.headers.get("content-type", "")).lower().startswith("application/json")
 
 
-def _refusal(status: int) -> str:
+def _explain_status(status: int) -> str:
     advice = {
         401: "; give it a key with headers=, or have somebody sign in with oauth=",
         403: "; the key or the sign-in does not allow it",
@@ -183,5 +187,5 @@ def _refusal(status: int) -> str:
     return f"it answered with HTTP {status}{advice.get(status, '')}"
 
 
-def _words(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return str(error) or type(error).__name__

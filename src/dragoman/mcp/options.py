@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dragoman.arguments import expect, wrong
+from dragoman.arguments import expect, wrong_type_error
 from dragoman.errors import SettingsError
 from dragoman.message import Message
 from dragoman.request import ModelRequest
@@ -29,7 +29,7 @@ __all__ = [
     "Sampling",
     "Server",
     "TokenStore",
-    "label",
+    "make_label",
     "parse_server",
 ]
 
@@ -180,7 +180,7 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
             expect(f"server[{index}]", word, str, os.PathLike)  # pyright: ignore[reportUnknownArgumentType]
         words = [os.fspath(word) for word in server]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     elif server is None or isinstance(server, bool | int | float | bytes | Mapping | type | Path):
-        raise wrong(
+        raise wrong_type_error(
             "server",
             cast(object, server),
             "a command line, its words, a URL, or a server of the library mcp",
@@ -194,7 +194,7 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
     return Command(tuple(words))
 
 
-def label(server: Server) -> str:
+def make_label(server: Server) -> str:
     """Returns a server's name for errors: its host, or its program without further arguments, which
     may hold keys."""
     if isinstance(server, Command):

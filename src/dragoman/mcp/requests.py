@@ -15,7 +15,7 @@ from dragoman.errors import ToolError
 from dragoman.json_bytes import JsonMap
 from dragoman.mcp.answers import VisitPage
 from dragoman.mcp.connection import Connection
-from dragoman.mcp.content import check_size, parts_of, resource_part, result_of
+from dragoman.mcp.content import check_size, load_parts, load_resource, load_result
 from dragoman.mcp.offers import Prompt, PromptArgument, Resource
 from dragoman.mcp.options import Options
 from dragoman.mcp.sessions import Sessions
@@ -43,12 +43,12 @@ class Requests:
         """Returns the server's tools. A list holds until the server says otherwise, or `anew` is
         set."""
 
-        async def listed(connection: Connection) -> tuple[types.Tool, ...]:
+        async def read_tools(connection: Connection) -> tuple[types.Tool, ...]:
             if (tools := connection.tools) is None or anew:
                 tools = await _list_all_tools(connection)
             return tools
 
-        return await self._ask(listed)
+        return await self._send_query(read_tools)
 
     async def list_resources(self) -> list[Resource]:
         """Returns the server's resources."""
@@ -56,14 +56,14 @@ class Requests:
             Resource(
                 str(item.uri), item.name, item.title, item.description, item.mime_type, item.size
             )
-            for item in await self._list("resources")
+            for item in await self._list_items("resources")
         ]
 
     async def list_resource_templates(self) -> list[Resource]:
         """Returns the server's templates of resources."""
         return [
             Resource(item.uri_template, item.name, item.title, item.description, item.mime_type)
-            for item in await self._list("resource_templates")
+            for item in await self._list_items("resource_templates")
         ]
 
     async def list_prompts(self) -> list[Prompt]:
@@ -80,7 +80,7 @@ class Requests:
                     ]
                 ),
             )
-            for item in await self._list("prompts")
+            for item in await self._list_items("prompts")
         ]
 
     async def read_resource(self, uri: str) -> tuple[Any, ...]:
@@ -88,21 +88,21 @@ class Requests:
 
         async def read(connection: Connection) -> tuple[Any, ...]:
             result = await connection.client.read_resource(uri)
-            read_parts = [resource_part(contents) for contents in result.contents]
+            read_parts = [load_resource(contents) for contents in result.contents]
             parts = tuple([part for part in read_parts if part is not None])
             check_size(parts, self._options.max_result, self._name)
             return parts
 
-        return await self._ask(read)
+        return await self._send_query(read)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
         """Returns the messages of a prompt."""
 
-        async def got(connection: Connection) -> list[Message]:
+        async def read_prompt(connection: Connection) -> list[Message]:
             result = await connection.client.get_prompt(name, dict(arguments))
             messages: list[Message] = []
             for message in result.messages:
-                parts = parts_of([message.content])
+                parts = load_parts([message.content])
                 check_size(parts, self._options.max_result, self._name)
                 if parts:
                     messages.append(
@@ -110,35 +110,35 @@ class Requests:
                     )
             return messages
 
-        return await self._ask(got)
+        return await self._send_query(read_prompt)
 
-    async def _list(self, field: str) -> tuple[Any, ...]:
+    async def _list_items(self, field: str) -> tuple[Any, ...]:
         """Returns all of one kind that the server lists. `field`: its name in the protocol."""
-        return await self._ask(lambda connection: _all(connection, field))
+        return await self._send_query(lambda connection: _read_all_pages(connection, field))
 
     async def call_tool(
         self, name: str, arguments: JsonMap, context: ToolContext[Any], *, repeats: bool
     ) -> Any:
         """Returns the result of a call. `repeats`: running it twice does no harm."""
 
-        async def called(connection: Connection) -> Any:
+        async def run_call(connection: Connection) -> Any:
             # The library checks results against the tool's output schema, so it must have listed
             # the tool.
             if not connection.has_listed:
                 await _list_all_tools(connection)
             with connection.inputs.call(context) as call:
                 try:
-                    async with self._in_time(name):
+                    async with self._limit_time(name):
                         result = await call.run(connection.client.session, name, dict(arguments))
                 except MCPError as error:
-                    call.answered = connection.failure(error) is None
+                    call.answered = connection.find_failure(error) is None
                     raise
-            return result_of(result, self._options.max_result, self._name)
+            return load_result(result, self._options.max_result, self._name)
 
-        return await self._send(called, repeats=repeats)
+        return await self._send(run_call, repeats=repeats)
 
     @asynccontextmanager
-    async def _in_time(self, name: str) -> AsyncGenerator[None, None]:
+    async def _limit_time(self, name: str) -> AsyncGenerator[None, None]:
         """Bounds a call of a tool. A run bounds its tools itself, a little earlier; this is for
         direct calls.
 
@@ -157,7 +157,7 @@ class Requests:
                 f"{self._name}: {name} did not finish within {seconds or 0.0:g} seconds (timeout=)"
             ) from error
 
-    async def _ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _send_query(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Sends a request that changes nothing and is answered at once, within the connect timeout.
 
         Raises:
@@ -191,9 +191,9 @@ class Requests:
                 try:
                     return await work(connection)
                 except MCPError as error:
-                    failure = connection.failure(error)
+                    failure = connection.find_failure(error)
                     if failure is None:
-                        raise self._refusal(error) from error
+                        raise self._make_error(error) from error
                     if failure.kind == "sign_in":
                         raise SignIn(failure.url, f"Please sign in to {self._name}.") from error
                     if failure.kind == "status":
@@ -214,7 +214,7 @@ class Requests:
                     raise ToolError(f"{self._name}: {str(error)[:500]}") from error
             again = False
 
-    def _refusal(self, error: MCPError) -> Exception:
+    def _make_error(self, error: MCPError) -> Exception:
         if error.code == types.URL_ELICITATION_REQUIRED:
             try:
                 wanted = UrlElicitationRequiredError.from_error(error.error).elicitations
@@ -228,11 +228,11 @@ class Requests:
 
 
 async def _list_all_tools(connection: Connection) -> tuple[types.Tool, ...]:
-    connection.tools = tools = await _all(connection, "tools")
+    connection.tools = tools = await _read_all_pages(connection, "tools")
     return tools
 
 
-async def _all(connection: Connection, field: str) -> tuple[Any, ...]:
+async def _read_all_pages(connection: Connection, field: str) -> tuple[Any, ...]:
     """Returns all pages of a list, such as `tools`.
 
     Raises:

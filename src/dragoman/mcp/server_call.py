@@ -30,8 +30,8 @@ from dragoman.event import Custom, Event, MessageStarted, PartDelta, PartFinishe
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import JsonMap
 from dragoman.logs import logger
-from dragoman.mcp.server_content import error_result
-from dragoman.mcp.server_forms import answer, question, summary
+from dragoman.mcp.server_content import make_error_result
+from dragoman.mcp.server_forms import make_question, read_answer, summarize
 from dragoman.message import Message, Role, ToolCallPart, dump_messages, load_messages
 from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.orchestration.shown_output import is_text
@@ -41,7 +41,7 @@ from dragoman.tools.context import PROGRESS
 
 __all__ = [
     "Begin",
-    "Context",
+    "ClientContext",
     "ProgressReporter",
     "Report",
     "Show",
@@ -53,7 +53,7 @@ __all__ = [
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Takes how far it is, of how much, and words."""
 
-Context: TypeAlias = ServerRequestContext[Any, Any]
+ClientContext: TypeAlias = ServerRequestContext[Any, Any]
 _LOG = logger("mcp")
 _ROUNDS = 10
 """How often the client's user is asked within one call; as often the official clients ask."""
@@ -79,11 +79,11 @@ class ProgressReporter:
         """Takes the run's next event."""
         if isinstance(event, Custom):
             if event.name == PROGRESS:
-                await self._of_tool(event.value)
+                await self._report_tool(event.value)
         elif self._call_id is None:
-            await self._of_message(event)
+            await self._report_message(event)
 
-    async def _of_tool(self, value: JsonMap) -> None:
+    async def _report_tool(self, value: JsonMap) -> None:
         done, total, message = value["done"], value["total"], value["message"]
         if self._call_id is not None:
             if value["call_id"] == self._call_id and done > self._done:
@@ -95,7 +95,7 @@ class ProgressReporter:
             f"{self._names.get(value['call_id'], 'tool')} {far}{f': {message}' if message else ''}"
         )
 
-    async def _of_message(self, event: Event) -> None:
+    async def _report_message(self, event: Event) -> None:
         if isinstance(event, PartDelta):
             await self._add_text(event)
         elif isinstance(event, MessageStarted):
@@ -182,7 +182,7 @@ Show: TypeAlias = Callable[[ChatResult[Any], SuspendedRun | None], Awaitable[Cal
 
 
 async def run_call(
-    context: Context,
+    context: ClientContext,
     params: CallToolRequestParams,
     begin: Begin,
     show: Show,
@@ -205,65 +205,69 @@ async def run_call(
     progress = ProgressReporter(context.session.report_progress, call_id, typed=typed)
     for _ in range(_ROUNDS):
         try:
-            resume = [] if waiting is None else _answers(waiting, responses)
+            resume = [] if waiting is None else _read_answers(waiting, responses)
             if waiting is None or resume:
-                before, (run, result) = waiting, await _ran(begin(waiting, resume), progress)
+                before, (run, result) = waiting, await _run_to_end(begin(waiting, resume), progress)
                 if not result.pending:
                     return await show(result, before)
-                waiting = _waits(run, result, before)
+                waiting = _suspend_run(run, result, before)
         except ResumeError as error:
             if waiting is None:
-                return error_result(str(error))
+                return make_error_result(str(error))
             problem = str(error)
         except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything
-            return _failure_result(params.name, error)
+            return _make_failure_result(params.name, error)
         assert waiting is not None
-        questions = _questions(waiting, context, problem)
+        questions = _make_questions(waiting, context, problem)
         if questions is None:
-            return _unanswered_result(waiting)
+            return _make_pending_result(waiting)
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             # The client keeps what waits, and calls again with the answers: perhaps another
             # process.
             requests = {key: ElicitRequest(params=wanted) for key, wanted in questions.items()}
             return InputRequiredResult(input_requests={**requests}, request_state=waiting.to_json())
         try:
-            responses = {key: await _elicit(context, wanted) for key, wanted in questions.items()}
+            responses = {
+                key: await _ask_client(context, wanted) for key, wanted in questions.items()
+            }
         except MCPError as error:
             _LOG.info("%s: the client cannot ask its user: %s", params.name, error)
-            return _unanswered_result(waiting)
+            return _make_pending_result(waiting)
         problem = None
     if waiting is None:
-        return error_result(f"{params.name} gave no result")
-    return _unanswered_result(waiting)
+        return make_error_result(f"{params.name} gave no result")
+    return _make_pending_result(waiting)
 
 
-def _failure_result(name: str, error: Exception) -> CallToolResult:
+def _make_failure_result(name: str, error: Exception) -> CallToolResult:
     """Returns the result of a call that failed. Only errors of dragoman's own are shown to the
     client."""
     if isinstance(error, DragomanError):
-        return error_result(str(error))
+        return make_error_result(str(error))
     _LOG.error("%s failed", name, exc_info=error)
-    return error_result(
+    return make_error_result(
         f"{name} failed: {type(error).__name__} in the server's own code; its log says more"
     )
 
 
-def _questions(
-    waiting: SuspendedRun, context: Context, problem: str | None
+def _make_questions(
+    waiting: SuspendedRun, context: ClientContext, problem: str | None
 ) -> dict[str, ElicitRequestFormParams | ElicitRequestURLParams] | None:
     """Returns what the client is to ask its user, by the interrupts' ids, or None if it cannot ask
     some of it."""
     capabilities = context.session.client_capabilities
     questions: dict[str, ElicitRequestFormParams | ElicitRequestURLParams] = {}
     for interrupt in waiting.pending:
-        wanted = question(interrupt, capabilities, problem)
+        wanted = make_question(interrupt, capabilities, problem)
         if wanted is None:
             return None
         questions[interrupt.id] = wanted
     return questions
 
 
-async def _ran(run: Run[Any], progress: ProgressReporter) -> tuple[Run[Any], ChatResult[Any]]:
+async def _run_to_end(
+    run: Run[Any], progress: ProgressReporter
+) -> tuple[Run[Any], ChatResult[Any]]:
     """Runs a run to its end, and tells the client how far it is."""
     async with run:
         async for event in run:
@@ -271,7 +275,9 @@ async def _ran(run: Run[Any], progress: ProgressReporter) -> tuple[Run[Any], Cha
         return run, await run.result()
 
 
-def _waits(run: Run[Any], result: ChatResult[Any], before: SuspendedRun | None) -> SuspendedRun:
+def _suspend_run(
+    run: Run[Any], result: ChatResult[Any], before: SuspendedRun | None
+) -> SuspendedRun:
     messages = (*(before.messages if before is not None else ()), *result.messages)
     return SuspendedRun(run.thread_id, messages, result.pending, join_output(before, result.output))
 
@@ -281,21 +287,21 @@ def join_output(before: SuspendedRun | None, output: str) -> str:
     return "\n".join(text for text in (before.output if before is not None else "", output) if text)
 
 
-def _answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
+def _read_answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
     """Returns the answers to what the run waits for, as far as the client brought them.
 
     Raises:
         ResumeError: an answer cannot be read.
     """
     return [
-        answer(interrupt, result)
+        read_answer(interrupt, result)
         for interrupt in waiting.pending
         if isinstance(result := responses.get(interrupt.id), ElicitResult)
     ]
 
 
-async def _elicit(
-    context: Context, wanted: ElicitRequestFormParams | ElicitRequestURLParams
+async def _ask_client(
+    context: ClientContext, wanted: ElicitRequestFormParams | ElicitRequestURLParams
 ) -> ElicitResult:
     session, request_id = context.session, context.request_id
     if isinstance(wanted, ElicitRequestURLParams):
@@ -305,8 +311,8 @@ async def _elicit(
     return await session.elicit_form(wanted.message, wanted.requested_schema, request_id)
 
 
-def _unanswered_result(waiting: SuspendedRun) -> CallToolResult:
-    lines = "\n".join(summary(interrupt) for interrupt in waiting.pending)
-    return error_result(
+def _make_pending_result(waiting: SuspendedRun) -> CallToolResult:
+    lines = "\n".join(summarize(interrupt) for interrupt in waiting.pending)
+    return make_error_result(
         f"not done: it needs this, which the client did not get from its user (MCP elicitation):\n{lines}"
     )

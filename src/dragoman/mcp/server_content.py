@@ -36,13 +36,13 @@ from dragoman.tools import Tool
 
 __all__ = [
     "AgentEntry",
-    "agent_entry",
-    "blocks",
-    "error_result",
-    "json_result",
-    "tool_entry",
-    "tool_result",
-    "valid_name",
+    "describe_agent",
+    "dump_blocks",
+    "make_error_result",
+    "make_json_result",
+    "dump_tool",
+    "dump_tool_result",
+    "make_valid_name",
 ]
 
 _STRANGE = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -50,39 +50,39 @@ _LONGEST = 128
 """Characters of a tool's name, as MCP has it."""
 
 
-def error_result(text: str) -> CallToolResult:
+def make_error_result(text: str) -> CallToolResult:
     """Returns the result of a call that failed, with the reason."""
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
-def json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallToolResult:
+def make_json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallToolResult:
     """Returns a JSON value as a result: a text as it is, all else as JSON; an object is structured
     content too."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     structured = cast("Json", value) if isinstance(value, dict) else None
     return CallToolResult(
-        content=[TextContent(text=text), *blocks(more)], structured_content=structured
+        content=[TextContent(text=text), *dump_blocks(more)], structured_content=structured
     )
 
 
-def tool_result(part: ToolResultPart) -> CallToolResult:
+def dump_tool_result(part: ToolResultPart) -> CallToolResult:
     """Returns what a tool returned as a result. Of an error `{"error": "…"}` only the words are
     sent."""
     if part.is_content:
-        return CallToolResult(content=blocks(part.result), is_error=part.is_error)
+        return CallToolResult(content=dump_blocks(part.result), is_error=part.is_error)
     value: Any = part.result
     if part.is_error and isinstance(value, Mapping):
         message: Any = cast("JsonMap", value).get("error")
         value = message if isinstance(message, str) else cast("JsonMap", value)
-    return json_result(value).model_copy(update={"is_error": part.is_error})
+    return make_json_result(value).model_copy(update={"is_error": part.is_error})
 
 
-def blocks(parts: Iterable[ResultPart]) -> list[ContentBlock]:
+def dump_blocks(parts: Iterable[ResultPart]) -> list[ContentBlock]:
     """Returns parts as content of MCP. A file that only its provider holds is named."""
-    return [_block(index, part) for index, part in enumerate(parts)]
+    return [_dump_block(index, part) for index, part in enumerate(parts)]
 
 
-def _block(index: int, part: ResultPart) -> ContentBlock:
+def _dump_block(index: int, part: ResultPart) -> ContentBlock:
     if isinstance(part, TextPart):
         return TextContent(text=part.text)
     if isinstance(part, LinkPart):
@@ -96,7 +96,7 @@ def _block(index: int, part: ResultPart) -> ContentBlock:
     if media_type == "audio":
         return AudioContent(data=data, mime_type=part.mime_type)
     uri = f"attachment:///{quote(part.name or str(index))}"
-    if media_type == "text" and (text := _text(part)) is not None:
+    if media_type == "text" and (text := _decode_text(part)) is not None:
         return EmbeddedResource(
             resource=TextResourceContents(uri=uri, mime_type=part.mime_type, text=text)
         )
@@ -105,7 +105,7 @@ def _block(index: int, part: ResultPart) -> ContentBlock:
     )
 
 
-def _text(part: DataPart) -> str | None:
+def _decode_text(part: DataPart) -> str | None:
     try:
         return part.data.decode()
     except UnicodeDecodeError:
@@ -115,7 +115,7 @@ def _text(part: DataPart) -> str | None:
 class AgentEntry(NamedTuple):
     """An agent as a tool."""
 
-    listed: MCPTool
+    tool: MCPTool
     """As it is listed."""
     output_type: Any
     """Of its answers."""
@@ -123,12 +123,12 @@ class AgentEntry(NamedTuple):
     """Whether an answer is no object, and stands in one, `{"result": …}`."""
 
 
-def valid_name(name: str) -> str:
+def make_valid_name(name: str) -> str:
     """Returns a display name as the name of an MCP tool."""
     return _STRANGE.sub("_", name).strip("_")[:_LONGEST] or "ask"
 
 
-def tool_entry(tool: Tool) -> MCPTool:
+def dump_tool(tool: Tool) -> MCPTool:
     """Returns a tool as it is listed. Title and annotations in `native["mcp"]` are passed on as
     they are.
 
@@ -159,7 +159,7 @@ def tool_entry(tool: Tool) -> MCPTool:
         ) from error
 
 
-def agent_entry(title: str, description: str | None, output_type: Any) -> AgentEntry:
+def describe_agent(title: str, description: str | None, output_type: Any) -> AgentEntry:
     """Returns an agent as a tool with one argument, the prompt.
 
     Raises:
@@ -176,7 +176,7 @@ def agent_entry(title: str, description: str | None, output_type: Any) -> AgentE
 
         is_wrapped = TypeAdapter(output_type).json_schema().get("type") != "object"
     listed = MCPTool(
-        name=valid_name(title),
+        name=make_valid_name(title),
         title=title,
         description=description or f"Asks {title}, an agent, and gives its answer.",
         input_schema={"type": "object", "properties": {"prompt": prompt}, "required": ["prompt"]},

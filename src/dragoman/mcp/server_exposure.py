@@ -26,14 +26,14 @@ from dragoman.errors import DragomanError
 from dragoman.fold import unfold
 from dragoman.interrupt import Resume
 from dragoman.json_bytes import JsonMap
-from dragoman.mcp.server_call import Context, SuspendedRun, join_output, run_call
+from dragoman.mcp.server_call import ClientContext, SuspendedRun, join_output, run_call
 from dragoman.mcp.server_content import (
     AgentEntry,
-    blocks,
-    error_result,
-    json_result,
-    tool_entry,
-    tool_result,
+    dump_blocks,
+    dump_tool,
+    dump_tool_result,
+    make_error_result,
+    make_json_result,
 )
 from dragoman.message import DataPart, FilePart, Message, TextPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
@@ -50,19 +50,19 @@ from dragoman.run import Run
 from dragoman.runtime import new_id
 from dragoman.tools import Tool, ToolContext
 from dragoman.tools.agent_tool import Handoff
-from dragoman.tools.outcome import as_json
+from dragoman.tools.outcome import to_json_value
 from dragoman.tools.toolsets import CombinedToolset
 
-__all__ = ["Exposure", "Options", "caller"]
+__all__ = ["Exposure", "Options", "make_call_provider"]
 
-Options: TypeAlias = RunOptions | Callable[[Context], RunOptions]
+Options: TypeAlias = RunOptions | Callable[[ClientContext], RunOptions]
 """Options of runs; or a function of the client's request that gives them, such as the `resource_id`
 of who has signed in."""
 _CLAIMS = 10_000
 """So many answers are remembered, so that none counts twice."""
 
 
-def caller(call: ToolCallPart | None = None) -> Provider:
+def make_call_provider(call: ToolCallPart | None = None) -> Provider:
     """Returns a provider whose runs make this one call and ask no model. `None`: the conversation
     waits on a call that was made before."""
     return Provider(
@@ -114,7 +114,7 @@ class Exposure:
         self._entry = entry
         self._shows_tools = tools
         self._options = options
-        self._claim = _claims()
+        self._claim = _make_claim()
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncGenerator[None]:
@@ -123,26 +123,28 @@ class Exposure:
             yield
 
     async def list_tools(
-        self, context: Context, _: PaginatedRequestParams | None
+        self, context: ClientContext, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """Returns what the client may call."""
-        agent_tools = [] if self._entry is None else [self._entry.listed]
-        return ListToolsResult(tools=[*agent_tools, *map(tool_entry, await self._tools(context))])
+        agent_tools = [] if self._entry is None else [self._entry.tool]
+        return ListToolsResult(
+            tools=[*agent_tools, *map(dump_tool, await self._list_tools(context))]
+        )
 
     async def call_tool(
-        self, context: Context, params: CallToolRequestParams
+        self, context: ClientContext, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
         """Runs what the client calls.
 
         Raises:
             MCPError: there is no such tool.
         """
-        if self._entry is not None and params.name == self._entry.listed.name:
-            return await self._ask(context, params, self._entry)
-        names_of_tools = [tool.name for tool in await self._tools(context)]
+        if self._entry is not None and params.name == self._entry.tool.name:
+            return await self._ask_agent(context, params, self._entry)
+        names_of_tools = [tool.name for tool in await self._list_tools(context)]
         if params.name not in names_of_tools:
             names = (
-                ", ".join([*([self._entry.listed.name] if self._entry else []), *names_of_tools])
+                ", ".join([*([self._entry.tool.name] if self._entry else []), *names_of_tools])
                 or "none"
             )
             raise MCPError(
@@ -152,23 +154,25 @@ class Exposure:
         call = ToolCallPart(new_id(), params.name, params.arguments or {})
 
         def begin(waiting: SuspendedRun | None, resume: Sequence[Resume]) -> Run[str]:
-            options = self._how(context, waiting, resume)
-            options["model"] = caller(call if waiting is None else None)
+            options = self._make_options(context, waiting, resume)
+            options["model"] = make_call_provider(call if waiting is None else None)
             return self._agent.run(
                 None if waiting else f"An MCP client calls {params.name}.", **options
             )
 
-        return await run_call(context, params, begin, _call_result, call.id)
+        return await run_call(context, params, begin, _make_call_result, call.id)
 
-    async def _ask(
-        self, context: Context, params: CallToolRequestParams, entry: AgentEntry
+    async def _ask_agent(
+        self, context: ClientContext, params: CallToolRequestParams, entry: AgentEntry
     ) -> CallToolResult | InputRequiredResult:
         prompt = (params.arguments or {}).get("prompt")
         if not isinstance(prompt, str) or not prompt.strip():
-            return error_result("invalid arguments: prompt: should be a text that says what to do")
+            return make_error_result(
+                "invalid arguments: prompt: should be a text that says what to do"
+            )
 
         def begin(waiting: SuspendedRun | None, resume: Sequence[Resume]) -> Run[Any]:
-            options = self._how(context, waiting, resume)
+            options = self._make_options(context, waiting, resume)
             return self._agent.run(
                 None if waiting else prompt, output_type=entry.output_type, **options
             )
@@ -177,18 +181,22 @@ class Exposure:
             result: ChatResult[Any], before: SuspendedRun | None
         ) -> CallToolResult:
             messages = (*(before.messages if before is not None else ()), *result.messages)
-            files = [await self._file(part) for part in self._agent.files(messages)]
+            files = [await self._download_file(part) for part in self._agent.files(messages)]
             if entry.output_type is not str:
-                value = as_json(result.output)
-                return json_result({"result": value} if entry.is_wrapped else value, more=files)
+                value = to_json_value(result.output)
+                return make_json_result(
+                    {"result": value} if entry.is_wrapped else value, more=files
+                )
             text = join_output(before, result.output)
-            return CallToolResult(content=blocks([*([TextPart(text)] if text else []), *files]))
+            return CallToolResult(
+                content=dump_blocks([*([TextPart(text)] if text else []), *files])
+            )
 
         return await run_call(
             context, params, begin, agent_result, typed=entry.output_type is not str
         )
 
-    async def _file(self, part: DataPart | FilePart) -> DataPart | FilePart:
+    async def _download_file(self, part: DataPart | FilePart) -> DataPart | FilePart:
         """Returns the bytes of a file that the provider holds, where they can be had."""
         if isinstance(part, DataPart):
             return part
@@ -197,14 +205,14 @@ class Exposure:
         except DragomanError:
             return part
 
-    def _how(
-        self, context: Context, waiting: SuspendedRun | None, resume: Sequence[Resume]
+    def _make_options(
+        self, context: ClientContext, waiting: SuspendedRun | None, resume: Sequence[Resume]
     ) -> RunOptions:
         """Returns the options of a run: the caller's, and those with which the run goes on."""
         options: RunOptions = {
             "claim": self._claim,
             "thread_id": new_id(),
-            **self._options_for(context),
+            **self._get_options(context),
         }
         if waiting is not None:
             options |= {
@@ -214,15 +222,15 @@ class Exposure:
             }
         return options
 
-    def _options_for(self, context: Context) -> RunOptions:
+    def _get_options(self, context: ClientContext) -> RunOptions:
         return (self._options(context) if callable(self._options) else self._options) or {}
 
-    async def _tools(self, context: Context) -> Sequence[Tool]:
+    async def _list_tools(self, context: ClientContext) -> Sequence[Tool]:
         """Returns the tools that clients may call: not those that the agent's own client runs, and
         no handoffs."""
         if not self._shows_tools:
             return ()
-        options = self._options_for(context)
+        options = self._get_options(context)
         tool_context = ToolContext(
             options.get("deps"),
             resource_id=options.get("resource_id"),
@@ -235,7 +243,7 @@ def _is_callable(tool: Tool) -> bool:
     return tool.handler is not None and not isinstance(tool, Handoff)
 
 
-async def _call_result(result: ChatResult[Any], _: SuspendedRun | None) -> CallToolResult:
+async def _make_call_result(result: ChatResult[Any], _: SuspendedRun | None) -> CallToolResult:
     """Returns the result of the one call that a run was."""
     parts = [
         part
@@ -243,10 +251,10 @@ async def _call_result(result: ChatResult[Any], _: SuspendedRun | None) -> CallT
         for part in message.content
         if isinstance(part, ToolResultPart)
     ]
-    return tool_result(parts[-1]) if parts else error_result("the call gave no result")
+    return dump_tool_result(parts[-1]) if parts else make_error_result("the call gave no result")
 
 
-def _claims() -> Callable[[str, str, str], bool]:
+def _make_claim() -> Callable[[str, str, str], bool]:
     """Returns a function that claims each answer once; it remembers the last ones."""
     seen: dict[tuple[str, str], None] = {}
 

@@ -19,7 +19,7 @@ from dragoman.errors import ResumeError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.json_bytes import Json, JsonMap
 
-__all__ = ["answer", "question", "summary"]
+__all__ = ["read_answer", "make_question", "summarize"]
 
 _ANSWER = "answer"
 """Name of the one field of a form for an answer that is no flat object."""
@@ -51,14 +51,18 @@ _WAITS: Mapping[Reason, str] = MappingProxyType(
 )
 
 
-def summary(interrupt: Interrupt) -> str:
+def summarize(interrupt: Interrupt) -> str:
     """Returns one line that says what is waited for."""
     url = interrupt.metadata.get("url")
-    pieces = (f"{_WAITS[interrupt.reason]} {_call(interrupt)}", interrupt.message or "", url or "")
+    pieces = (
+        f"{_WAITS[interrupt.reason]} {_describe_call(interrupt)}",
+        interrupt.message or "",
+        url or "",
+    )
     return ": ".join(piece for piece in pieces if piece)
 
 
-def question(
+def make_question(
     interrupt: Interrupt, capabilities: ClientCapabilities | None, problem: str | None = None
 ) -> ElicitRequestFormParams | ElicitRequestURLParams | None:
     """Returns what the client asks its user, or None if this client cannot ask that. `problem`:
@@ -66,7 +70,7 @@ def question(
     can = capabilities.elicitation if capabilities is not None else None
     if can is None:
         return None
-    message = "\n".join(piece for piece in (problem, _words(interrupt)) if piece)
+    message = "\n".join(piece for piece in (problem, _make_message(interrupt)) if piece)
     if interrupt.reason == "auth":
         url = interrupt.metadata.get("url")
         if can.url is None or not isinstance(url, str):
@@ -74,10 +78,10 @@ def question(
         return ElicitRequestURLParams(message=message, url=url, elicitation_id=interrupt.id)
     if can.form is None and can.url is not None:
         return None
-    return ElicitRequestFormParams(message=message, requested_schema=_form(interrupt))
+    return ElicitRequestFormParams(message=message, requested_schema=_make_form(interrupt))
 
 
-def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
+def read_answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
     """Returns the user's answer to the interrupt. Declining an approval denies it; everything else
     that is declined is cancelled.
 
@@ -92,32 +96,36 @@ def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
         )
     content: JsonMap = result.content or {}
     if interrupt.reason == "approval":
-        return _verdict(interrupt, content)
+        return _read_verdict(interrupt, content)
     if interrupt.reason == "auth":
         return interrupt.answer(True)
-    if interrupt.schema is not None and _flat(interrupt.schema) is not None:
+    if interrupt.schema is not None and _flatten_schema(interrupt.schema) is not None:
         return interrupt.answer(dict(content))
     value = content.get(_ANSWER)
     if isinstance(value, str) and interrupt.reason == "tool":
-        return interrupt.answer(_read(value, lenient=True))
-    if isinstance(value, str) and interrupt.schema is not None and _field(interrupt.schema) is None:
-        return interrupt.answer(_read(value))
+        return interrupt.answer(_decode_json(value, lenient=True))
+    if (
+        isinstance(value, str)
+        and interrupt.schema is not None
+        and _make_field(interrupt.schema) is None
+    ):
+        return interrupt.answer(_decode_json(value))
     return interrupt.answer(value)
 
 
-def _verdict(interrupt: Interrupt, content: JsonMap) -> Resume:
+def _read_verdict(interrupt: Interrupt, content: JsonMap) -> Resume:
     if content.get("approved") is not True:
         return interrupt.deny(content.get("reason") or None)
     text = content.get("arguments")
     if not interrupt.editable or not isinstance(text, str) or not text.strip():
         return interrupt.approve()
-    arguments = _read(text)
+    arguments = _decode_json(text)
     if not isinstance(arguments, dict):
         raise ResumeError("the arguments are no JSON object")
     return interrupt.approve(cast("Json", arguments))
 
 
-def _read(text: str, *, lenient: bool = False) -> Any:
+def _decode_json(text: str, *, lenient: bool = False) -> Any:
     """`lenient`: what is no JSON is a text."""
     try:
         return msgspec.json.decode(text)
@@ -127,30 +135,30 @@ def _read(text: str, *, lenient: bool = False) -> Any:
         raise ResumeError(f"that is no JSON: {error}") from error
 
 
-def _words(interrupt: Interrupt) -> str:
+def _make_message(interrupt: Interrupt) -> str:
     if interrupt.reason == "approval":
-        question = f"May this be run? {_call(interrupt)}"
+        question = f"May this be run? {_describe_call(interrupt)}"
         return f"{question}\n{interrupt.message}" if interrupt.message else question
     if interrupt.reason == "tool":
-        return interrupt.message or f"Run this, and give its result: {_call(interrupt)}"
-    return interrupt.message or _call(interrupt)
+        return interrupt.message or f"Run this, and give its result: {_describe_call(interrupt)}"
+    return interrupt.message or _describe_call(interrupt)
 
 
-def _call(interrupt: Interrupt) -> str:
+def _describe_call(interrupt: Interrupt) -> str:
     return (
         "the run"
         if interrupt.call is None
-        else f"{interrupt.call.name} {_json(interrupt.call.arguments)}"
+        else f"{interrupt.call.name} {_visible_json(interrupt.call.arguments)}"
     )
 
 
-def _json(value: Any) -> str:
+def _visible_json(value: Any) -> str:
     """Returns JSON in which every sign is visible: what is approved must be what is read."""
     text = msgspec.json.encode(value).decode()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _form(interrupt: Interrupt) -> Json:
+def _make_form(interrupt: Interrupt) -> Json:
     if interrupt.reason == "approval":
         fields: Json = {
             "approved": {"type": "boolean", "title": "Run it"},
@@ -161,7 +169,7 @@ def _form(interrupt: Interrupt) -> Json:
             },
         }
         if interrupt.editable and interrupt.call is not None:
-            text = _json(interrupt.call.arguments)
+            text = _visible_json(interrupt.call.arguments)
             fields["arguments"] = {
                 "type": "string",
                 "title": "Arguments",
@@ -170,19 +178,19 @@ def _form(interrupt: Interrupt) -> Json:
             }
         return {"type": "object", "properties": fields, "required": ["approved"]}
     schema = interrupt.schema
-    if schema is not None and (flat := _flat(schema)) is not None:
+    if schema is not None and (flat := _flatten_schema(schema)) is not None:
         return flat
     if schema is None:
         field: JsonMap = {"type": "string"}
     else:
-        field = _field(schema) or {
+        field = _make_field(schema) or {
             "type": "string",
-            "description": f"JSON by this JSON Schema: {_json(schema)}",
+            "description": f"JSON by this JSON Schema: {_visible_json(schema)}",
         }
     return {"type": "object", "properties": {_ANSWER: field}, "required": [_ANSWER]}
 
 
-def _flat(schema: JsonMap) -> Json | None:
+def _flatten_schema(schema: JsonMap) -> Json | None:
     """Returns a schema as that of a form, or None if it is not an object of texts, numbers, choices
     and yes or no."""
     properties: Any = schema.get("properties")
@@ -190,7 +198,7 @@ def _flat(schema: JsonMap) -> Json | None:
         return None
     fields: Json = {}
     for name, inner in cast("JsonMap", properties).items():
-        field = _field(cast("JsonMap", inner)) if isinstance(inner, Mapping) else None
+        field = _make_field(cast("JsonMap", inner)) if isinstance(inner, Mapping) else None
         if field is None:
             return None
         fields[name] = field
@@ -198,7 +206,7 @@ def _flat(schema: JsonMap) -> Json | None:
     return {"type": "object", "properties": fields, **({"required": required} if required else {})}
 
 
-def _field(schema: JsonMap) -> JsonMap | None:
+def _make_field(schema: JsonMap) -> JsonMap | None:
     """Returns a value's schema as that of a form's field, or None if a form has no such field."""
     type_name: Any = schema.get("type")
     if not isinstance(type_name, str) or type_name not in _FIELDS:

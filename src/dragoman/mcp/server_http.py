@@ -46,7 +46,7 @@ def http_app(
         if not token.strip():
             raise SettingsError("the token is empty; give one that nobody can guess")
         app.add_middleware(_TokenRequired, token=token)
-    names = _names(host)
+    names = _list_host_names(host)
     pages = [f"{scheme}://{name}:*" for scheme in ("http", "https") for name in names]
     app.add_middleware(HostGuard, hosts=names, origins=["*"] if "*" in names else pages)
     return app
@@ -101,7 +101,7 @@ class _TokenRequired:
         await self._app(scope, receive, send)
 
 
-def _names(host: str) -> tuple[str, ...]:
+def _list_host_names(host: str) -> tuple[str, ...]:
     """Returns the names by which clients know the server."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - nobody here knows them
         return ("*",)

@@ -27,9 +27,9 @@ async def serve_stdio(server: Server[Any]) -> None:
     Standard output is the protocol's alone: while it is served, what else is printed goes to
     standard error, and whoever reads standard input finds it empty.
     """
-    with _input() as descriptor:
+    with _take_input() as descriptor:
         # The library's own reader cannot be cancelled while it waits for a line.
-        lines = _lines(descriptor)
+        lines = _read_lines(descriptor)
         try:
             async with stdio_server(stdin=cast("Any", lines)) as (received, written):
                 # Printed text would stay in the buffer and be written between messages of the
@@ -41,7 +41,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 
 @contextmanager
-def _input() -> Generator[int]:
+def _take_input() -> Generator[int]:
     """Moves standard input to another descriptor; what reads standard input meanwhile finds it
     empty."""
     standard_input = sys.stdin.fileno()
@@ -55,7 +55,7 @@ def _input() -> Generator[int]:
         os.dup2(descriptor, standard_input)
 
 
-async def _lines(descriptor: int) -> AsyncGenerator[str, None]:
+async def _read_lines(descriptor: int) -> AsyncGenerator[str, None]:
     pieces: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
     loop = asyncio.get_running_loop()
 

@@ -12,8 +12,8 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from dragoman.agent import Agent
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.mcp.server_content import agent_entry
-from dragoman.mcp.server_exposure import Exposure, Options, caller
+from dragoman.mcp.server_content import describe_agent
+from dragoman.mcp.server_exposure import Exposure, Options, make_call_provider
 from dragoman.tools import Tool, Toolset
 
 __all__ = ["Exposed", "Served", "server"]
@@ -61,14 +61,14 @@ def server(
         tools = (served,) if isinstance(served, (Tool, Toolset)) else served
         served, expose = (
             Agent(
-                caller(),
+                make_call_provider(),
                 tools=cast("Iterable[Tool | Toolset]", tools),
                 display_name=name or "tools",
             ),
             "tools",
         )
     title = name or served.display_name
-    entry = None if expose == "tools" else agent_entry(title, description, output_type)
+    entry = None if expose == "tools" else describe_agent(title, description, output_type)
     exposure = Exposure(served, entry, tools=expose != "agent", options=options)
     mcp_server = Server[Any](
         title,
@@ -76,11 +76,11 @@ def server(
         on_call_tool=exposure.call_tool,
         lifespan=exposure.lifespan,
     )
-    mcp_server.middleware.append(RequestStateBoundary(_security(key), default_audience=title))
+    mcp_server.middleware.append(RequestStateBoundary(_make_security(key), default_audience=title))
     return mcp_server
 
 
-def _security(key: str | bytes | None) -> RequestStateSecurity:
+def _make_security(key: str | bytes | None) -> RequestStateSecurity:
     if key is not None and len(key) < _SHORTEST_KEY:
         raise SettingsError(
             f"the key has {len(key)} bytes; it must be a secret of {_SHORTEST_KEY} or more"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Sessions"]
 
 
-class _Held:
+class _SharedSession:
     """Of one event loop."""
 
     def __init__(self) -> None:
@@ -32,15 +32,15 @@ class Sessions:
     def __init__(self, options: Options, name: str) -> None:
         self._options = options
         self._name = name
-        self._loops: dict[asyncio.AbstractEventLoop, _Held] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, _SharedSession] = {}
 
     def enter(self) -> None:
         """Counts one user more in this event loop."""
-        self._shared_session().users += 1
+        self._get_session().users += 1
 
     async def leave(self) -> None:
         """Counts one user less, and closes the session with the last."""
-        shared = self._shared_session()
+        shared = self._get_session()
         shared.users -= 1
         if shared.users <= 0:
             self._loops.pop(running_loop(), None)
@@ -58,7 +58,7 @@ class Sessions:
 
         self.enter()
         try:
-            shared = self._shared_session()
+            shared = self._get_session()
             async with shared.lock:
                 if shared.connection is None or not shared.connection.alive:
                     if shared.connection is not None:
@@ -74,12 +74,12 @@ class Sessions:
 
     async def drop(self, connection: Connection) -> None:
         """Closes a session that nobody is to use any more."""
-        shared = self._shared_session()
+        shared = self._get_session()
         if shared.connection is connection:
             shared.connection = None
         await connection.close()
 
-    def _shared_session(self) -> _Held:
+    def _get_session(self) -> _SharedSession:
         loop = running_loop()
         if loop not in self._loops:
             for ended in [
@@ -88,5 +88,5 @@ class Sessions:
                 if loop_of_another.is_closed()
             ]:
                 self._loops.pop(ended, None)
-            self._loops[loop] = _Held()
+            self._loops[loop] = _SharedSession()
         return self._loops[loop]

@@ -34,7 +34,7 @@ class SignInNeeded(BaseException):
         self.failure = failure
 
 
-class _Begun(msgspec.Struct, frozen=True):
+class _PendingSignIn(msgspec.Struct, frozen=True):
     """A sign-in that waits for its answer."""
 
     url: str
@@ -45,13 +45,13 @@ class _Begun(msgspec.Struct, frozen=True):
     issuer: str | None = None
 
 
-class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+class _StoredSignIn(msgspec.Struct, frozen=True, omit_defaults=True):
     """What stands in the store for one server."""
 
     tokens: Json | None = None
     expires_at: float | None = None
     client: Json | None = None
-    begun: _Begun | None = None
+    begun: _PendingSignIn | None = None
 
 
 async def take_answer(server: str, oauth: OAuth, address: str) -> None:
@@ -113,7 +113,7 @@ class SignInAuth(OAuthClientProvider):
             return begun.code, begun.verifier
         if self._failure is None:
             if begun is None or not 0 <= time.time() - begun.at <= _GOOD_FOR:
-                begun = self._begin()
+                begun = self._start_sign_in()
                 await _save(self._server, self._oauth, msgspec.structs.replace(stored, begun=begun))
             self._failure = Failure("sign_in", "somebody must sign in", begun.url)
         raise SignInNeeded(self._failure)
@@ -126,7 +126,7 @@ class SignInAuth(OAuthClientProvider):
             self._failure = Failure("status", f"signing in failed: {error}")
             raise
 
-    def _begin(self) -> _Begun:
+    def _start_sign_in(self) -> _PendingSignIn:
         context = self.context
         metadata = context.oauth_metadata
         endpoint = (
@@ -150,7 +150,7 @@ class SignInAuth(OAuthClientProvider):
             if "offline_access" in scope.split():
                 fields["prompt"] = "consent"
         separator = "&" if urlsplit(endpoint).query else "?"
-        return _Begun(
+        return _PendingSignIn(
             f"{endpoint}{separator}{urlencode(fields)}", state, pkce.code_verifier, time.time()
         )
 
@@ -194,10 +194,10 @@ class _Storage:
         await _save(self._server, self._oauth, msgspec.structs.replace(stored, client=client))
 
 
-async def _load(server: str, oauth: OAuth) -> _Kept:
+async def _load(server: str, oauth: OAuth) -> _StoredSignIn:
     data = await oauth.store.load(server)
-    return _Kept() if data is None else msgspec.json.decode(data, type=_Kept)
+    return _StoredSignIn() if data is None else msgspec.json.decode(data, type=_StoredSignIn)
 
 
-async def _save(server: str, oauth: OAuth, stored: _Kept) -> None:
+async def _save(server: str, oauth: OAuth, stored: _StoredSignIn) -> None:
     await oauth.store.save(server, msgspec.json.encode(stored))

@@ -60,14 +60,14 @@ async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerat
             async with anyio.create_task_group() as group:
                 async with stdio_client(parameters, errlog=errors) as streams:
                     errors.close()
-                    group.start_soon(_keep, reader, name, tail)
+                    group.start_soon(_keep_lines, reader, name, tail)
                     yield streams
                 group.cancel_scope.cancel()
     finally:
         os.close(reader)
 
 
-async def _keep(reader: int, name: str, tail: Tail) -> None:
+async def _keep_lines(reader: int, name: str, tail: Tail) -> None:
     """Reads lines until nobody writes any more."""
     os.set_blocking(reader, False)
     pending = b""

@@ -19,10 +19,10 @@ async def watch_streams(
 ) -> AsyncGenerator[tuple[Any, Any], None]:
     """Opens a transport and calls `ended` as soon as nothing more comes from the server."""
     async with transport as (read, write):
-        yield _Watched(read, ended), write
+        yield _WatchedStream(read, ended), write
 
 
-class _Watched:
+class _WatchedStream:
     """A stream to read from. `last_context` is what the library reads off some: the context in
     which a message was sent for."""
 

@@ -20,7 +20,7 @@ from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
 from dragoman.mcp.offers import MCP, hints
-from dragoman.mcp.options import ApprovalPolicy, Options, Sampling, label, parse_server
+from dragoman.mcp.options import ApprovalPolicy, Options, Sampling, make_label, parse_server
 from dragoman.mcp.sessions import Sessions
 from dragoman.message import DataPart, LinkPart, Message, TextPart
 from dragoman.runtime import extra_hint
@@ -38,7 +38,7 @@ __all__ = ["MCPToolset", "mcp"]
 _NO_RUN: ToolContext[Any] = ToolContext(None)
 
 _LOG = logger("mcp")
-_Known = dict[str, tuple[Any, Tool]]
+_ListedTools = dict[str, tuple[Any, Tool]]
 """Name → what was listed, and the tool that it became."""
 
 
@@ -52,11 +52,11 @@ class MCPToolset(Toolset):
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self.name = options.name or label(options.server)
+        self.name = options.name or make_label(options.server)
         """What errors and people call the server."""
         self._sessions = Sessions(options, self.name)
         self._requests: Requests | None = None
-        self._known: dict[str, tuple[Any, Tool]] = {}
+        self._tools: dict[str, tuple[Any, Tool]] = {}
 
     async def list_tools(self, context: ToolContext[Any] = _NO_RUN) -> Sequence[Tool]:  # noqa: ARG002 - they are the same in all runs
         """Returns the server's tools; if somebody must sign in first, the one tool that asks for
@@ -67,11 +67,11 @@ class MCPToolset(Toolset):
             SettingsError: the library `mcp` is missing.
         """
         try:
-            listed = await self._ready().list_tools()
+            listed = await self._get_requests().list_tools()
         except SignIn:
-            return [_sign_in_tool(self, self._options)]
-        self._known = _as_tools(self, self._options, listed, self._known)
-        return [tool for _, tool in self._known.values()]
+            return [_make_sign_in_tool(self, self._options)]
+        self._tools = _make_tools(self, self._options, listed, self._tools)
+        return [tool for _, tool in self._tools.values()]
 
     async def call_tool(
         self,
@@ -86,11 +86,11 @@ class MCPToolset(Toolset):
             ToolError: it failed; `content` is what the server gave.
             AskUser: the server asks something that is not answered in `context`, or somebody must sign in.
         """
-        for address in self.addresses(context):
-            await self._take(address)
-        listed = self._known.get(name)
+        for address in self.find_addresses(context):
+            await self._take_address(address)
+        listed = self._tools.get(name)
         repeats = listed is not None and listed[1].idempotent
-        return await self._ready().call_tool(name, arguments or {}, context, repeats=repeats)
+        return await self._get_requests().call_tool(name, arguments or {}, context, repeats=repeats)
 
     async def list_resources(self) -> list[Resource]:
         """Returns what the server lets clients read.
@@ -98,7 +98,7 @@ class MCPToolset(Toolset):
         Raises:
             ToolError: it cannot be told.
         """
-        return await self._ready().list_resources()
+        return await self._get_requests().list_resources()
 
     async def list_resource_templates(self) -> list[Resource]:
         """Returns patterns of resources: URIs with gaps to be filled.
@@ -106,7 +106,7 @@ class MCPToolset(Toolset):
         Raises:
             ToolError: it cannot be told.
         """
-        return await self._ready().list_resource_templates()
+        return await self._get_requests().list_resource_templates()
 
     async def read_resource(self, uri: str) -> tuple[TextPart | DataPart | LinkPart, ...]:
         """Returns the content of a resource, as parts for a prompt.
@@ -114,7 +114,7 @@ class MCPToolset(Toolset):
         Raises:
             ToolError: there is none, or it cannot be read.
         """
-        return await self._ready().read_resource(uri)
+        return await self._get_requests().read_resource(uri)
 
     async def list_prompts(self) -> list[Prompt]:
         """Returns the prompts that the server has.
@@ -122,7 +122,7 @@ class MCPToolset(Toolset):
         Raises:
             ToolError: they cannot be told.
         """
-        return await self._ready().list_prompts()
+        return await self._get_requests().list_prompts()
 
     async def prompt(self, name: str, /, **arguments: str) -> list[Message]:
         """Returns the messages of a prompt, to send or to put before others: `agent.send(None,
@@ -131,7 +131,7 @@ class MCPToolset(Toolset):
         Raises:
             ToolError: there is none, or its arguments do not fit.
         """
-        return await self._ready().prompt(name, arguments)
+        return await self._get_requests().prompt(name, arguments)
 
     async def sign_in(self, answer: str | None = None) -> str | None:
         """Signs in, as far as that goes without a person → the address where somebody must sign in;
@@ -141,14 +141,14 @@ class MCPToolset(Toolset):
             ToolError: he was refused, or the server cannot be reached.
         """
         if answer is not None:
-            await self._take(answer)
+            await self._take_address(answer)
         try:
-            await self._ready().list_tools(anew=True)
+            await self._get_requests().list_tools(anew=True)
         except SignIn as needed:
             return str(needed.metadata["url"])
         return None
 
-    def addresses(self, context: ToolContext[Any]) -> Iterator[str]:
+    def find_addresses(self, context: ToolContext[Any]) -> Iterator[str]:
         """Returns those answers of a call that are addresses to which somebody was sent back."""
         return (
             (answer for answer in context.answers if isinstance(answer, str))
@@ -156,14 +156,14 @@ class MCPToolset(Toolset):
             else iter(())
         )
 
-    async def _take(self, address: str) -> None:
-        self._ready()
+    async def _take_address(self, address: str) -> None:
+        self._get_requests()
         from dragoman.mcp.sign_in import take_answer
 
         if self._options.oauth is not None:
             await take_answer(str(self._options.server), self._options.oauth, address)
 
-    def _ready(self) -> Requests:
+    def _get_requests(self) -> Requests:
         if self._requests is None:
             try:
                 from dragoman.mcp.requests import Requests
@@ -257,11 +257,11 @@ def mcp(
     )
 
 
-def _as_tools(
-    toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: _Known
-) -> _Known:
+def _make_tools(
+    toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: _ListedTools
+) -> _ListedTools:
     """Returns the tools of a list. `known`: those of the list before."""
-    tools: _Known = {}
+    tools: _ListedTools = {}
     for listed_tool in listed:
         if not listed_tool.name or listed_tool.name in tools:
             _LOG.warning(
@@ -274,22 +274,22 @@ def _as_tools(
         tools[listed_tool.name] = (
             before
             if before is not None and before[0] == listed_tool
-            else (listed_tool, _tool(toolset, options, listed_tool))
+            else (listed_tool, _make_tool(toolset, options, listed_tool))
         )
     return tools
 
 
-def _tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
+def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
     async def call(dragoman_context: ToolContext[Any], **arguments: Any) -> Any:
         return await toolset.call_tool(listed.name, arguments, dragoman_context)
 
     tool = Tool(
         options.prefix + listed.name,
-        _description(options, listed.description),
+        _prefix_description(options, listed.description),
         call,
-        _schema(listed.input_schema),
+        _complete_schema(listed.input_schema),
         timeout=options.timeout,
-        native=_native(listed),
+        native=_make_native(listed),
     )
     hint = hints(tool)
     policy = options.requires_approval
@@ -300,16 +300,16 @@ def _tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
     return msgspec.structs.replace(tool, **changed)
 
 
-def _description(options: Options, description: str | None) -> str:
+def _prefix_description(options: Options, description: str | None) -> str:
     """Returns a tool's description, behind the name that the caller gave the server."""
     return f"{options.name}: {description}" if options.name and description else description or ""
 
 
-def _schema(schema: JsonMap) -> JsonMap:
+def _complete_schema(schema: JsonMap) -> JsonMap:
     return schema if schema.get("type") == "object" else {"type": "object", **schema}
 
 
-def _native(listed: types.Tool) -> Json | None:
+def _make_native(listed: types.Tool) -> Json | None:
     """Returns what a server says of a tool and no model is told."""
     fields = listed.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"}
@@ -317,11 +317,11 @@ def _native(listed: types.Tool) -> Json | None:
     return {MCP: fields} if fields else None
 
 
-def _sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
+def _make_sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
     """Returns the tool that stands for all of a server's tools until somebody has signed in."""
 
     async def sign_in(dragoman_context: ToolContext[Any]) -> str:
-        address = await toolset.sign_in(next(toolset.addresses(dragoman_context), None))
+        address = await toolset.sign_in(next(toolset.find_addresses(dragoman_context), None))
         if address is not None:
             raise SignIn(address, f"Please sign in to {toolset.name}.")
         return f"Somebody has signed in to {toolset.name}: its tools are there now."

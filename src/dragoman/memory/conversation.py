@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.arguments import expect_each
-from dragoman.codec.digest import neutral
-from dragoman.codec.turns import only_answers
+from dragoman.codec.digest import neutral_digest
+from dragoman.codec.turns import holds_only_answers
 from dragoman.memory.memory import Memory
 from dragoman.memory.store import MessageQuery
 from dragoman.memory.thread import StoredMessage, Thread
@@ -52,7 +52,9 @@ class _StoredIndex:
 
     def __init__(self, stored: Sequence[Message]) -> None:
         self._ids = {message.id for message in stored}
-        self._answers = {neutral(message) for message in stored if message.role is Role.MODEL}
+        self._answers = {
+            neutral_digest(message) for message in stored if message.role is Role.MODEL
+        }
         self._calls = {call.id for message in stored for call in message.tool_calls}
         self._answered = {result.id for message in stored for result in message.tool_results}
 
@@ -63,9 +65,11 @@ class _StoredIndex:
             return True
         if message.role is Role.MODEL:
             calls = {call.id for call in message.tool_calls}
-            return neutral(message) in self._answers or (bool(calls) and calls <= self._calls)
+            return neutral_digest(message) in self._answers or (
+                bool(calls) and calls <= self._calls
+            )
         return (
-            only_answers(message)
+            holds_only_answers(message)
             and {result.id for result in message.tool_results} <= self._answered
         )
 
@@ -208,7 +212,7 @@ class ConversationRecorder:
         self._early = []
         if self._messages is not None:
             for message in new:
-                is_input = message.role is Role.USER and not only_answers(message)
+                is_input = message.role is Role.USER and not holds_only_answers(message)
                 self._messages.add(message, "input" if is_input else "response")
         self._count = len(messages)
 
@@ -255,7 +259,7 @@ def _has_question(messages: Sequence[Message]) -> bool:
     for message in reversed(messages):
         if message.role is Role.MODEL:
             return False
-        if message.role is Role.USER and not only_answers(message):
+        if message.role is Role.USER and not holds_only_answers(message):
             return True
     return False
 

@@ -8,7 +8,7 @@ from typing import Literal, Self, cast
 
 import msgspec
 
-from dragoman.arguments import expect, expect_each, wrong
+from dragoman.arguments import expect, expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
 from dragoman.json_bytes import JsonMap
 from dragoman.memory.memory_store import open_store
@@ -83,7 +83,7 @@ class Memory:
             TypeError: an argument is of another type.
         """
         if isinstance(store, type) or not isinstance(cast(object, store), (str, Store)):
-            raise wrong("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
+            raise wrong_type_error("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
         expect("read_only", read_only, bool)
         self.window = make_window(last_messages, tokens, remove_tokens)
         """How many messages and tokens of a thread an agent is given."""

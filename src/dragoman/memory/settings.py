@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.arguments import expect_each, wrong
+from dragoman.arguments import expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.json_bytes import Json
 
@@ -79,7 +79,7 @@ def check_id(name: str, value: Any) -> str:
         HistoryError: it is empty, too long, or holds what databases refuse.
     """
     if not isinstance(value, str):
-        raise wrong(name, value, "a string")
+        raise wrong_type_error(name, value, "a string")
     if not value:
         raise HistoryError(f"{name} is empty: give an id")
     return _check_text(name, value, _MAX_ID_BYTES)
@@ -93,7 +93,7 @@ def check_metadata(name: str, value: Any) -> Json:
         HistoryError: it is not JSON.
     """
     if not isinstance(value, Mapping):
-        raise wrong(name, value, "a mapping")
+        raise wrong_type_error(name, value, "a mapping")
     try:
         encoded = msgspec.json.encode(value)
         plain = msgspec.json.decode(encoded, type=Json)
@@ -148,7 +148,7 @@ def check_title(value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise wrong("title", value, "a string")
+        raise wrong_type_error("title", value, "a string")
     return _check_text("title", value, None)
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from dragoman.codec.turns import only_answers
-from dragoman.history.exchanges import cuts
+from dragoman.codec.turns import holds_only_answers
+from dragoman.history.exchanges import find_cuts
 from dragoman.memory.settings import Window
 from dragoman.memory.store import MessageQuery, Store
 from dragoman.memory.thread import StoredMessage, Thread
@@ -215,11 +215,11 @@ def _find_starts(messages: Sequence[Message]) -> list[int]:
         called |= {call.id for call in message.tool_calls}
     return [
         position
-        for position in cuts(messages)
+        for position in find_cuts(messages)
         if position > orphan and _is_prompt(messages[position])
     ]
 
 
 def _is_prompt(message: Message) -> bool:
     """True if a user message contains more than tool results."""
-    return message.role is Role.USER and not only_answers(message)
+    return message.role is Role.USER and not holds_only_answers(message)

@@ -30,10 +30,14 @@ import anyio
 import msgspec
 
 from dragoman import wires
-from dragoman.codec.digest import free_prefix, prefix
-from dragoman.codec.error_rules import request_id
+from dragoman.codec.digest import compute_prefix, prefix_without_digest
+from dragoman.codec.error_rules import find_request_id
 from dragoman.codec.history import DumpedRequest, History
-from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
+from dragoman.codec.history_pieces import (
+    find_sent_messages,
+    map_losses_before_repair,
+    map_losses_to_input,
+)
 from dragoman.errors import (
     DecodeError,
     DragomanError,
@@ -44,7 +48,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.hooks import Hooks, ModelStart
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
 from dragoman.model.watch import Watch
@@ -166,7 +170,7 @@ class ModelCaller:
     ) -> _OpenResponse:
         """Sends a request once, and returns the open response."""
         route = await self.access.route(self._name)
-        messages, mark_places = places_sent(request.messages)
+        messages, mark_places = find_sent_messages(request.messages)
         request = request.replace(model=self._name)
         if messages is not request.messages:
             request = request.replace(messages=messages)
@@ -178,8 +182,8 @@ class ModelCaller:
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         http, prefix_sent, losses = self._dump(request, target, route.quirks)
-        losses = given_losses(losses, mark_places)
-        if request.on_loss == "error" and (refused := refusal(losses)) is not None:
+        losses = map_losses_to_input(losses, mark_places)
+        if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
         left_out = dict.fromkeys(losses)
         if all_losses is not None:
@@ -206,7 +210,11 @@ class ModelCaller:
         if request.verbatim is not None and (forward := get_serving(self.wire).forward) is not None:
             # A prefix is needed only to link to stored responses, which only this API has.
             stores_responses = get_serving(self.wire).request_fields.unstored
-            prefix_sent = prefix(request.messages, wire) if stores_responses else free_prefix(wire)
+            prefix_sent = (
+                compute_prefix(request.messages, wire)
+                if stores_responses
+                else prefix_without_digest(wire)
+            )
             return forward(request, request.verbatim, quirks), prefix_sent, []
         losses: list[Loss] = []
         turn = None
@@ -225,8 +233,8 @@ class ModelCaller:
             before = turn.prefix
         else:
             http = dump(request, target=target, quirks=quirks, losses=losses)
-        lost = [*repairs, *unrepaired_losses(losses, sources)]
-        return http, before or prefix(mended, wire), lost
+        lost = [*repairs, *map_losses_before_repair(losses, sources)]
+        return http, before or compute_prefix(mended, wire), lost
 
     def _read(
         self, open_response: _OpenResponse, data: bytes, read_error: ProviderError | None
@@ -264,7 +272,7 @@ class ModelCaller:
         elif read_error is not None:
             error = read_error.at(partial=error.partial)
         return self.access.redact(
-            error.at(provider=self._provider.name, request_id=request_id(headers))
+            error.at(provider=self._provider.name, request_id=find_request_id(headers))
         )
 
     async def _cancel_run(self, open_response: _OpenResponse, agent: AgentClient) -> None:
@@ -311,7 +319,7 @@ def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]
     return (
         losses
         if sources is None
-        else [*repairs, *unrepaired_losses(losses[len(repairs) :], sources)]
+        else [*repairs, *map_losses_before_repair(losses[len(repairs) :], sources)]
     )
 
 

@@ -26,7 +26,7 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.fold import MessageBuilder
-from dragoman.hooks import Hooks, active
+from dragoman.hooks import Hooks, find_active_hooks
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Content, FinishReason, Message, TextPart
@@ -220,7 +220,7 @@ class ChatModel:
         return wrap(model._call, model._provider_middleware, model.target)(request)
 
     def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
-        hooks = request.run.hooks if request.run is not None else active(self._hooks)
+        hooks = request.run.hooks if request.run is not None else find_active_hooks(self._hooks)
         return self._caller.events(request, hooks, self.losses)
 
     def _find_model(self, string: str) -> ChatModel:

@@ -26,7 +26,7 @@ import msgspec
 from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.loss import Loss, Lost, refusal
+from dragoman.loss import Loss, Lost, refusal_error
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.model.middleware import Next
 from dragoman.model.tool_prompt import (
@@ -97,8 +97,8 @@ async def constrained_tools(
             for name in unknown
         ]
     )
-    if request.on_loss == "error" and (refusal_error := refusal(steps.losses)) is not None:
-        yield RunError(refusal_error)
+    if request.on_loss == "error" and (error := refusal_error(steps.losses)) is not None:
+        yield RunError(error)
         return
     name, failure = await _choose_tool(request, following, exchange, tools, steps)
     if failure is not None:
@@ -202,7 +202,7 @@ class _CallReader:
         elif isinstance(event, MessageFinished):
             self._finish(event)
         elif isinstance(event, RunError):
-            event.error.partial = message.partial() if message.started else None
+            event.error.partial = message.build_partial_message() if message.started else None
             message.events.append(event)
         return message.take()
 
@@ -226,7 +226,7 @@ class _CallReader:
         message = self._message
         if not message.started and self._started is not None:
             message.begin(self._steps.complete_start(self._started))
-        part = message.part(text, ToolCallPart(new_id(), self._tool.name))
+        part = message.ensure_part(text, ToolCallPart(new_id(), self._tool.name))
         message.add(part, text)
         return part
 

@@ -15,8 +15,8 @@ import msgspec
 
 from dragoman import wires
 from dragoman.capability import Capability
-from dragoman.codec.embeddings import input_usage
-from dragoman.codec.error_rules import request_id
+from dragoman.codec.embeddings import count_input_tokens
+from dragoman.codec.error_rules import find_request_id
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, SettingsError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
@@ -212,7 +212,7 @@ class EmbeddingsModel:
         try:
             return _check_result(self.wire.load_response(body), request)
         except DragomanError as error:
-            error.at(provider=self.provider.name, request_id=request_id(headers), body=body)
+            error.at(provider=self.provider.name, request_id=find_request_id(headers), body=body)
             raise self._access.redact(error) from error.__cause__
 
 
@@ -281,7 +281,7 @@ def _check_result(
         tokens = ceil(sum(map(len, request.texts)) / _CHARACTERS_A_TOKEN)
         metadata = {**result.metadata, "usage_estimated": True}
         result = msgspec.structs.replace(
-            result, usage=input_usage(Usage(input_tokens=tokens)), metadata=metadata
+            result, usage=count_input_tokens(Usage(input_tokens=tokens)), metadata=metadata
         )
     return result
 

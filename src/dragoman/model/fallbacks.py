@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from dragoman.arguments import expect, expect_callable, expect_sequence, wrong
+from dragoman.arguments import expect, expect_callable, expect_sequence, wrong_type_error
 from dragoman.errors import (
     AuthenticationError,
     CircuitOpenError,
@@ -27,7 +27,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageDropped, MessageStarted, PartDelta, RunError
 from dragoman.fold import fold
-from dragoman.hooks import ModelRetry, active, fire
+from dragoman.hooks import ModelRetry, call_hooks, find_active_hooks
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.breaker import Breaker, endpoint_key
@@ -265,7 +265,7 @@ async def _report_fallback(
     """Reports to the log and to hooks that the next model is asked."""
     outcome = "gave an answer that was refused" if error is None else f"failed ({error})"
     _LOG.warning("%s %s; %s is asked", request.model, outcome, following)
-    hooks = request.run.hooks if request.run is not None else active(())
+    hooks = request.run.hooks if request.run is not None else find_active_hooks(())
     if not hooks:
         return
     provider = (error and error.provider) or _find_destination(request, target).provider
@@ -273,7 +273,7 @@ async def _report_fallback(
     retry = ModelRetry(
         request.run, provider, attempt, status=status, error=error, fallback=following
     )
-    await fire(hooks, "retry", retry)
+    await call_hooks(hooks, "retry", retry)
 
 
 def _make_condition(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
@@ -288,7 +288,7 @@ def _make_condition(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
         elif not isinstance(condition, type) and callable(condition):
             functions.append(condition)
         else:
-            raise wrong("on", condition, expected)
+            raise wrong_type_error("on", condition, expected)
 
     def is_match(error: DragomanError) -> bool:
         return isinstance(error, tuple(classes)) or any(matches(error) for matches in functions)

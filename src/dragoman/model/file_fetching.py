@@ -9,7 +9,7 @@ from contextlib import aclosing
 import anyio
 
 from dragoman.arguments import expect, expect_callable
-from dragoman.codec.digest import neutral
+from dragoman.codec.digest import neutral_digest
 from dragoman.errors import DragomanError, InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError
 from dragoman.logs import logger
@@ -182,7 +182,7 @@ def _list_links(
 def _link_keys(request: ModelRequest, positions: LinkPositions) -> dict[tuple[int, str], LinkKey]:
     """Returns the cache key of each link, by message index and URL."""
     resource = request.run.resource_id if request.run is not None else None
-    digests = {number: neutral(request.messages[number]) for number in positions}
+    digests = {number: neutral_digest(request.messages[number]) for number in positions}
     return {
         (number, link.url): (resource, digests[number], link.url)
         for number, link in _list_links(request.messages, positions)

@@ -14,7 +14,7 @@ from weakref import ref
 
 import msgspec
 
-from dragoman.codec.media import Media, as_text, guessed, text_of
+from dragoman.codec.media import Media, describe_as_text, guess_media_type, read_media_text
 from dragoman.fold import arguments_text
 from dragoman.json_bytes import JsonMap
 from dragoman.message import (
@@ -216,8 +216,8 @@ def _collect_texts(pieces: Iterable[Content], texts: list[str], files: list[File
                 _collect_texts(result, texts, files)
             else:
                 texts.append(result if isinstance(result, str) else _dump_json(result))
-        elif isinstance(piece, DataPart) and text_of(piece) is not None:
-            texts.append(as_text(piece))
+        elif isinstance(piece, DataPart) and read_media_text(piece) is not None:
+            texts.append(describe_as_text(piece))
         elif isinstance(piece, DataPart | LinkPart | FilePart):
             files.append(measure_file(piece))
     return calls
@@ -322,7 +322,7 @@ def measure_file(part: Media) -> FileSize:
     if isinstance(part, DataPart):
         data = part.data
     elif isinstance(part, LinkPart) and not mime_type:
-        mime_type = guessed(part.url)
+        mime_type = guess_media_type(part.url)
     media_type = (mime_type or "image/*").partition("/")[0]
     if media_type == "image":
         width, height = _find_pixels(data) or DEFAULT_PIXELS

@@ -17,14 +17,14 @@ from dragoman.hooks import (
     ModelRetry,
     ModelStart,
     RequestLoss,
-    fire,
-    headers,
+    call_hooks,
+    collect_headers,
     log_failure,
 )
 from dragoman.loss import Loss
 from dragoman.message import FinishReason
 from dragoman.request import HttpRequest
-from dragoman.tools.outcome import error_words
+from dragoman.tools.outcome import describe_error
 from dragoman.transport.base import Response
 from dragoman.transport.retry import ON_RETRY
 
@@ -50,14 +50,14 @@ class Watch:
         """Reports the start of a request. A second attempt of the same request is not reported."""
         if self._start is None:
             self._start, self._began_at = start, monotonic()
-            await fire(self._hooks, "model_start", start)
+            await call_hooks(self._hooks, "model_start", start)
 
     async def report_losses(self, losses: tuple[Loss, ...]) -> None:
         """Reports what the request leaves out, unless a run reports it."""
         self._losses = losses
         if losses and self._start is not None and self._start.run is None:
             for loss in losses:
-                await fire(self._hooks, "loss", RequestLoss(None, self._start.target, loss))
+                await call_hooks(self._hooks, "loss", RequestLoss(None, self._start.target, loss))
 
     async def send(
         self, send: Callable[[HttpRequest], Awaitable[Response]], request: HttpRequest
@@ -69,7 +69,7 @@ class Watch:
         raised: BaseException | None = None
         token = ON_RETRY.set(self._report_retry)
         try:
-            if more := headers(self._hooks):
+            if more := collect_headers(self._hooks):
                 request = msgspec.structs.replace(request, headers={**more, **request.headers})
             return await send(request)
         except BaseException as error:
@@ -131,7 +131,7 @@ class Watch:
             error,
             self._reads,
         )
-        await fire(self._hooks, "model_end", end)
+        await call_hooks(self._hooks, "model_end", end)
 
     def _find_error(self) -> DragomanError | None:
         """Returns the error that ended the request, or None."""
@@ -139,7 +139,7 @@ class Watch:
             return last.error
         if (raised := self.raised) is None:
             return None
-        error = DragomanError(f"{type(raised).__name__} in the request: {error_words(raised)}")
+        error = DragomanError(f"{type(raised).__name__} in the request: {describe_error(raised)}")
         error.__cause__ = raised
         return error
 
@@ -149,7 +149,7 @@ class Watch:
         """Reports to hooks that the transport sends the request again."""
         if self._start is not None:
             run, provider = self._start.run, self._start.target.provider
-            await fire(
+            await call_hooks(
                 self._hooks, "retry", ModelRetry(run, provider, attempt, wait, status, error)
             )
 

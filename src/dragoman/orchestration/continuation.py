@@ -19,7 +19,7 @@ from dragoman.orchestration.resume import Decision, ResumePlan
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.orchestration.waiting import build_waiting_call
-from dragoman.repair import open_calls, stand_in
+from dragoman.repair import find_open_calls, make_interrupted_result
 from dragoman.tools import ToolExecutionResult
 from dragoman.tools.outcome import error_result
 from dragoman.tools.record import CallRecord
@@ -41,7 +41,7 @@ async def resume_run(
     """Carries out the decisions of a plan and yields steps. The last step names what is still
     pending."""
     history = state.conversation_history
-    opened = open_calls(history)
+    opened = find_open_calls(history)
     calls = [open_call.call for open_call in opened]
     number = {(open_call.position, open_call.place): slot for slot, open_call in enumerate(opened)}
     tool_round = state.begin_round(calls)
@@ -85,8 +85,10 @@ async def resume_run(
     # Nothing waits any longer: a call that nobody answered gets an error for a result, so that the
     # model can be asked.
     if not still_waiting:
-        for open_call in open_calls((*history, *tool_round.messages(), *plan.new)):
-            tool_round.add(number[open_call.position, open_call.place], stand_in(open_call.call))
+        for open_call in find_open_calls((*history, *tool_round.messages(), *plan.new)):
+            tool_round.add(
+                number[open_call.position, open_call.place], make_interrupted_result(open_call.call)
+            )
     else:
         tool_round.name_twins(opened)
         for waiting_call in waiting:

@@ -22,7 +22,7 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
 )
-from dragoman.fold import parse_call, whole_part
+from dragoman.fold import parse_call, part_events
 from dragoman.json_bytes import Json
 from dragoman.message import (
     Content,
@@ -44,7 +44,7 @@ from dragoman.orchestration.resume import Decision
 from dragoman.orchestration.shown_output import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.waiting import build_waiting_call, close_round
-from dragoman.repair import open_calls
+from dragoman.repair import find_open_calls
 from dragoman.result import ChatResult
 from dragoman.runtime import new_id
 from dragoman.tools.agent_tool import Handoff, Transfer
@@ -94,7 +94,7 @@ def _check_transfer(
         )
     if state.transfer is not None:
         raise ToolError(f"not handed over: {state.transfer.tool.to} goes on")
-    tool.checked(call.arguments)
+    tool.convert_arguments(call.arguments)
 
 
 async def hand_over(
@@ -196,7 +196,7 @@ class _OtherAnswer:
             events.append(PartFinished(self._id, 0, part))
             first_index = 1
         for index, part in enumerate(other_parts, first_index):
-            events += whole_part(self._id, index, part)
+            events += part_events(self._id, index, part)
         metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
         metadata = {"agent": self._to, **metadata}
         reason = result.finish_reason if call is None else FinishReason.tool_calls
@@ -255,7 +255,7 @@ def _wait_for_agent(
     tool_round = state.begin_round([call])
     open_call = next(
         candidate
-        for candidate in open_calls(state.conversation_history)
+        for candidate in find_open_calls(state.conversation_history)
         if candidate.call.id == call.id
     )
     decided = Decision(WaitingCall(open_call, ()), approved=True)

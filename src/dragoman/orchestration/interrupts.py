@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.digest import neutral
-from dragoman.codec.marks import INTERRUPT, interrupt_of
+from dragoman.codec.digest import neutral_digest
+from dragoman.codec.marks import INTERRUPT, read_interrupt
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import OURS, MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.seal import Seal
-from dragoman.repair import OpenCall, open_calls
+from dragoman.repair import OpenCall, find_open_calls
 from dragoman.tools import Tool
 from dragoman.tools.record import InnerRun
 
@@ -121,7 +121,7 @@ def find_waiting_calls(
     give one without a key if the history came from a client, who could have invented them.
     `has_toolsets`: tools come and go, so an unknown tool is not taken for the client's."""
     # Only the last round can wait: everything before it was answered, or repaired when it was sent.
-    opened = open_calls(messages)
+    opened = find_open_calls(messages)
     if not opened:
         return []
     marks = _load_marks(messages, opened[0].position)
@@ -163,7 +163,7 @@ def find_reason(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
     # It cannot be run, whoever runs it.
     if call.state != "complete":
         return None
-    if (interrupt := interrupt_of(call)) is not None and interrupt.reason != "tool":
+    if (interrupt := read_interrupt(call)) is not None and interrupt.reason != "tool":
         return interrupt.reason
     if call.run_by == "client" or tool is None or tool.handler is None:
         return "tool"
@@ -205,7 +205,7 @@ def make_interrupt(
     details = {**_read_details(open_call.call), **details}
     metadata: Json = {
         **({"message_id": message.id} if message.id else {}),
-        "message_digest": neutral(message),
+        "message_digest": neutral_digest(message),
     }
     interrupt = Interrupt(
         answer_ids(messages, open_call)[0] + (f"?{answered + 1}" if answered else ""),
@@ -221,7 +221,7 @@ def make_interrupt(
 def _read_details(call: ToolCallPart) -> Json:
     """Returns the interrupt's fields in a call that a remote agent waits for, without the ids of
     that agent's messages."""
-    interrupt = interrupt_of(call)
+    interrupt = read_interrupt(call)
     if interrupt is None or interrupt.reason == "tool":
         return {}
     metadata = {
@@ -252,7 +252,7 @@ def answer_ids(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, .
         if key_with_message.role is Role.MODEL
         for piece in key_with_message.content
     )
-    keys = [key for key in (message.id, neutral(message)) if key]
+    keys = [key for key in (message.id, neutral_digest(message)) if key]
     with_message = [f"{open_call.call.id}@{key}" for key in keys]
     with_position = [f"{key_with_message}#{open_call.place}" for key_with_message in with_message]
     if len(positions) > 1:

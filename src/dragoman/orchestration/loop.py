@@ -17,7 +17,7 @@ import msgspec
 from dragoman.errors import DragomanError
 from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.fold import unfold
-from dragoman.hooks import RequestLoss, RunEnd, RunStart, fire
+from dragoman.hooks import RequestLoss, RunEnd, RunStart, call_hooks
 from dragoman.json_bytes import JsonMap
 from dragoman.logs import logger
 from dragoman.loss import Loss
@@ -30,7 +30,7 @@ from dragoman.orchestration.orchestrator import StreamingOrchestrator
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.transcript import Transcript
 from dragoman.result import ChatResult
-from dragoman.tools.outcome import error_words
+from dragoman.tools.outcome import describe_error
 
 __all__ = [
     "Ending",
@@ -247,7 +247,7 @@ def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
 def wrap_foreign_error(error: Exception) -> DragomanError:
     """Returns a `DragomanError` for an exception of other code, for the run's events."""
     wrapped = DragomanError(
-        f"{type(error).__name__} in the run, from code that is not dragoman's: {error_words(error)}"
+        f"{type(error).__name__} in the run, from code that is not dragoman's: {describe_error(error)}"
     )
     wrapped.__cause__ = error
     return wrapped
@@ -276,7 +276,7 @@ async def watch_run(
     async def tell_losses() -> int:
         losses = tuple(state.losses)
         for loss in losses[loss_count:]:
-            await fire(
+            await call_hooks(
                 hooks,
                 "loss",
                 RequestLoss(start.run, state.accumulated_message.origin or target, loss),
@@ -284,7 +284,7 @@ async def watch_run(
         return len(losses)
 
     try:
-        await fire(hooks, "run_start", start)
+        await call_hooks(hooks, "run_start", start)
         async with aclosing(steps):
             async for step in steps:
                 if len(state.losses) > loss_count:
@@ -297,4 +297,6 @@ async def watch_run(
         try:
             await tell_losses()
         finally:
-            await fire(hooks, "run_end", RunEnd(start, monotonic() - began_at, *ending(raised)))
+            await call_hooks(
+                hooks, "run_end", RunEnd(start, monotonic() - began_at, *ending(raised))
+            )

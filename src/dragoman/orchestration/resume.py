@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.marks import answering, interrupt_of
+from dragoman.codec.marks import attach_resume, read_interrupt
 from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.interrupts import WaitingCall, answer_ids
 from dragoman.orchestration.seal import Seal, late_error
-from dragoman.repair import OpenCall, stand_in
+from dragoman.repair import OpenCall, make_interrupted_result
 from dragoman.tools import Tool
-from dragoman.tools.check import faults
+from dragoman.tools.check import find_faults
 from dragoman.tools.outcome import success_result
 from dragoman.tools.record import InnerRun
 
@@ -196,12 +196,12 @@ def _decide_call(
     resume, interrupt = answers[0]
     call = waiting.call.call
     payload = _read_payload(resume)
-    if interrupt.reason != "tool" and interrupt_of(call) is not None:
+    if interrupt.reason != "tool" and read_interrupt(call) is not None:
         if payload is not None and payload.get("approved") is not False:
             _check_answer(resume, interrupt, payload, seal, now, waiting.state())
         return Decision(waiting, result=_answer_remote_call(call, resume, payload))
     if payload is None:
-        return Decision(waiting, result=stand_in(call))
+        return Decision(waiting, result=make_interrupted_result(call))
     if payload.get("approved") is False:
         return Decision(waiting, result=_make_denial(call, payload.get("reason")))
     _check_answer(resume, interrupt, payload, seal, now, waiting.state())
@@ -234,7 +234,7 @@ def _edited_arguments(
     if edited is None or tool is None or dict(edited) == call.arguments:
         return None
     try:
-        tool.checked(edited)
+        tool.convert_arguments(edited)
     except ToolError as error:
         raise ResumeError(
             f"the changed arguments in the approval of {resume.interrupt_id!r} do not fit: {error.message}"
@@ -303,7 +303,9 @@ def _check_answer(
         raise ResumeError(
             f"{resume.interrupt_id!r} waits for a value ({interrupt.reason}); give it with answer(value)"
         )
-    elif interrupt.schema is not None and (wrong := faults(interrupt.schema, payload["value"])):
+    elif interrupt.schema is not None and (
+        wrong := find_faults(interrupt.schema, payload["value"])
+    ):
         raise ResumeError(
             f"the answer to {resume.interrupt_id!r} is not what was asked for: {'; '.join(wrong)}"
         )
@@ -352,12 +354,12 @@ def _answer_remote_call(
 ) -> ToolResultPart:
     """Returns the result that passes an answer on to a remote agent, which runs the call itself."""
     if payload is None:
-        result = stand_in(call)
+        result = make_interrupted_result(call)
     elif payload.get("approved") is False:
         result = _make_denial(call, payload.get("reason"))
     else:
         result = _make_result(call, resume, payload.get("value", dict(payload)))
-    return answering(result, resume)
+    return attach_resume(result, resume)
 
 
 def _make_denial(call: ToolCallPart, reason: Any) -> ToolResultPart:

@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import is_
 from typing import Any, cast
 
-from dragoman.codec.turns import only_answers, turn_after
+from dragoman.codec.turns import holds_only_answers, next_turn_id
 from dragoman.errors import DragomanError
 from dragoman.event import Event, PartStarted
 from dragoman.json_bytes import Json, JsonMap
@@ -78,7 +78,7 @@ class StreamingState:
             ToolError: two tools have one name.
         """
         self._history = list(conversation_history)
-        self.turn = turn_after(self._history)
+        self.turn = next_turn_id(self._history)
         """Turn of the model's next message; `None`: it begins one; empty: it continues an unnamed
         one."""
         if isinstance(tools, Mapping):
@@ -243,7 +243,7 @@ class StreamingState:
             plan: what is to be done first; `None`: the model is asked.
         """
         self._history, self.plan = history, plan
-        self.turn = turn_after(self._history)
+        self.turn = next_turn_id(self._history)
         self.losses |= dict.fromkeys(losses)
         return opening
 
@@ -258,7 +258,7 @@ class StreamingState:
         for message in messages:
             if message.role is Role.MODEL:
                 self.turn = message.turn or ""
-            elif not only_answers(message):
+            elif not holds_only_answers(message):
                 self.turn = None
 
     @property

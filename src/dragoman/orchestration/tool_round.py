@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 
 from dragoman.event import Event, MessageFinished, MessageStarted, PartFinished
-from dragoman.fold import whole_part
+from dragoman.fold import part_events
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
-from dragoman.repair import OpenCall, to_call
+from dragoman.repair import OpenCall, bind_to_call
 from dragoman.tools import AskUser, Outbox, ToolExecutionResult
 
 __all__ = ["ToolRound"]
@@ -71,7 +71,7 @@ class ToolRound:
     def add(self, slot: int, part: ToolResultPart | MarkPart) -> None:
         """Shows a result, or a mark after the results."""
         start = self._start or self._begin()
-        events = whole_part(start.message_id, slot, part)
+        events = part_events(start.message_id, slot, part)
         if not self._parts:
             events.insert(0, start)
         self._parts[slot] = part
@@ -99,7 +99,7 @@ class ToolRound:
                 without.add(open_call.call.id)
             elif open_call.call.id in without and start is not None:
                 slot = slots[id(open_call.call)]
-                self._parts[slot] = part = to_call(part, open_call.turn)
+                self._parts[slot] = part = bind_to_call(part, open_call.turn)
                 self._outbox.put([PartFinished(start.message_id, slot, part)])
 
     def append(self, mark: MarkPart) -> None:

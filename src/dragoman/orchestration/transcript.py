@@ -16,7 +16,7 @@ from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.orchestration.iteration import Rewriting, StreamingIterationResult, collect_metadata
 from dragoman.orchestration.shown_output import ShownOutput
 from dragoman.orchestration.state import StreamingState
-from dragoman.result import ChatResult, ModelCall, cost_of, spent
+from dragoman.result import ChatResult, ModelCall, sum_cost, sum_usage
 
 __all__ = ["Transcript"]
 
@@ -132,7 +132,7 @@ class Transcript:
         Raises:
             SettingsError: the extra `cost` is not installed.
         """
-        more = cost_of(self._state.calls[self._priced :])
+        more = sum_cost(self._state.calls[self._priced :])
         self._priced = len(self._state.calls)
         self._cost = None if self._cost is None or more is None else self._cost + more
         return self._cost
@@ -153,7 +153,7 @@ class Transcript:
         """Returns the model calls that were not counted yet, and their usage."""
         new = tuple(self._state.calls[self._counted :])
         self._counted += len(new)
-        if (usage := spent(new)) is not None:
+        if (usage := sum_usage(new)) is not None:
             self.usage = usage if self.usage is None else self.usage + usage
         return new, usage
 

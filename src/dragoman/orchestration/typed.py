@@ -33,7 +33,7 @@ from dragoman.orchestration.orchestrator import (
 from dragoman.orchestration.state import StreamingState
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.tools.check import faults
+from dragoman.tools.check import find_faults
 
 __all__ = [
     "TypedOutput",
@@ -90,7 +90,7 @@ def json_output(schema: JsonMap) -> TypedOutput[str]:
     choices is checked."""
 
     def read(text: str) -> str:
-        if problems := faults(schema, _decode_json(text)):
+        if problems := find_faults(schema, _decode_json(text)):
             raise ValueError("; ".join(problems))
         return text
 

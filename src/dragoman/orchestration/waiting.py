@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.codec.marks import interrupt_of
+from dragoman.codec.marks import read_interrupt
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, ToolCallPart
@@ -22,9 +22,9 @@ from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.resume import Decision
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
-from dragoman.repair import OpenCall, open_calls
+from dragoman.repair import OpenCall, find_open_calls
 from dragoman.tools import AskUser, Tool
-from dragoman.tools.outcome import error_words
+from dragoman.tools.outcome import describe_error
 from dragoman.tools.record import AgentWaits, CallRecord
 
 __all__ = ["close_round", "hold_back_calls", "build_waiting_call"]
@@ -39,7 +39,7 @@ async def hold_back_calls(
     # The answer to a call of an unknown tool is an error.
     reasons: list[Reason | None] = [
         find_reason(call, tools)
-        if call.name in tools or call.run_by == "client" or interrupt_of(call)
+        if call.name in tools or call.run_by == "client" or read_interrupt(call)
         else None
         for call in calls
     ]
@@ -47,7 +47,7 @@ async def hold_back_calls(
     if not any(reasons):
         return calls, []
     history = state.conversation_history
-    opened = {id(open_call.call): open_call for open_call in open_calls(history)}
+    opened = {id(open_call.call): open_call for open_call in find_open_calls(history)}
     now: list[ToolCallPart] = []
     waiting: list[WaitingCall] = []
     for call, reason in zip(calls, reasons, strict=True):
@@ -76,7 +76,7 @@ async def _check_approval(state: StreamingState, tool: Tool, call: ToolCallPart)
             return None
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then somebody decides
         details["message"] = (
-            f"whether this call needs approval could not be decided: {error_words(error)}"
+            f"whether this call needs approval could not be decided: {describe_error(error)}"
         )
     if (expires := find_expiry(tool, state.clock())) is not None:
         details["expires_at"] = expires
@@ -146,7 +146,7 @@ def close_round(
     returns the last step."""
     waits = list(waiting)
     if waits or tool_round.asks:
-        opened = open_calls(state.conversation_history)
+        opened = find_open_calls(state.conversation_history)
         waits += [
             build_waiting_call(state, _find_open_call(call, opened), ask, state.records.of(call))
             for call, ask in tool_round.asks

@@ -45,4 +45,5 @@ PROVIDER = Provider(
     calls=Calls("given", "in pieces"),
     token_rates=TokenRates(2.6, 3.7, 0.98, 10, 0, 0.62, 6, "tiles", 250, 0.62),
     priced_as="openai",
+    family="openai",
 )

@@ -41,4 +41,5 @@ PROVIDER = Provider(
     calls=Calls("given", "in pieces"),
     token_rates=TokenRates(5.8, 0.8, 0.97, 12, 0, 0.68, 10),
     priced_as="openrouter",
+    relays=True,
 )

@@ -11,6 +11,7 @@ import msgspec
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
 from dragoman.json_bytes import JsonMap
+from dragoman.model_profile import ModelProfile
 from dragoman.providers.auth import Auth, AuthResponse
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Transport
@@ -141,6 +142,15 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     find_missing: Callable[[str], frozenset[Capability]] | None = None
     """The name of a model → the `capabilities` that this model lacks. `None`: all models are
     alike."""
+    family: str | Callable[[str], str | None] | None = None
+    """The vendor in whose table of model profiles its models are; or a function of the model's name
+    that tells it, or `None` for none. `None`: its own name, or for a router the vendor that the
+    model's name begins with (`anthropic/claude-opus-5`)."""
+    relays: bool = False
+    """Whether it is a router that chooses a host for each request: then only the limits and the
+    inputs of a model's profile are taken over."""
+    profile: ModelProfile | None = None
+    """What holds for all of its models, before dragoman's table. `None`: nothing more."""
     orchestrator: Callable[[], Any] | None = None
     """Makes the orchestrator of a run with it (`dragoman.orchestration.StreamingOrchestrator`),
     where the agent is given none. `None`: the one that its capabilities ask for."""

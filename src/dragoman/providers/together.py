@@ -26,6 +26,7 @@ PROVIDER = Provider(
     ),
     quirks=Quirks(developer=False),
     calls=Calls("given", "in pieces"),
+    relays=True,
     token_rates=TokenRates(0, 11, 0.85, 78, 0, 1.36, 0),
     priced_as="together",
 )

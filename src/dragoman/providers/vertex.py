@@ -50,5 +50,6 @@ PROVIDER = Provider(
     calls=Calls("given or minted", "whole"),
     token_rates=TokenRates(0, 0, 0.98, 0, 0, 0.37, 4, "flat", 258, 0),
     priced_as="google",
+    family="google",
     otel_name="gcp.vertex_ai",
 )

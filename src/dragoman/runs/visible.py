@@ -30,7 +30,7 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
-from dragoman.fold import arguments_text, close_part, whole_part
+from dragoman.fold import arguments_text, close_part, part_events
 from dragoman.message import (
     Content,
     FinishReason,
@@ -321,7 +321,7 @@ class Visible:
                 part_event
                 for key, part in withheld.items()
                 if part is not None
-                for part_event in whole_part(*key, part)
+                for part_event in part_events(*key, part)
             ]
             answer = [seen for part_event in whole for seen in self.feed(part_event)]
         ended = self._end_answer(event)

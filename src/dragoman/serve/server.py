@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import anyio
 import uvicorn
 
-from dragoman.arguments import wrong
+from dragoman.arguments import wrong_type_error
 from dragoman.errors import SettingsError
 from dragoman.http_server.listening import listening, make_config, on_signals, url_of
 from dragoman.runtime import is_loopback
@@ -82,7 +82,9 @@ async def serve_http(
         TypeError: `app` is something else.
     """
     if not isinstance(service := getattr(getattr(app, "state", None), "service", None), Service):
-        raise wrong("app", app, "what dragoman.serve.app made", "give dragoman.serve.app(agent)")
+        raise wrong_type_error(
+            "app", app, "what dragoman.serve.app made", "give dragoman.serve.app(agent)"
+        )
     if not service.has_keys and not is_loopback(host):
         raise SettingsError(
             f"{host} can be reached from other machines; give keys that clients must send (auth=), or serve on 127.0.0.1"

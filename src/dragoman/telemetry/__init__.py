@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from dragoman.arguments import wrong
+from dragoman.arguments import wrong_type_error
 from dragoman.errors import SettingsError
 from dragoman.hooks import Hooks
 from dragoman.runtime import extra_hint
@@ -29,7 +29,7 @@ def telemetry(
     metrics: Literal["duration", "all"] = "duration",
 ) -> Hooks:
     """Hooks that make spans, metrics and events: for `Agent(hooks=…)`, or for all agents with
-    `dragoman.hooks.everywhere`.
+    `dragoman.hooks.add_global_hooks`.
 
     A run is a span `invoke_agent NAME`, each request to a model within it `chat MODEL`, each call
     of a tool `execute_tool NAME`; what a tool does stands under its span, agents within it too. The
@@ -64,7 +64,7 @@ def telemetry(
         ("logger_provider", logger_provider, "get_logger"),
     ):
         if provider is not None and (isinstance(provider, type) or not hasattr(provider, method)):
-            raise wrong(name, provider, "a provider of OpenTelemetry's")
+            raise wrong_type_error(name, provider, "a provider of OpenTelemetry's")
     try:
         from dragoman.telemetry.spans import Spans
     except ImportError as error:

@@ -15,7 +15,7 @@ from dragoman.hooks import ModelEnd, ModelStart, ToolStart
 from dragoman.message import FinishReason, Origin, Usage
 from dragoman.providers.registry import REGISTRY
 from dragoman.request import RunInfo, Settings
-from dragoman.tools.outcome import error_words
+from dragoman.tools.outcome import describe_error
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -201,7 +201,7 @@ def make_recorder(
     def record_failure(operation: str, span: Span, context: Context, error: BaseException) -> None:
         error_name, text = (
             error_type(error),
-            error_words(error) if isinstance(error, Exception) else "",
+            describe_error(error) if isinstance(error, Exception) else "",
         )
         span.set_attribute("error.type", error_name)
         span.set_status(StatusCode.ERROR, text)

@@ -25,16 +25,23 @@ from dragoman.memory.store import Store
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
 from dragoman.serve.store.answers import AnswerStore
-from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Maker, Skipped
-from dragoman.testing.obliging import obliging
-from dragoman.testing.outline import assert_calls, events_of, outline
+from dragoman.testing.check import (
+    BoundCheck,
+    Check,
+    CheckFailed,
+    Inconclusive,
+    Skipped,
+    StoreFactory,
+)
+from dragoman.testing.every_tool import call_every_tool
 from dragoman.testing.provider import CHECKS as PROVIDER_CHECKS
-from dragoman.testing.report import run
+from dragoman.testing.report import run_checks
 from dragoman.testing.scripted import ScriptedModel, ScriptError
-from dragoman.testing.scripted_answer import Answer, call, typed
+from dragoman.testing.scripted_answer import Answer, answer_with, call
 from dragoman.testing.server import ScriptedServer
 from dragoman.testing.store import CHECKS as STORE_CHECKS
 from dragoman.testing.store.answers import CHECKS as ANSWER_STORE_CHECKS
+from dragoman.testing.transcript import assert_calls, collect_events, format_transcript
 from dragoman.testing.wire import CHECKS as WIRE_CHECKS
 from dragoman.wires import Wire
 
@@ -47,7 +54,7 @@ __all__ = [
     "BoundCheck",
     "Check",
     "CheckFailed",
-    "Doubtful",
+    "Inconclusive",
     "ScriptError",
     "ScriptedModel",
     "ScriptedServer",
@@ -56,13 +63,13 @@ __all__ = [
     "assert_calls",
     "call",
     "checks",
-    "events_of",
-    "obliging",
-    "outline",
+    "collect_events",
+    "call_every_tool",
+    "format_transcript",
     "provider_checks",
-    "run",
+    "run_checks",
     "store_checks",
-    "typed",
+    "answer_with",
     "wire_checks",
 ]
 
@@ -101,8 +108,8 @@ def store_checks(
     """The checks of a store of messages. `make` gives one; each check takes one and closes it, and
     deletes the threads that it made. `shared`: two of them hold the same, as those of one database
     do. `name`: for reports; else the function's."""
-    maker = Maker(make, name or getattr(make, "__name__", "store"))
-    return [BoundCheck(check, maker, {"shared": shared}) for check in STORE_CHECKS]
+    factory = StoreFactory(make, name or getattr(make, "__name__", "store"))
+    return [BoundCheck(check, factory, {"shared": shared}) for check in STORE_CHECKS]
 
 
 def answer_store_checks(make: Callable[[], AnswerStore], *, name: str = "") -> list[BoundCheck]:
@@ -112,8 +119,8 @@ def answer_store_checks(make: Callable[[], AnswerStore], *, name: str = "") -> l
         make: gives a store; each check takes one, deletes what it saved, and closes it.
         name: for reports; by default the function's.
     """
-    maker = Maker(make, name or getattr(make, "__name__", "store"))
-    return [BoundCheck(check, maker, {}) for check in ANSWER_STORE_CHECKS]
+    factory = StoreFactory(make, name or getattr(make, "__name__", "store"))
+    return [BoundCheck(check, factory, {}) for check in ANSWER_STORE_CHECKS]
 
 
 def checks(

@@ -1,6 +1,6 @@
 """`python -m dragoman.testing acme`: checks a provider or a wire and prints what came of it.
 
-Exit codes: 0 all passed, or were skipped or doubtful; 1 something failed; 2 the command line or the
+Exit codes: 0 all passed, or were skipped or inconclusive; 1 something failed; 2 the command line or the
 recordings are wrong; 3 there is no such provider or wire.
 """
 
@@ -21,7 +21,7 @@ from dragoman.json_bytes import Json
 from dragoman.providers.provider import Provider
 from dragoman.testing.check import BoundCheck
 from dragoman.testing.provider.bench import load_player
-from dragoman.testing.report import Finding, lines, run, table
+from dragoman.testing.report import Finding, format_lines, format_table, run_checks
 
 __all__ = ["main"]
 
@@ -29,7 +29,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line → its exit code."""
     try:
-        code = _run(arguments)
+        code = _run_command(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough. Nothing must be written at the end of the process either.
@@ -38,12 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(arguments: Sequence[str] | None) -> int:
-    parser = _parser()
+def _run_command(arguments: Sequence[str] | None) -> int:
+    parser = _make_parser()
     options = parser.parse_args(arguments)
     if options.list:
         kinds = testing.PROVIDER_CHECKS, testing.WIRE_CHECKS, testing.STORE_CHECKS
-        print("\n\n".join(map(table, kinds)))  # noqa: T201
+        print("\n\n".join(map(format_table, kinds)))  # noqa: T201
         return 0
     if options.subject is None:
         parser.error("name a provider or a wire, or ask for --list")
@@ -58,17 +58,17 @@ def _run(arguments: Sequence[str] | None) -> int:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 2
     try:
-        wanted = _choose(_checks(options), options.only)
+        wanted = _select_checks(_make_checks(options), options.only)
     except SettingsError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 3
     seen: list[Finding] = []
-    for line in _format_findings(run(wanted, whole=not options.only), seen, options):
+    for line in _format_findings(run_checks(wanted, whole=not options.only), seen, options):
         print(line, flush=True)  # noqa: T201
     return int(any(finding.outcome == "failed" for finding in seen))
 
 
-def _parser() -> ArgumentParser:
+def _make_parser() -> ArgumentParser:
     parser = ArgumentParser(
         "python -m dragoman.testing",
         description="Checks that a provider, or a wire, does all that dragoman asks of one. Without --live a scripted server\n"
@@ -107,8 +107,8 @@ def _parser() -> ArgumentParser:
     return parser
 
 
-def _checks(options: Namespace) -> list[BoundCheck]:
-    subject = _subject(options.subject)
+def _make_checks(options: Namespace) -> list[BoundCheck]:
+    subject = _load_subject(options.subject)
     if not isinstance(subject, Provider):
         return testing.wire_checks(subject, recordings=options.recordings)
     arguments: Json = {
@@ -127,7 +127,7 @@ def _checks(options: Namespace) -> list[BoundCheck]:
     return testing.checks(subject, recordings=options.recordings, **arguments)
 
 
-def _subject(name: str) -> Any:
+def _load_subject(name: str) -> Any:
     """Returns a record or a wire by its name, or by `MODULE:NAME`.
 
     Raises:
@@ -149,7 +149,7 @@ def _subject(name: str) -> Any:
         ) from error
 
 
-def _choose(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:
+def _select_checks(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:
     """Returns the checks of these names; all checks if no name is given.
 
     Raises:
@@ -173,7 +173,7 @@ def _format_findings(
 
     if options.json:
         return (msgspec.json.encode(finding).decode() for finding in noted())
-    return lines(noted())
+    return format_lines(noted())
 
 
 if __name__ == "__main__":

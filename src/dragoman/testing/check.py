@@ -18,14 +18,14 @@ __all__ = [
     "BoundCheck",
     "Check",
     "CheckFailed",
-    "Doubtful",
-    "Maker",
+    "Inconclusive",
+    "StoreFactory",
     "Skipped",
     "attempt",
     "check_maker",
-    "demand",
-    "innermost",
-    "same",
+    "require",
+    "unwrap_error",
+    "require_equal",
 ]
 
 
@@ -38,7 +38,7 @@ class Skipped(SkipTest):
     """A check does not apply; the message says why. pytest and unittest count it as skipped."""
 
 
-class Doubtful(Skipped):
+class Inconclusive(Skipped):
     """What a real model said is not what was asked for. Its own fault, or the provider's: look
     yourself, or take a better model."""
 
@@ -49,16 +49,16 @@ class Bench:
     name: str
     """Who is checked."""
 
-    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002
+    def find_skip_reason(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002
         """Returns why a check with these needs does not apply, or None if it does. `live`: the
         check can run against a real server."""
         return None
 
-    def doubts(self, error: Exception) -> bool:  # noqa: ARG002
+    def is_inconclusive(self, error: Exception) -> bool:  # noqa: ARG002
         """Returns whether an error may be a real model's own fault."""
         return False
 
-    def blames(self, error: BaseException) -> str | None:  # noqa: ARG002
+    def locate_fault(self, error: BaseException) -> str | None:  # noqa: ARG002
         """Returns where the fault of an error lies, whatever was checked, or None if where the
         check says."""
         return None
@@ -95,7 +95,7 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
     """Where the fault lies, most often."""
     live: bool = False
     """Whether it can also run against a real server."""
-    kind: str = ""
+    prefix: str = ""
     """What is checked, before its name: `wire `, or nothing for a provider."""
 
     @property
@@ -119,7 +119,7 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
         # Hides this frame in pytest: the message says it all.
         __tracebackhide__ = True
         bench = self.bench(subject, **options)
-        why = bench.lacks(self.needs, live=self.live)
+        why = bench.find_skip_reason(self.needs, live=self.live)
         if why is not None:
             raise Skipped(why)
         try:
@@ -131,20 +131,20 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
         except CheckFailed as wrong:
             raise CheckFailed(self._explain(bench, str(wrong), self.look)) from wrong.__cause__
         except Exception as error:
-            cause = innermost(error)
-            if bench.doubts(error):
-                raise Doubtful(f"{type(cause).__name__} was raised: {cause}") from error
-            look = bench.blames(cause) or self.look
+            cause = unwrap_error(error)
+            if bench.is_inconclusive(error):
+                raise Inconclusive(f"{type(cause).__name__} was raised: {cause}") from error
+            look = bench.locate_fault(cause) or self.look
             raise CheckFailed(
                 self._explain(bench, f"{type(cause).__name__} was raised: {cause}", look)
             ) from error
 
     def _explain(self, bench: Bench, wrong: str, where: str) -> str:
         look = f"\nLook at: {where}" if where else ""
-        return f"{self.kind}{bench.name}, {self.name}: {wrong}\nThe rule: {' '.join(self.rule.split())}{look}"
+        return f"{self.prefix}{bench.name}, {self.name}: {wrong}\nThe rule: {' '.join(self.rule.split())}{look}"
 
 
-def check_maker(bench: Callable[..., B], kind: str = "") -> CheckMaker[B]:
+def check_maker(bench: Callable[..., B], prefix: str = "") -> CheckMaker[B]:
     """Returns a decorator that makes checks of functions on a bench. `kind`: as in `Check`."""
 
     def make_check(
@@ -158,7 +158,7 @@ def check_maker(bench: Callable[..., B], kind: str = "") -> CheckMaker[B]:
                 shows=shows,
                 look=look,
                 live=live,
-                kind=kind,
+                prefix=prefix,
             )
 
         return make
@@ -166,7 +166,7 @@ def check_maker(bench: Callable[..., B], kind: str = "") -> CheckMaker[B]:
     return make_check
 
 
-class Maker(msgspec.Struct, Generic[T], frozen=True):
+class StoreFactory(msgspec.Struct, Generic[T], frozen=True):
     """How a store is made, and what it is called."""
 
     make: Callable[[], T]
@@ -182,7 +182,7 @@ class BoundCheck(msgspec.Struct, frozen=True):
     """The check."""
     subject: Any
     """A wire, or a provider's record."""
-    how: Json = {}
+    options: Json = {}
     """What the check is told beside it: see `checks`."""
 
     @property
@@ -198,7 +198,7 @@ class BoundCheck(msgspec.Struct, frozen=True):
             Skipped: it need not be.
         """
         __tracebackhide__ = True
-        self.check(self.subject, **self.how)
+        self.check(self.subject, **self.options)
 
     @property
     def shows(self) -> tuple[str, ...]:
@@ -211,24 +211,24 @@ class BoundCheck(msgspec.Struct, frozen=True):
         )
 
     @property
-    def where(self) -> str:
+    def subject_name(self) -> str:
         """What is checked, for people."""
-        return f"{self.check.kind}{getattr(self.subject, 'name', self.subject)}"
+        return f"{self.check.prefix}{getattr(self.subject, 'name', self.subject)}"
 
     def __str__(self) -> str:
-        return f"{self.where}-{self.name}".replace(" ", "-")
+        return f"{self.subject_name}-{self.name}".replace(" ", "-")
 
 
-def demand(condition: object, wrong: str) -> None:
+def require(condition: object, problem: str) -> None:
     """Fails the check where the condition does not hold. `wrong` says what is the case in its
     place."""
     if not condition:
-        raise CheckFailed(wrong)
+        raise CheckFailed(problem)
 
 
-def same(found: Any, wanted: Any, what: str) -> None:
+def require_equal(actual: Any, wanted: Any, subject: str) -> None:
     """Fails the check where something is not what it must be."""
-    demand(found == wanted, f"{what} must be {_short(wanted)} and is {_short(found)}")
+    require(actual == wanted, f"{subject} must be {_short(wanted)} and is {_short(actual)}")
 
 
 def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...] = ()) -> T | None:
@@ -245,7 +245,7 @@ def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...
         ) from error
 
 
-def innermost(error: BaseException) -> BaseException:
+def unwrap_error(error: BaseException) -> BaseException:
     """Returns the one exception in a task group's."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]

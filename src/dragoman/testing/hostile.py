@@ -18,10 +18,18 @@ from dragoman.event import Event, RunError, event_from_json, event_to_json
 from dragoman.fold import fold, unfold
 from dragoman.message import Message
 from dragoman.request import ModelRequest
-from dragoman.testing.mutation import ODD, Sample, cut, mutate, mutate_bytes, write, write_frames
+from dragoman.testing.mutation import (
+    ODD,
+    Sample,
+    encode_json,
+    mutate,
+    mutate_bytes,
+    split_randomly,
+    write_frames,
+)
 from dragoman.wires import EmbeddingsWire, Wire
 
-__all__ = ["DOORS", "Case", "Door", "Seed", "draw_case", "put_through"]
+__all__ = ["DOORS", "Case", "Door", "Seed", "draw_case", "run_case"]
 
 
 class Seed(NamedTuple):
@@ -67,7 +75,9 @@ class Case(NamedTuple):
         if isinstance(self.value, bytes):
             return self.value
         return (
-            write(self.value) if self.framing == "json" else write_frames(self.framing, self.value)
+            encode_json(self.value)
+            if self.framing == "json"
+            else write_frames(self.framing, self.value)
         )
 
 
@@ -86,7 +96,7 @@ def draw_case(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Seque
     headers = seed.headers
     if seed.door == "error" and chance.random() < 0.5:
         odd = chance.choice((*_ODD_HEADERS, *[value for value in ODD if isinstance(value, str)]))
-        headers = {**headers, chance.choice(_WAITING): odd}
+        headers = {**headers, chance.choice(_RETRY_HEADERS): odd}
     status = (
         chance.choice((seed.status, seed.status, 200, 400, 404, 429, 500, 503, 599))
         if seed.door == "error"
@@ -106,7 +116,7 @@ def draw_case(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Seque
     return case._replace(value=mutate_bytes(chance, case.data)) if chance.random() < 0.12 else case
 
 
-_WAITING = (
+_RETRY_HEADERS = (
     "retry-after",
     "retry-after-ms",
     "x-ratelimit-reset",
@@ -126,7 +136,7 @@ _ODD_HEADERS = (
 )
 
 
-def put_through(case: Case) -> bool:
+def run_case(case: Case) -> bool:
     """Puts a case through its door and returns True if it was accepted. What it raises is a
     fault."""
     try:
@@ -143,7 +153,7 @@ class _RaisedByDecoderError(AssertionError):
     """A decoder raised an error of ours, which it must tell as an event."""
 
 
-def _value(case: Case) -> Any:
+def _decode_value(case: Case) -> Any:
     """Returns the JSON of a case; bytes that hold none are refused as a server would."""
     if not isinstance(case.value, bytes):
         return case.value
@@ -153,21 +163,21 @@ def _value(case: Case) -> Any:
         raise HistoryError(f"no JSON: {error}") from error
 
 
-def _messages(case: Case) -> None:
-    loaded = case.wire.load_messages(_value(case))
+def _try_messages(case: Case) -> None:
+    loaded = case.wire.load_messages(_decode_value(case))
     with suppress(DragomanError):
         _encode(case.wire.dump_messages(loaded, losses=[]))
-    _keep(case, loaded)
+    _use_messages(case, loaded)
 
 
-def _request(case: Case) -> None:
-    loaded = case.wire.load_request(_value(case))
-    _send(case, loaded)
+def _try_request(case: Case) -> None:
+    loaded = case.wire.load_request(_decode_value(case))
+    _dump_request(case, loaded)
     for message in loaded.messages:
-        _store(message)
+        _store_message(message)
 
 
-def _send(case: Case, request: ModelRequest) -> None:
+def _dump_request(case: Case, request: ModelRequest) -> None:
     for wire in (case.wire, case.other):
         with suppress(DragomanError):
             _encode(wire.dump_request(request, losses=[]))
@@ -175,38 +185,38 @@ def _send(case: Case, request: ModelRequest) -> None:
         case.other.dump_http(request)
 
 
-def _response(case: Case) -> None:
+def _try_response(case: Case) -> None:
     if not case.as_bytes and not isinstance(case.value, bytes):
-        _tell(case, case.wire.load_response(case.value))
+        _use_events(case, case.wire.load_response(case.value))
         return
     try:
         events = case.wire.load_response(case.data)
     except DragomanError as error:
         raise _RaisedByDecoderError(f"load_response raised {error!r} for bytes") from error
-    _tell(case, events)
+    _use_events(case, events)
 
 
-def _stream(case: Case) -> None:
-    pieces = cut(Random(case.chance), case.data) if case.as_bytes else [case.data]  # noqa: S311
+def _try_stream(case: Case) -> None:
+    pieces = split_randomly(Random(case.chance), case.data) if case.as_bytes else [case.data]  # noqa: S311
     decoder = case.wire.decoder()
     try:
         events = [event for piece in pieces for event in decoder.feed(piece)]
         events += decoder.close()
     except DragomanError as error:
         raise _RaisedByDecoderError(f"the decoder raised {error!r}") from error
-    _tell(case, events)
+    _use_events(case, events)
 
 
-def _tell(case: Case, events: list[Event]) -> None:
+def _use_events(case: Case, events: list[Event]) -> None:
     """Does all that is done with the events of an answer."""
-    _keep(case, fold(events))
-    _tell_on(case, events)
+    _use_messages(case, fold(events))
+    _dump_response(case, events)
     for event in events[:: max(1, len(events) // 8)]:
         with suppress(DragomanError):
             event_from_json(event_to_json(event))
 
 
-def _tell_on(case: Case, events: list[Event]) -> None:
+def _dump_response(case: Case, events: list[Event]) -> None:
     for wire in (case.wire, case.other):
         with suppress(DragomanError):
             _encode(wire.dump_response(events, id="r1", model="m"))
@@ -217,15 +227,15 @@ def _tell_on(case: Case, events: list[Event]) -> None:
             encoder.close()
 
 
-def _keep(case: Case, messages: Sequence[Message]) -> None:
+def _use_messages(case: Case, messages: Sequence[Message]) -> None:
     """Does all that is done with messages: writes them on another wire, and stores them."""
     with suppress(DragomanError):
         _encode(case.other.dump_messages(messages, losses=[]))
     for message in messages:
-        _store(message)
+        _store_message(message)
 
 
-def _store(message: Message) -> None:
+def _store_message(message: Message) -> None:
     try:
         stored = message.to_json()
     except DragomanError:
@@ -241,12 +251,12 @@ def _encode(value: Any) -> None:
     json_bytes.encode(value)
 
 
-def _error(case: Case) -> None:
+def _try_error(case: Case) -> None:
     error = case.wire.load_error(case.status, case.headers, case.data)
-    _again(case, error)
+    _use_error(case, error)
 
 
-def _again(case: Case, error: DragomanError) -> None:
+def _use_error(case: Case, error: DragomanError) -> None:
     for wire in (case.wire, case.other):
         _encode(wire.dump_error(error).body)
     with suppress(DragomanError):
@@ -254,8 +264,8 @@ def _again(case: Case, error: DragomanError) -> None:
         error_json.from_json(stored)
 
 
-def _embeddings_request(case: Case) -> None:
-    request = _embeddings(case.wire).load_request(_value(case))
+def _try_embeddings_request(case: Case) -> None:
+    request = _get_embeddings(case.wire).load_request(_decode_value(case))
     for wire in (case.wire, case.other):
         if (embeddings := wires.embeddings(wire.name)) is not None:
             with suppress(DragomanError):
@@ -263,50 +273,52 @@ def _embeddings_request(case: Case) -> None:
                 embeddings.dump_http(request)
 
 
-def _embeddings_response(case: Case) -> None:
-    result = _embeddings(case.wire).load_response(case.data if case.as_bytes else _value(case))
+def _try_embeddings_response(case: Case) -> None:
+    result = _get_embeddings(case.wire).load_response(
+        case.data if case.as_bytes else _decode_value(case)
+    )
     for wire in (case.wire, case.other):
         if (embeddings := wires.embeddings(wire.name)) is not None:
             with suppress(DragomanError):
                 _encode(embeddings.dump_response(result))
 
 
-def _embeddings(wire: Wire) -> EmbeddingsWire:
+def _get_embeddings(wire: Wire) -> EmbeddingsWire:
     embeddings = wires.embeddings(wire.name)
     if embeddings is None:
         raise HistoryError(f"the wire {wire.name} has no embeddings")
     return embeddings
 
 
-def _stored_message(case: Case) -> None:
+def _try_stored_message(case: Case) -> None:
     message = Message.from_json(case.data)
     with suppress(DragomanError):
         _encode(case.wire.dump_messages([message], losses=[]))
-    _keep(case, [message])
-    _tell_on(case, unfold([message]))
+    _use_messages(case, [message])
+    _dump_response(case, unfold([message]))
 
 
-def _stored_event(case: Case) -> None:
+def _try_stored_event(case: Case) -> None:
     event = event_from_json(case.data)
     if isinstance(event, RunError):
-        _again(case, event.error)
+        _use_error(case, event.error)
 
 
-def _stored_error(case: Case) -> None:
-    _again(case, error_json.from_json(case.data))
+def _try_stored_error(case: Case) -> None:
+    _use_error(case, error_json.from_json(case.data))
 
 
 DOORS: dict[str, Door] = {
-    "messages": _messages,
-    "request": _request,
-    "response": _response,
-    "stream": _stream,
-    "error": _error,
-    "embeddings_request": _embeddings_request,
-    "embeddings_response": _embeddings_response,
-    "stored_message": _stored_message,
-    "stored_event": _stored_event,
-    "stored_error": _stored_error,
+    "messages": _try_messages,
+    "request": _try_request,
+    "response": _try_response,
+    "stream": _try_stream,
+    "error": _try_error,
+    "embeddings_request": _try_embeddings_request,
+    "embeddings_response": _try_embeddings_response,
+    "stored_message": _try_stored_message,
+    "stored_event": _try_stored_event,
+    "stored_error": _try_stored_error,
 }
 """Where input goes in."""
 _WEIGHTS = dict.fromkeys(DOORS, 1) | {

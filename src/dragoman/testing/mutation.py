@@ -21,12 +21,12 @@ __all__ = [
     "RESERVED",
     "Path",
     "Sample",
-    "cut",
-    "frames_of",
+    "split_randomly",
+    "read_frames",
     "mutate",
     "mutate_bytes",
     "edit_at",
-    "write",
+    "encode_json",
     "write_frames",
 ]
 
@@ -66,19 +66,19 @@ class Sample(NamedTuple):
     """Each leads to one place in it."""
 
     @classmethod
-    def of(cls, value: Any) -> Sample:
+    def from_value(cls, value: Any) -> Sample:
         """The sample of a value."""
         paths: list[Path] = []
         todo: list[tuple[Path, Any]] = [((), value)]
         while todo:
             path, inner = todo.pop()
             paths.append(path)
-            entries = _entries(inner)
+            entries = _list_entries(inner)
             todo += [((*path, key), inner) for key, inner in entries]
         return cls(value, tuple(paths))
 
 
-def _entries(value: object) -> list[tuple[Any, Any]]:
+def _list_entries(value: object) -> list[tuple[Any, Any]]:
     if isinstance(value, dict):
         return list(cast("dict[Any, Any]", value).items())
     return list(enumerate(cast("list[Any]", value))) if isinstance(value, list) else []
@@ -116,7 +116,7 @@ def _edit(chance: Random, old: Any, donors: Sequence[Sample]) -> Any:
         return chance.choice(edits)(chance, old)
     match chance.randrange(8):
         case 0 if donors:
-            return _piece(chance, chance.choice(donors))
+            return _take_piece(chance, chance.choice(donors))
         case 1:
             return [old]
         case 2:
@@ -125,7 +125,7 @@ def _edit(chance: Random, old: Any, donors: Sequence[Sample]) -> Any:
             return chance.choice(ODD)
 
 
-def _piece(chance: Random, sample: Sample) -> Any:
+def _take_piece(chance: Random, sample: Sample) -> Any:
     pieces: list[Any] = []
     edit_at(sample.value, chance.choice(sample.paths), lambda old: pieces.append(old) or old)
     return pieces[0]
@@ -149,36 +149,36 @@ def _add_copy(chance: Random, old: Json) -> Any:
     return {**old, chance.choice(RESERVED): chance.choice([*old.values(), None])}
 
 
-def _drop(chance: Random, old: list[Any]) -> Any:
+def _drop_item(chance: Random, old: list[Any]) -> Any:
     index = chance.randrange(len(old) + 1)
     return [*old[:index], *old[index + 1 :]]
 
 
-def _double(chance: Random, old: list[Any]) -> Any:
+def _repeat_item(chance: Random, old: list[Any]) -> Any:
     index = chance.randrange(len(old) + 1)
     return [*old[: index + 1], *old[index:]]
 
 
-def _shuffle(chance: Random, old: list[Any]) -> Any:
+def _shuffle_items(chance: Random, old: list[Any]) -> Any:
     return chance.sample(old, len(old))
 
 
-def _swap(chance: Random, old: list[Any]) -> Any:
+def _swap_items(chance: Random, old: list[Any]) -> Any:
     index = chance.randrange(len(old) + 1)
     return [*old[:index], *old[index : index + 2][::-1], *old[index + 2 :]]
 
 
-def _move(chance: Random, old: list[Any]) -> Any:
+def _move_item(chance: Random, old: list[Any]) -> Any:
     start, to = chance.randrange(len(old) + 1), chance.randrange(len(old) + 1)
     remaining = [*old[:start], *old[start + 1 :]]
     return [*remaining[:to], *old[start : start + 1], *remaining[to:]]
 
 
-def _shorten(chance: Random, old: list[Any]) -> Any:
+def _cut_list(chance: Random, old: list[Any]) -> Any:
     return old[: chance.randrange(len(old) + 1)]
 
 
-def _with_odd(chance: Random, old: list[Any]) -> Any:
+def _insert_odd_item(chance: Random, old: list[Any]) -> Any:
     index = chance.randrange(len(old) + 1)
     return [*old[:index], chance.choice(ODD), *old[index:]]
 
@@ -187,24 +187,32 @@ def _cut_text(chance: Random, old: str) -> Any:
     return old[: chance.randrange(len(old) + 1)]
 
 
-def _odd_text(chance: Random, old: str) -> Any:
+def _append_odd_text(chance: Random, old: str) -> Any:
     return old + chance.choice(("\ud83d", "\x00", " ", "\n\n", '"', "}", ":", "é", "=", "\u2028"))
 
 
-def _other_case(chance: Random, old: str) -> Any:  # noqa: ARG001 - as all edits
+def _swap_case(chance: Random, old: str) -> Any:  # noqa: ARG001 - as all edits
     return old.swapcase()
 
 
-def _other_number(chance: Random, old: float) -> Any:
+def _change_number(chance: Random, old: float) -> Any:
     return chance.choice((-old, old + 1, str(old), 10**30, 1e308, [old]))
 
 
 _EDITS: dict[type, tuple[Callable[[Random, Any], Any], ...]] = {
     dict: (_drop_key, _rename_key, _add_key, _add_key, _add_copy),
-    list: (_drop, _double, _shuffle, _swap, _move, _shorten, _with_odd),
-    str: (_cut_text, _odd_text, _other_case),
-    int: (_other_number,),
-    float: (_other_number,),
+    list: (
+        _drop_item,
+        _repeat_item,
+        _shuffle_items,
+        _swap_items,
+        _move_item,
+        _cut_list,
+        _insert_odd_item,
+    ),
+    str: (_cut_text, _append_odd_text, _swap_case),
+    int: (_change_number,),
+    float: (_change_number,),
 }
 
 
@@ -232,21 +240,21 @@ _WRONG_BYTES = (
 )  # fmt: skip
 
 
-def cut(chance: Random, data: bytes) -> list[bytes]:
+def split_randomly(chance: Random, data: bytes) -> list[bytes]:
     """Returns the same bytes in a few pieces."""
     cuts = sorted(chance.randrange(len(data) + 1) for _ in range(chance.randrange(5)))
     return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
-def write(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """Returns a value as JSON, however deep it is nested, and with halves of surrogate pairs."""
     try:
         return json_bytes.encode(value)
     except RecursionError:
-        return b"".join(_pieces(value))
+        return b"".join(_encode_pieces(value))
 
 
-def _pieces(value: Any) -> list[bytes]:
+def _encode_pieces(value: Any) -> list[bytes]:
     done: list[bytes] = []
     todo: list[Any] = [value]
     while todo:
@@ -256,7 +264,7 @@ def _pieces(value: Any) -> list[bytes]:
         elif isinstance(item, dict | list):
             opened, closed = (b"{", b"}") if isinstance(item, dict) else (b"[", b"]")
             inner: list[Any] = []
-            for key, value in _entries(cast("object", item)):
+            for key, value in _list_entries(cast("object", item)):
                 inner += (
                     [b",", json_bytes.encode(key) + b":", value]
                     if isinstance(item, dict)
@@ -268,15 +276,15 @@ def _pieces(value: Any) -> list[bytes]:
     return done
 
 
-def frames_of(stream: bytes) -> tuple[str, list[Any]]:
+def read_frames(stream: bytes) -> tuple[str, list[Any]]:
     """Returns how a streamed response is framed (`sse`, `ndjson`) and its events as JSON:
     `{"event": …, "data": …}`, or `{"raw": …}` where it holds no JSON."""
     framing = "ndjson" if stream.lstrip()[:1] == b"{" else "sse"
     blocks = stream.replace(b"\r\n", b"\n").split(b"\n" if framing == "ndjson" else b"\n\n")
-    return framing, [_frame(framing, block) for block in blocks if block.strip()]
+    return framing, [_read_frame(framing, block) for block in blocks if block.strip()]
 
 
-def _frame(framing: str, block: bytes) -> Any:
+def _read_frame(framing: str, block: bytes) -> Any:
     pairs = [line.partition(b":") for line in block.split(b"\n")]
     lines = (
         {b"data": block} if framing == "ndjson" else {name: text.strip() for name, _, text in pairs}
@@ -295,18 +303,18 @@ def write_frames(framing: str, frames: Any) -> bytes:
     them."""
     end = b"\n" if framing == "ndjson" else b"\n\n"
     frame_list = cast("list[Any]", frames) if isinstance(frames, list) else [frames]
-    return b"".join([_block(framing, frame) + end for frame in frame_list])
+    return b"".join([_write_frame(framing, frame) + end for frame in frame_list])
 
 
-def _block(framing: str, frame: Any) -> bytes:
+def _write_frame(framing: str, frame: Any) -> bytes:
     fields = cast("Json", frame) if isinstance(frame, dict) else {"data": frame}
     if isinstance(raw := fields.get("raw"), str):
         return raw.encode(errors="replace")
-    data = write(fields.get("data"))
+    data = encode_json(fields.get("data"))
     if framing == "ndjson":
         return data
     event = fields.get("event")
     if event is None:
         return b"data: " + data
-    name = event.encode(errors="replace") if isinstance(event, str) else write(event)
+    name = event.encode(errors="replace") if isinstance(event, str) else encode_json(event)
     return b"event: " + name + b"\ndata: " + data

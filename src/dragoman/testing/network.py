@@ -84,13 +84,13 @@ class Recordings:
     ) -> None:
         self.folder = folder
         self.records = record
-        self._made = folder.with_name(f"{folder.name}.new") if record else None
+        self._new_folder = folder.with_name(f"{folder.name}.new") if record else None
         self._fresh = fresh
         self._normalize = normalize
         self._all = (
             [] if record else [load_exchange(file) for file in sorted(folder.glob("*.json"))]
         )
-        self._left = list(self._all)
+        self._remaining = list(self._all)
 
     async def send(self, request: HttpRequest, real: Send) -> Response:
         """Answers a request.
@@ -98,12 +98,12 @@ class Recordings:
         Raises:
             RequestRefusedError: nothing that was recorded is left for it.
         """
-        if self._made is not None:
-            return await Recorder(_Sender(real), self._made).send(request)
+        if self._new_folder is not None:
+            return await Recorder(_Sender(real), self._new_folder).send(request)
         wanted = self._key(request.method, request.path, request_body(request))
-        for exchange in self._left:
+        for exchange in self._remaining:
             if self._key_of(exchange) == wanted:
-                self._left.remove(exchange)
+                self._remaining.remove(exchange)
                 # The last attempt got this status, so it must not be retried now.
                 if exchange.status in RETRY_STATUSES:
                     headers = {**exchange.headers, "x-should-retry": "false"}
@@ -111,10 +111,10 @@ class Recordings:
                 return await Player([exchange]).send(request)
         raise RequestRefusedError(self._explain_unanswered(request, wanted))
 
-    def keep(self) -> bool:
+    def save(self) -> bool:
         """Puts what was recorded into the folder, without attempts that were made again. Returns
         False if there was nothing."""
-        files = [] if self._made is None else sorted(self._made.glob("*.json"))
+        files = [] if self._new_folder is None else sorted(self._new_folder.glob("*.json"))
         if not files:
             return False
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -133,8 +133,8 @@ class Recordings:
 
     def discard(self) -> None:
         """Forgets what was recorded and not kept."""
-        if self._made is not None:
-            shutil.rmtree(self._made, ignore_errors=True)
+        if self._new_folder is not None:
+            shutil.rmtree(self._new_folder, ignore_errors=True)
 
     def _key_of(self, exchange: Exchange) -> tuple[str, str, Any]:
         return self._key(exchange.method, exchange.url or "", exchange.request_body)
@@ -154,10 +154,10 @@ class Recordings:
             return f"nothing is recorded for {what} in {self.folder}: run with --dragoman-record=once, with a key"
         if any(self._key_of(exchange) == wanted for exchange in self._all):
             return f"{what} is sent more often than it was recorded in {self.folder}; {again}"
-        if not self._left:
+        if not self._remaining:
             return f"{what} is request {len(self._all) + 1}, and {self.folder} has {len(self._all)}; {again}"
-        lines = _lines(wanted)
-        near = [_lines(self._key_of(exchange)) for exchange in self._left]
+        lines = _format_key(wanted)
+        near = [_format_key(self._key_of(exchange)) for exchange in self._remaining]
         nearest = max(
             near,
             key=lambda recorded_lines: difflib.SequenceMatcher(
@@ -199,7 +199,7 @@ class _Sender:
         """It is another's."""
 
 
-def _lines(key: tuple[str, str, Any]) -> list[str]:
+def _format_key(key: tuple[str, str, Any]) -> list[str]:
     method, url, body = key
     text = (
         repr(body)
@@ -234,7 +234,7 @@ class Network:
         try:
             if self.recordings is not None:
                 return await self.recordings.send(request, real)
-            self._let_through(request)
+            self._check_host(request)
         except RequestRefusedError as refused:
             self._refused.append(refused)
             raise
@@ -256,10 +256,10 @@ class Network:
 
         return max(candidates, key=fits).server
 
-    def _let_through(self, request: HttpRequest) -> None:
+    def _check_host(self, request: HttpRequest) -> None:
         host = urlsplit(request.path).hostname or ""
         if self._hosts.isdisjoint({ANY, host}):
-            raise RequestRefusedError(_advice(request, host))
+            raise RequestRefusedError(_explain_refusal(request, host))
 
     def check(self) -> None:
         """Raises the first refusal, which what was tested may have passed over."""
@@ -277,7 +277,7 @@ def placeholder_keys(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _advice(request: HttpRequest, host: str) -> str:
+def _explain_refusal(request: HttpRequest, host: str) -> str:
     allow = f'"{LOOPBACK}"' if host in _LOCAL else f'"{host}"'
     return (
         f"a test may not send {request.method} {public_url(request.path)}. Give the agent a ScriptedModel "

@@ -88,13 +88,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Gives a test its network, from its first fixture to its last."""
     session = item.config.stash[_SESSION]
-    hosts, recordings = session.hosts, _recordings(item, session)
+    hosts, recordings = session.hosts, _find_recordings(item, session)
     if (marker := item.get_closest_marker("dragoman_network")) is not None:
         hosts = marker.args or (ANY,)
     session.network = Network(hosts, recordings)
     with pytest.MonkeyPatch.context() as patch:
         if recordings is not None and not recordings.records:
-            _set(patch, placeholder_keys(os.environ))
+            _set_variables(patch, placeholder_keys(os.environ))
         try:
             return (yield)
         finally:
@@ -112,7 +112,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     network = session.network
     network.check()
     item.stash[_PASSED] = True
-    if network.recordings is not None and network.recordings.keep():
+    if network.recordings is not None and network.recordings.save():
         session.recorded.add(network.recordings.folder)
     return result
 
@@ -142,7 +142,7 @@ class ScriptedModels:
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
         """
-        _set(self._patch, placeholder_keys(os.environ))
+        _set_variables(self._patch, placeholder_keys(os.environ))
         self.models.append(scripted := ScriptedModel.like(model, answers, **fields))
         self._network.scripted.append(scripted)
         return scripted
@@ -160,7 +160,7 @@ def scripted_model(
             model.assert_exhausted()
 
 
-def _recordings(item: pytest.Item, session: _Session) -> Recordings | None:
+def _find_recordings(item: pytest.Item, session: _Session) -> Recordings | None:
     marker = item.get_closest_marker("dragoman_record")
     if marker is None:
         return None
@@ -176,6 +176,6 @@ def _recordings(item: pytest.Item, session: _Session) -> Recordings | None:
     )
 
 
-def _set(patch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:
+def _set_variables(patch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:
     for name, value in variables.items():
         patch.setenv(name, value)

@@ -33,9 +33,9 @@ __all__ = [
     "TEXT",
     "TOOLS",
     "USAGE",
-    "essence",
-    "plain",
-    "comparable",
+    "extract_content",
+    "parse_result",
+    "simplify_messages",
 ]
 
 TEXT = 'Grüße aus Åbo 🌍, "quoted",\nсловом 言葉 \\ and\ttab'
@@ -111,7 +111,7 @@ PARTS: tuple[Content, ...] = (
 """One of every kind that may stand in a message without a tool."""
 
 
-def essence(part: Content) -> Any:
+def extract_content(part: Content) -> Any:
     """Returns what of a part must not be lost: its text, its bytes, its address."""
     match part:
         case TextPart(text=text) | ThinkingPart(text=text):
@@ -125,12 +125,12 @@ def essence(part: Content) -> Any:
         case ToolCallPart(name=name, arguments=arguments):
             return name, arguments
         case ToolResultPart(result=result):
-            return plain(result)
+            return parse_result(result)
         case _:
             return None
 
 
-def plain(result: Any) -> Any:
+def parse_result(result: Any) -> Any:
     """Returns a tool's result without the difference between a JSON value and its text, which most
     formats do not make."""
     if isinstance(result, str):
@@ -139,11 +139,11 @@ def plain(result: Any) -> Any:
         except msgspec.DecodeError:
             return result
     if isinstance(result, tuple):
-        return [essence(part) for part in cast("tuple[Content, ...]", result)]
+        return [extract_content(part) for part in cast("tuple[Content, ...]", result)]
     return result
 
 
-def comparable(messages: Iterable[Message]) -> list[Any]:
+def simplify_messages(messages: Iterable[Message]) -> list[Any]:
     """Returns what messages say, for a comparison: who, and the essence of each part; ids of calls
     as numbers in order."""
     numbers: dict[str, int] = {}
@@ -151,9 +151,13 @@ def comparable(messages: Iterable[Message]) -> list[Any]:
         (
             message.role.value,
             [
-                (type(part).__name__, essence(part), numbers.setdefault(part.id, len(numbers)))
+                (
+                    type(part).__name__,
+                    extract_content(part),
+                    numbers.setdefault(part.id, len(numbers)),
+                )
                 if isinstance(part, ToolCallPart | ToolResultPart)
-                else (type(part).__name__, essence(part))
+                else (type(part).__name__, extract_content(part))
                 for part in message.content
             ],
         )

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias, cast, get_args
 import msgspec
 
 from dragoman import wires
-from dragoman.arguments import expect, wrong
+from dragoman.arguments import expect, wrong_type_error
 from dragoman.capability import Capability
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
@@ -27,17 +27,17 @@ from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import Vector
 from dragoman.runs.log import RunLog
-from dragoman.testing.outline import Source, messages_of, outline
-from dragoman.testing.scripted_answer import Answer, Answerable, Answering, check_answer
+from dragoman.testing.scripted_answer import Answer, Answerable, AnswerFunction, check_answer
 from dragoman.testing.server import ScriptedServer
+from dragoman.testing.transcript import Source, format_transcript, list_messages
 from dragoman.transport.exchange import Exchange, request_body
 
 __all__ = ["Answers", "Script", "ScriptError", "ScriptedModel", "ScriptedRecord", "first_prompt"]
 
-Answers: TypeAlias = Answerable | Answering | Iterable[Answerable | Answering]
+Answers: TypeAlias = Answerable | AnswerFunction | Iterable[Answerable | AnswerFunction]
 """One answer, several in order, or a function that gives them."""
 
-_ONE: tuple[type, ...] = (
+_SINGLE_ANSWERS: tuple[type, ...] = (
     str,
     bytes,
     Message,
@@ -47,11 +47,11 @@ _ONE: tuple[type, ...] = (
     *get_args(Content),
     *get_args(Event),
 )
-_LAST = 3
+_MESSAGES_SHOWN = 3
 """How many messages of a request are shown."""
 
 _URL = "http://scripted.invalid/v1"
-_OF_THE_NETWORK = frozenset(
+_NETWORK_FIELDS = frozenset(
     {
         "auth",
         "auth_names",
@@ -119,25 +119,25 @@ class Script:
                 return script.next()
             self._unanswered.append(request)
         if script is None:
-            raise _error(
+            raise _make_error(
                 f"the script has no conversation {key!r}; it has {', '.join(map(repr, self._scripts or ())) or 'none'}",
                 request,
             )
-        raise _error(
-            f"request {script.given + 1} has no answer: the script has {script.given}; give it another, or a function",
+        raise _make_error(
+            f"request {script.used_count + 1} has no answer: the script has {script.used_count}; give it another, or a function",
             request,
         )
 
     def check(self) -> None:
         """Raises `ScriptError` where a request got no answer, or an answer is left."""
         if self._unanswered:
-            raise _error(
+            raise _make_error(
                 f"{len(self._unanswered)} requests got no answer from the script",
                 self._unanswered[-1],
             )
         scripts = {"": self._script} if self._scripts is None else self._scripts
         for key, script in scripts.items():
-            if unused := script.left():
+            if unused := script.list_unused():
                 where = f" of the conversation {key!r}" if key else ""
                 raise ScriptError(
                     f"{len(unused)} answers{where} were not asked for; the next is {unused[0]!r:.200}"
@@ -148,15 +148,15 @@ class _Answers:
     """Answers in order, pulled when they are needed: they may be without end."""
 
     def __init__(self, answers: Answers) -> None:
-        self.given = 0
+        self.used_count = 0
         self._function: Any = answers if callable(answers) else None
         every: Iterable[Any] = ()
-        if isinstance(answers, _ONE):
+        if isinstance(answers, _SINGLE_ANSWERS):
             every = (answers,)
         elif not callable(answers):
             every = cast("Iterable[Any]", answers)
         if not isinstance(cast(object, every), Iterable):
-            raise wrong("answers", every, "an answer, a sequence of them, or a function")
+            raise wrong_type_error("answers", every, "an answer, a sequence of them, or a function")
         self._counted = isinstance(every, Sequence)
         if isinstance(every, Sequence):
             for single in every:
@@ -171,10 +171,10 @@ class _Answers:
         return bool(self._next)
 
     def next(self) -> Any:
-        self.given += 1
+        self.used_count += 1
         return self._next.pop(0) if self._function is None else self._function
 
-    def left(self) -> list[Any]:
+    def list_unused(self) -> list[Any]:
         """Returns the answers that nobody asked for; of an iterator they are not known."""
         if not self._counted or self._function is not None:
             return []
@@ -182,8 +182,10 @@ class _Answers:
         return self._next
 
 
-def _error(problem: str, request: ModelRequest) -> ScriptError:
-    lines = "\n".join(f"  {line}" for line in outline(request.messages[-_LAST:]))
+def _make_error(problem: str, request: ModelRequest) -> ScriptError:
+    lines = "\n".join(
+        f"  {line}" for line in format_transcript(request.messages[-_MESSAGES_SHOWN:])
+    )
     return ScriptError(f"{problem}. The last request ended with:\n{lines}")
 
 
@@ -282,7 +284,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         fields_of_record = {
             name: getattr(provider, name)
             for name in Provider.__struct_fields__
-            if name not in _OF_THE_NETWORK
+            if name not in _NETWORK_FIELDS
         }
         named: Json = {
             "base_url": base_url,
@@ -297,7 +299,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         """Makes a scripted model that says again what the model said in a run: in its result, its
         events or its history. Left out is what was retracted, and what agents within its tools
         said: of events that is `fold(events, run_id=…)`."""
-        answers = [message for message in messages_of(run) if message.role is Role.MODEL]
+        answers = [message for message in list_messages(run) if message.role is Role.MODEL]
         return cls([message.replace(id=None, origin=None) for message in answers], **fields)
 
     @classmethod
@@ -346,9 +348,9 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         return self.server
 
     def _embed(self, request: EmbeddingsRequest) -> list[Vector] | DragomanError:
-        return [(self.vectors or _vector)(text) for text in request.texts]
+        return [(self.vectors or _make_vector)(text) for text in request.texts]
 
 
-def _vector(text: str) -> Vector:
+def _make_vector(text: str) -> Vector:
     """Returns eight numbers from -1 to 1."""
     return [byte / 127.5 - 1 for byte in sha256(text.encode()).digest()[:8]]

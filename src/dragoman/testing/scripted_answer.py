@@ -37,13 +37,13 @@ from dragoman.json_bytes import JsonMap
 from dragoman.message import Content, FinishReason, Message, ToolCallPart, Usage
 from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.testing.wire.bench import cut_into, events_of
+from dragoman.testing.wire.bench import make_stream_events, split_bytes
 from dragoman.transport.exchange import Exchange
 
 __all__ = [
     "Answer",
     "Answerable",
-    "Answering",
+    "AnswerFunction",
     "Gate",
     "Piece",
     "ScriptedResponse",
@@ -55,7 +55,7 @@ __all__ = [
     "deliver",
     "finish_message",
     "live_events",
-    "typed",
+    "answer_with",
     "with_id",
     "make_events",
 ]
@@ -97,7 +97,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Sent with it."""
     body: bytes | None = None
     """In place of what the wire would write."""
-    wrong: bytes = b""
+    garbage: bytes = b""
     """Stands behind the first `share` of what the wire writes, and nothing after it."""
     cut: bool = False
     """The connection breaks after the first `share`."""
@@ -115,7 +115,7 @@ Answerable: TypeAlias = Message | Piece | Sequence[Piece] | Exception | bytes | 
 the request (one of the connection breaks it off); bytes, which are the body; a recorded exchange;
 an `Answer`."""
 
-Answering: TypeAlias = Callable[
+AnswerFunction: TypeAlias = Callable[
     [ModelRequest], Answerable | Awaitable[Answerable] | AsyncIterator[Piece] | Iterator[Piece]
 ]
 """A function that answers a request, plain or async; or a generator, whose pieces are sent when
@@ -189,10 +189,10 @@ def with_id(piece: Content, id: str) -> Content:  # noqa: A002
 
 def count_usage(request: ModelRequest, content: Sequence[Content]) -> Usage:
     """Returns the tokens of a request and its answer, four bytes each."""
-    input_tokens = _tokens([message.content for message in request.messages]) + _tokens(
-        request.tools
-    )
-    answered = _tokens(content)
+    input_tokens = _estimate_tokens(
+        [message.content for message in request.messages]
+    ) + _estimate_tokens(request.tools)
+    answered = _estimate_tokens(content)
     return Usage(
         input_tokens=input_tokens, output_tokens=answered, total_tokens=input_tokens + answered
     )
@@ -204,7 +204,7 @@ def call(name: str, /, **arguments: Any) -> ToolCallPart:
     return ToolCallPart("", name, arguments)
 
 
-def typed(value: Any) -> Callable[[ModelRequest], Message]:
+def answer_with(value: Any) -> Callable[[ModelRequest], Message]:
     """Returns an answer to `send_for`: it gives a value as the request wants it, by its schema or
     by a tool.
 
@@ -237,7 +237,7 @@ def typed(value: Any) -> Callable[[ModelRequest], Message]:
 _WHOLE = (Exception, bytes, Exchange, Answer)
 
 
-def _tokens(value: Any) -> int:
+def _estimate_tokens(value: Any) -> int:
     return len(msgspec.json.encode(value)) // 4
 
 
@@ -282,17 +282,17 @@ async def deliver(answer: Answer, data: bytes, size: int) -> AsyncGenerator[byte
     """
     first = (
         int(len(data) * answer.share)
-        if answer.cut or answer.wrong or answer.gate is not None
+        if answer.cut or answer.garbage or answer.gate is not None
         else len(data)
     )
-    for piece in cut_into(data[:first] + answer.wrong, size):
+    for piece in split_bytes(data[:first] + answer.garbage, size):
         yield piece
     if answer.gate is not None:
         await answer.gate.wait()
     if answer.cut:
         raise StreamCutError("the scripted connection breaks here")
-    if not answer.wrong:
-        for piece in cut_into(data[first:], size):
+    if not answer.garbage:
+        for piece in split_bytes(data[first:], size):
             yield piece
 
 
@@ -300,7 +300,11 @@ def make_events(content: Any, request: ModelRequest, number: int) -> list[Event]
     """Returns the events of an answer: those that were given, or those of the message that the
     texts and parts make."""
     message = as_message(content)
-    return list(content) if message is None else events_of(finish_message(message, request, number))
+    return (
+        list(content)
+        if message is None
+        else make_stream_events(finish_message(message, request, number))
+    )
 
 
 async def live_events(
@@ -316,14 +320,14 @@ async def live_events(
     emitter, calls = Emitter(lambda: f"m{number}"), 0
     events_so_far: list[Event] = []
     try:
-        async with aclosing(_each(pieces)) as every:
+        async with aclosing(_iterate_pieces(pieces)) as every:
             async for piece in every:
                 if isinstance(piece, str):
-                    emitter.text("text", piece)
+                    emitter.add_text("text", piece)
                 elif isinstance(piece, Content):
                     emitter.close_all()
                     calls += isinstance(piece, ToolCallPart)
-                    emitter.whole(with_id(piece, f"call_{number}_{calls}"))
+                    emitter.add_whole_part(with_id(piece, f"call_{number}_{calls}"))
                 else:
                     emitter.events.append(piece)
                 events_so_far += (events := emitter.take())
@@ -341,7 +345,7 @@ async def live_events(
         yield emitter.take()
 
 
-async def _each(pieces: AsyncIterator[Piece] | Iterator[Piece]) -> AsyncGenerator[Piece]:
+async def _iterate_pieces(pieces: AsyncIterator[Piece] | Iterator[Piece]) -> AsyncGenerator[Piece]:
     """Yields the pieces of an iterator of either kind, which is closed with it."""
     if isinstance(pieces, AsyncIterator):
         try:

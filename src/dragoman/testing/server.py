@@ -29,14 +29,14 @@ from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
 from dragoman.testing.scripted_answer import (
     Answer,
-    Answering,
+    AnswerFunction,
     ScriptedResponse,
     as_answer,
     deliver,
     live_events,
     make_events,
 )
-from dragoman.testing.wire.bench import cut_into
+from dragoman.testing.wire.bench import split_bytes
 from dragoman.transport.base import Response
 from dragoman.transport.exchange import Exchange
 from dragoman.transport.player import Player
@@ -79,7 +79,7 @@ class ScriptedServer:
     def __init__(
         self,
         wire: Wire,
-        reply: Answering,
+        reply: AnswerFunction,
         *,
         base_url: str = "",
         models: Sequence[str] = ("kit-model-1", "kit-model-2"),
@@ -116,20 +116,20 @@ class ScriptedServer:
         """
         self.sent.append(request)
         # Lists of models may stand beside the path with the API's version.
-        expected = _host(self._base_url) if request.method == "GET" else self._base_url
+        expected = _get_host(self._base_url) if request.method == "GET" else self._base_url
         if not request.path.startswith(expected):
             raise ProviderConnectionError(
                 f"a request went to {request.path} and must go to {self._base_url}"
             )
         await anyio.lowlevel.checkpoint()
         if request.method == "GET":
-            return self._whole({"data": [{"id": name} for name in self._models]})
+            return self._send_json({"data": [{"id": name} for name in self._models]})
         body = msgspec.json.decode(
             request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body)
         )
         path = request.path[len(self._base_url) :]
         if self._vectors is not None and not self.is_chat(path):
-            return self._embeddings(body, path, self._vectors)
+            return self._answer_embeddings(body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
         wanted = self._wire.load_request(body, path=path, headers=headers)
         if (
@@ -140,19 +140,19 @@ class ScriptedServer:
                 unknown = InvalidRequestError(
                     f"Previous response with id '{response_id}' not found."
                 )
-                return self._response(wanted, Answer(content=unknown), 0)
-            wanted = _link(wanted, self._stored[response_id])
+                return self._answer(wanted, Answer(content=unknown), 0)
+            wanted = _add_stored_messages(wanted, self._stored[response_id])
         self.requests.append(wanted)
         number = next(self._numbers)
-        reply = await self._reply_to(wanted)
+        reply = await self._make_reply(wanted)
         if isinstance(reply, Exchange):
             return await Player([reply]).send(request)
-        return self._response(wanted, as_answer(reply), number)
+        return self._answer(wanted, as_answer(reply), number)
 
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def _reply_to(self, wanted: ModelRequest) -> Any:
+    async def _make_reply(self, wanted: ModelRequest) -> Any:
         """Returns the answer, whatever function gives it. A provider's error that one raises is
         the answer."""
         reply: Any = self._reply
@@ -163,23 +163,23 @@ class ScriptedServer:
             return error
         return reply
 
-    def _store(self, wanted: ModelRequest, events: Sequence[Event], number: int) -> None:
+    def _store_answer(self, wanted: ModelRequest, events: Sequence[Event], number: int) -> None:
         if not self._remembers:
             return
         conversation = [message for message in wanted.messages if message.role is not Role.SYSTEM]
-        self._stored[_envelope(wanted, number)["id"]] = (*conversation, *fold(events))
+        self._stored[_make_envelope(wanted, number)["id"]] = (*conversation, *fold(events))
 
     def is_chat(self, path: str) -> bool:
         """True if a path, or a URL, is one of those at which the API answers a chat: their last
         words tell."""
         chats = {
-            _last_word(route.path)
+            _get_last_word(route.path)
             for route in getattr(self._wire, "routes", ())
             if route.purpose == "chat"
         }
-        return _last_word(path) in chats
+        return _get_last_word(path) in chats
 
-    def _embeddings(self, body: JsonMap, path: str, vectors: Vectors) -> Response:
+    def _answer_embeddings(self, body: JsonMap, path: str, vectors: Vectors) -> Response:
         wire = wires.embeddings(self._wire.name)
         if wire is None:
             raise ProviderConnectionError(f"the wire {self._wire.name} has no embeddings")
@@ -187,15 +187,15 @@ class ScriptedServer:
         self.embedded.append(wanted)
         made_vectors = vectors(wanted)
         if isinstance(made_vectors, DragomanError):
-            return self._response(
+            return self._answer(
                 ModelRequest(wanted.model), Answer(content=made_vectors), len(self.embedded)
             )
         usage = Usage(input_tokens=len(wanted.texts), total_tokens=len(wanted.texts))
-        return self._whole(
+        return self._send_json(
             wire.dump_response(BatchEmbeddingsResult(made_vectors, usage), request=wanted)
         )
 
-    def _whole(self, value: Any) -> Response:
+    def _send_json(self, value: Any) -> Response:
         return self._open_response(
             200, {}, deliver(Answer(), msgspec.json.encode(value), self._piece)
         )
@@ -207,7 +207,7 @@ class ScriptedServer:
         self._open.add(response)
         return response
 
-    def _response(self, wanted: ModelRequest, answer: Answer, number: int) -> Response:
+    def _answer(self, wanted: ModelRequest, answer: Answer, number: int) -> Response:
         headers = {"x-request-id": f"kit-request-{number}", **answer.headers}
         content, status = answer.content, answer.status or 200
         if isinstance(content, Exception) and (
@@ -225,7 +225,7 @@ class ScriptedServer:
             data = answer.body
         elif isinstance(content, AsyncIterator | Iterator):
             return self._open_response(
-                status, headers, self._live(wanted, answer, cast("Any", content), number)
+                status, headers, self._stream_pieces(wanted, answer, cast("Any", content), number)
             )
         else:
             data = self._write_answer(
@@ -233,7 +233,7 @@ class ScriptedServer:
             )
         return self._open_response(status, headers, deliver(answer, data, self._piece))
 
-    async def _live(
+    async def _stream_pieces(
         self,
         wanted: ModelRequest,
         answer: Answer,
@@ -242,41 +242,41 @@ class ScriptedServer:
     ) -> AsyncGenerator[bytes]:
         """Yields the bytes of an answer whose pieces come one by one."""
         all_events: list[Event] = []
-        encoder = self._wire.encoder(**_envelope(wanted, number))
+        encoder = self._wire.encoder(**_make_envelope(wanted, number))
         async with aclosing(live_events(pieces, wanted, number)) as batches:
             async for events in batches:
                 all_events += events
-                if self._streams(wanted, answer):
-                    for piece in cut_into(b"".join(map(encoder.feed, events)), self._piece):
+                if self._is_streamed(wanted, answer):
+                    for piece in split_bytes(b"".join(map(encoder.feed, events)), self._piece):
                         yield piece
         whole = self._write_answer(wanted, all_events, answer, number)
-        for piece in cut_into(
-            encoder.close() if self._streams(wanted, answer) else whole, self._piece
+        for piece in split_bytes(
+            encoder.close() if self._is_streamed(wanted, answer) else whole, self._piece
         ):
             yield piece
 
-    def _streams(self, wanted: ModelRequest, answer: Answer) -> bool:
+    def _is_streamed(self, wanted: ModelRequest, answer: Answer) -> bool:
         return wanted.stream and (self._stream if answer.stream is None else answer.stream)
 
     def _write_answer(
         self, wanted: ModelRequest, events: Sequence[Event], answer: Answer, number: int
     ) -> bytes:
-        self._store(wanted, events, number)
-        envelope = _envelope(wanted, number, events)
-        if not self._streams(wanted, answer):
+        self._store_answer(wanted, events, number)
+        envelope = _make_envelope(wanted, number, events)
+        if not self._is_streamed(wanted, answer):
             return msgspec.json.encode(self._wire.dump_response(events, **envelope))
         encoder = self._wire.encoder(**envelope)
         return b"".join([*[encoder.feed(event) for event in events], encoder.close()])
 
 
-def _link(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
+def _add_stored_messages(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
     """Returns a request that goes on from a stored response, with the conversation up to there, as
     the provider has it."""
     instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
     return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
 
-def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> Json:
+def _make_envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> Json:
     """Returns the id and model of an answer: the model that the message says served it, else the
     requested one."""
     origins = (
@@ -290,11 +290,11 @@ def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -
     }
 
 
-def _last_word(path: str) -> str:
+def _get_last_word(path: str) -> str:
     """Returns what a path asks for: `completions`, `generateContent`."""
     return path.partition("?")[0].rpartition("/")[2].rpartition(":")[2]
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/" if parts.netloc else ""

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
-from dragoman.arguments import expect, expect_callable, wrong
+from dragoman.arguments import expect, expect_callable, wrong_type_error
 from dragoman.errors import ToolError
 from dragoman.interrupt import Resume
 from dragoman.json_bytes import Json, JsonMap
@@ -19,7 +19,7 @@ from dragoman.limits import Limits
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Role, TextPart
 from dragoman.tools.context import Sender, ToolContext
 from dragoman.tools.definition import Approval, SignatureSchema, Tool
-from dragoman.tools.outcome import as_json
+from dragoman.tools.outcome import to_json_value
 from dragoman.tools.record import InnerRun
 from dragoman.tools.signature import context_name, describe
 
@@ -111,7 +111,10 @@ def agent_tool(
         return _answer(result.output, context_.record.runs[-1].messages)
 
     if description is None:
-        described = "" if prompt is None else describe(prompt)[0].strip()
+        if prompt is None:
+            described = ""
+        else:
+            described = describe(prompt)[0].strip()
         description = (
             described
             or f"Has {display_name or 'another agent'} do something, and gives its answer."
@@ -149,7 +152,9 @@ def _arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callable[...
 
     async def make_prompt(context: ToolContext[Any], arguments: JsonMap) -> Any:
         value = prompt(**arguments, **({} if name is None else {name: context}))
-        return await value if inspect.isawaitable(value) else value
+        if inspect.isawaitable(value):
+            return await value
+        return value
 
     return SignatureSchema(prompt), make_prompt
 
@@ -164,7 +169,10 @@ def _answer(output: Any, messages: tuple[Message, ...]) -> Any:
     files = [part for part in parts if isinstance(part, _FILES)]
     if not files:
         return output
-    text = output if isinstance(output, str) else msgspec.json.encode(as_json(output)).decode()
+    if isinstance(output, str):
+        text = output
+    else:
+        text = msgspec.json.encode(to_json_value(output)).decode()
     return [*([TextPart(text)] if text else []), *files]
 
 
@@ -208,7 +216,10 @@ class Handoff(Tool, frozen=True, eq=False, dict=True):
         Raises:
             ToolError: there is nobody.
         """
-        agent = self.agent() if callable(self.agent) else self.agent
+        if callable(self.agent):
+            agent = self.agent()
+        else:
+            agent = self.agent
         if agent is None:
             raise ToolError(f"{self.name} hands over to nobody; make it with handoff(agent)")
         return agent
@@ -246,7 +257,7 @@ def handoff(
         TypeError: an argument is of another type.
     """
     if not hasattr(agent, "run") and (agent is None or not callable(agent)):
-        raise wrong("agent", agent, "an agent, or a function that gives one")
+        raise wrong_type_error("agent", agent, "an agent, or a function that gives one")
     expect("name", name, str, type(None))
     expect("limits", options.get("limits"), Limits, type(None))
     display_name: str = getattr(agent, "display_name", "")

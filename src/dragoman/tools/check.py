@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Any, cast
 
 from dragoman.errors import ToolError
-from dragoman.json_bytes import MOST_DEPTH, Json, JsonMap, bound_value
+from dragoman.json_bytes import MOST_DEPTH, Json, JsonMap, check_value_depth
 
-__all__ = ["MOST_STEPS", "check", "faults"]
+__all__ = ["MOST_STEPS", "check", "find_faults"]
 
 MOST_STEPS = 100_000
 """Steps of one check; about a quarter of a second."""
@@ -73,18 +73,18 @@ def check(schema: JsonMap, arguments: JsonMap) -> None:
     Raises:
         ToolError: an argument is missing or does not fit; the text says which and what was expected.
     """
-    if problems := faults(schema, arguments):
+    if problems := find_faults(schema, arguments):
         raise ToolError("invalid arguments: " + "; ".join(problems))
 
 
-def faults(schema: JsonMap, value: Any) -> list[str]:
+def find_faults(schema: JsonMap, value: Any) -> list[str]:
     """What is wrong with a value, each with its place; keywords that are not known are passed over.
 
     Each value is held against each part of the schema once, however often a `$ref` leads there.
     """
     try:
-        bound_value(value)
-        return list(_faults(schema, value, "", 0, _Check(schema)))
+        check_value_depth(value)
+        return list(_check_value(schema, value, "", 0, _Check(schema)))
     except ValueError as error:
         return [f"the value: {error}"]
     except _TooMuchWorkError:
@@ -93,7 +93,7 @@ def faults(schema: JsonMap, value: Any) -> list[str]:
         ]
 
 
-def _faults(schema: Any, value: Any, where: str, depth: int, check: _Check) -> Sequence[str]:
+def _check_value(schema: Any, value: Any, where: str, depth: int, check: _Check) -> Sequence[str]:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return ()
     rule = cast("JsonMap", schema)
@@ -102,15 +102,15 @@ def _faults(schema: Any, value: Any, where: str, depth: int, check: _Check) -> S
         # Noted as faultless while it is looked at: a `$ref` that leads back here ends.
         check.spend()
         check.faults[key] = ()
-        distinct = dict.fromkeys(islice(_find_faults(rule, value, where, depth, check), _MOST))
+        distinct = dict.fromkeys(islice(_check_rule(rule, value, where, depth, check), _MOST))
         check.faults[key] = tuple(distinct)
     return check.faults[key]
 
 
-def _find_faults(rule: JsonMap, value: Any, where: str, depth: int, check: _Check) -> Iterator[str]:
+def _check_rule(rule: JsonMap, value: Any, where: str, depth: int, check: _Check) -> Iterator[str]:
     label = where or "the value"
     if isinstance(reference := rule.get("$ref"), str):
-        yield from _faults(
+        yield from _check_value(
             _resolve_reference(reference, check.root), value, where, depth + 1, check
         )
     if (names := _as_list(rule.get("type"))) and not any(_is(value, name) for name in names):
@@ -126,21 +126,21 @@ def _find_faults(rule: JsonMap, value: Any, where: str, depth: int, check: _Chec
     if "const" in rule and value != rule["const"]:
         yield f"{label}: should be {rule['const']!r:.300}, got {value!r:.100}"
     if isinstance(either := rule.get("anyOf"), Sequence):
-        yield from _of_options(cast("Sequence[Any]", either), value, where, depth, check)
+        yield from _check_options(cast("Sequence[Any]", either), value, where, depth, check)
     if isinstance(value, dict):
-        yield from _of_object(rule, cast("Json", value), where, depth, check)
+        yield from _check_object(rule, cast("Json", value), where, depth, check)
     elif isinstance(value, (list, tuple)) and "items" in rule:
         for index, item in enumerate(cast("list[Any]", value)):
-            yield from _faults(rule["items"], item, f"{where}[{index}]", depth + 1, check)
+            yield from _check_value(rule["items"], item, f"{where}[{index}]", depth + 1, check)
 
 
-def _of_options(
+def _check_options(
     options: Sequence[Any], value: Any, where: str, depth: int, check: _Check
 ) -> Iterator[str]:
     """The fault of the option that fits best; nothing if one fits."""
     best: Sequence[str] | None = None
     for option in options:
-        option_faults = _faults(option, value, where, depth + 1, check)
+        option_faults = _check_value(option, value, where, depth + 1, check)
         if not option_faults:
             return
         if best is None or len(option_faults) < len(best):
@@ -168,7 +168,7 @@ def _show_choices(choices: Sequence[Any]) -> str:
     return ", ".join([*(f"{choice!r:.300}" for choice in choices[:_SHOWN]), *more])
 
 
-def _of_object(
+def _check_object(
     rule: JsonMap, value: JsonMap, where: str, depth: int, check: _Check
 ) -> Iterator[str]:
     declared: Any = rule.get("properties")
@@ -180,7 +180,7 @@ def _of_object(
     for name, item in value.items():
         check.spend()
         if name in properties:
-            yield from _faults(properties[name], item, f"{prefix}{name}", depth + 1, check)
+            yield from _check_value(properties[name], item, f"{prefix}{name}", depth + 1, check)
         elif rule.get("additionalProperties") is False:
             yield f"{prefix}{name}: is not asked for"
 
@@ -189,18 +189,19 @@ def _resolve_reference(reference: str, root: JsonMap) -> Any:
     """What a `$ref` within the schema means; `None`: nothing that is there."""
     target: Any = root
     for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
-        target = cast("JsonMap", target).get(step) if isinstance(target, Mapping) else None
+        if isinstance(target, Mapping):
+            target = cast("JsonMap", target).get(step)
+        else:
+            target = None
     return target
 
 
 def _as_list(value: Any) -> Sequence[Any]:
-    return (
-        cast("list[Any]", value)
-        if isinstance(value, (list, tuple))
-        else [value]
-        if isinstance(value, str)
-        else []
-    )
+    if isinstance(value, (list, tuple)):
+        return cast("list[Any]", value)
+    if isinstance(value, str):
+        return [value]
+    return []
 
 
 def _is(value: Any, name: Any) -> bool:

@@ -19,7 +19,7 @@ from dragoman.request import RunInfo
 from dragoman.result import ChatResult
 from dragoman.tools.inner import Account, Relay
 from dragoman.tools.outbox import Emission, Outbox
-from dragoman.tools.outcome import as_json
+from dragoman.tools.outcome import to_json_value
 from dragoman.tools.record import AgentWaits, AskUser, CallRecord, CallRecords, InnerRun
 from dragoman.tools.shared_state import SharedState
 
@@ -101,9 +101,11 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             ToolError: the value is not JSON, or the event is one of those that only a run makes.
         """
         if isinstance(event, str):
-            return self.outbox.emit(Custom(event, as_json(value)))
+            return self.outbox.emit(Custom(event, to_json_value(value)))
         if isinstance(event, Custom):
-            return self.outbox.emit(msgspec.structs.replace(event, value=as_json(event.value)))
+            return self.outbox.emit(
+                msgspec.structs.replace(event, value=to_json_value(event.value))
+            )
         if isinstance(event, StateSnapshot):
             return self.state.replace(event.state)
         if isinstance(event, StateDelta):
@@ -134,7 +136,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     @property
     def record(self) -> CallRecord:
         """What is known of the call that is answered."""
-        return CallRecord() if self.records is None else self.records.of(self.call)
+        if self.records is None:
+            return CallRecord()
+        return self.records.of(self.call)
 
     def ask(self, message: str, schema: JsonMap | None = None) -> Any:
         """Asks a person → the answer, once there is one. Until then it raises: the run ends, and
@@ -164,7 +168,10 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         record = self.record
         number = record.sent
         record.sent += 1
-        before = record.runs[number] if number < len(record.runs) else InnerRun()
+        if number < len(record.runs):
+            before = record.runs[number]
+        else:
+            before = InnerRun()
         # The tool is run again from its start: an agent that had answered already is not asked a
         # second time.
         if before.messages and before.done:
@@ -173,7 +180,10 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             prompt, options = None, {**options, "history": before.messages, "resume": record.resume}
         result = await _drain(self, begin_inner_run(self, agent, prompt, **options))
         messages = (*options.get("history", ()), *result.messages)
-        output = result.output if isinstance(result.output, str) else as_json(result.output)
+        if isinstance(result.output, str):
+            output = result.output
+        else:
+            output = to_json_value(result.output)
         record.runs += [InnerRun()] * (number + 1 - len(record.runs))
         record.runs[number] = InnerRun(messages, output, not result.pending)
         if result.pending:
@@ -200,7 +210,10 @@ def begin_inner_run(
 
 def relay_of(context: ToolContext[Any], run: Any) -> Relay:
     """Returns what turns the events of a run in a tool into those of the stream around it."""
-    owners = {} if context.account is None else context.account.owners
+    if context.account is None:
+        owners = {}
+    else:
+        owners = context.account.owners
     return Relay(run.id, {message.id for message in context.messages if message.id}, owners)
 
 

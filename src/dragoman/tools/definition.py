@@ -98,7 +98,10 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         if not self.name or self.name == "<lambda>":
             raise ToolError(f"the tool for {self.handler!r} has no name; give it one with name=…")
         if not self.input_schema:
-            schema = _NO_ARGUMENTS if self.handler is None else SignatureSchema(self.handler)
+            if self.handler is None:
+                schema = _NO_ARGUMENTS
+            else:
+                schema = SignatureSchema(self.handler)
             msgspec.structs.force_setattr(self, "input_schema", schema)
 
     async def needs_approval(self, call: ToolCallPart, context: ToolContext[Any]) -> bool:
@@ -112,7 +115,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         verdict = self.requires_approval(call, msgspec.structs.replace(context, call=call))
         return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
-    def checked(self, arguments: JsonMap) -> Any:
+    def convert_arguments(self, arguments: JsonMap) -> Any:
         """Arguments, checked and converted, as the handler takes them.
 
         Raises:
@@ -144,10 +147,13 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         """
         if self.handler is None:
             raise ToolError(f"{self.name} is run by the client, not here")
-        checked_arguments = self.checked(call.arguments or {})
+        checked_arguments = self.convert_arguments(call.arguments or {})
         if self._context_name:
             checked_arguments[self._context_name] = msgspec.structs.replace(context, call=call)
-        tell = partial(_preliminary, call, context) if self._is_generator else None
+        if self._is_generator:
+            tell = partial(_preliminary, call, context)
+        else:
+            tell = None
         if self.timeout is None:
             return await self._invoke(self.handler, checked_arguments, tell)
         with anyio.move_on_after(self.timeout):
@@ -172,18 +178,17 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         tell: Callable[[Any], Emission] | None,
     ) -> Any:
         if self._is_async:
-            return (
-                await handler(**arguments)
-                if tell is None
-                else await _last_of(handler(**arguments), tell)
-            )
-        work = (
-            partial(handler, **arguments)
-            if tell is None
-            else partial(_last_in_thread, handler, arguments, tell)
-        )
+            if tell is None:
+                return await handler(**arguments)
+            return await _last_of(handler(**arguments), tell)
+        if tell is None:
+            work = partial(handler, **arguments)
+        else:
+            work = partial(_last_in_thread, handler, arguments, tell)
         value = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-        return await value if inspect.isawaitable(value) else value
+        if inspect.isawaitable(value):
+            return await value
+        return value
 
     @cached_property
     def _context_name(self) -> str | None:
@@ -299,11 +304,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     Raises:
         ToolError: the signature has a parameter that no model can fill, or there is no name.
     """
-    return (
-        partial(_function_tool, **options)
-        if function is None
-        else _function_tool(function, **options)
-    )
+    if function is None:
+        return partial(_function_tool, **options)
+    return _function_tool(function, **options)
 
 
 def _function_tool(

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from dragoman.errors import SettingsError, ToolError
-from dragoman.hooks import Hooks, ToolEnd, ToolStart, active, fire
+from dragoman.hooks import Hooks, ToolEnd, ToolStart, call_hooks, find_active_hooks
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
 from dragoman.tools.context import ToolContext
@@ -86,7 +86,7 @@ class ToolExecutor:
             BaseException: cancellation of the caller, and what else is no `Exception`.
         """
         context = context or self.context
-        if hooks := context.run.hooks if context.run is not None else active():
+        if hooks := context.run.hooks if context.run is not None else find_active_hooks():
             tool = tools.get(call.name)
             start = ToolStart(context.run, call, "" if tool is None else tool.description)
             return await watch_call(hooks, start, self._run(call, tools, context))
@@ -152,7 +152,10 @@ class ParallelToolExecutor(ToolExecutor):
             lambda index: (call := calls[index]).name in tools and tools[call.name].sequential,
         ):
             indexes = list(group)
-            together = self._in_turn if alone or len(indexes) == 1 else self._side_by_side
+            if alone or len(indexes) == 1:
+                together = self._in_turn
+            else:
+                together = self._side_by_side
             results += await together(indexes, calls, tools, report)
         return results
 
@@ -282,7 +285,7 @@ async def watch_call(
     raised: BaseException | None = None
     began_at = monotonic()
     try:
-        await fire(hooks, "tool_start", start)
+        await call_hooks(hooks, "tool_start", start)
         result = await work
         return result  # noqa: TRY300 - the end is told first
     except BaseException as error:
@@ -291,5 +294,8 @@ async def watch_call(
     finally:
         work.close()
         error = raised if result is None else result.exception
-        part = None if result is None or isinstance(error, AskUser) else result.part
-        await fire(hooks, "tool_end", ToolEnd(start, monotonic() - began_at, part, error))
+        if result is None or isinstance(error, AskUser):
+            part = None
+        else:
+            part = result.part
+        await call_hooks(hooks, "tool_end", ToolEnd(start, monotonic() - began_at, part, error))

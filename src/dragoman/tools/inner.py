@@ -134,7 +134,9 @@ class Relay:
                 self._own(message_id)
             if (new_id := self._new_ids.get(message_id)) is not None:
                 changes["message_id"] = new_id
-        return msgspec.structs.replace(event, **changes) if changes else event
+        if changes:
+            return msgspec.structs.replace(event, **changes)
+        return event
 
     def _own(self, message_id: str) -> None:
         """Notes whose a message is."""

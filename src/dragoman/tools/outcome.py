@@ -12,7 +12,13 @@ from dragoman.errors import ToolError
 from dragoman.json_bytes import replace_halves
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["ToolExecutionResult", "as_json", "error_result", "success_result", "error_words"]
+__all__ = [
+    "ToolExecutionResult",
+    "to_json_value",
+    "error_result",
+    "success_result",
+    "describe_error",
+]
 
 _PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
@@ -36,12 +42,16 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
     def result(self) -> str:
         """The answer as text: a string as it is, anything else as JSON."""
         value = self.part.result
-        return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        if isinstance(value, str):
+            return value
+        return msgspec.json.encode(value).decode()
 
     @property
     def error(self) -> str | None:
         """What the model is told of the failure; `None` on success."""
-        return None if self.exception is None else _encodable(self.exception)
+        if self.exception is None:
+            return None
+        return _encodable(self.exception)
 
 
 def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
@@ -58,14 +68,20 @@ def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
 def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
     """The answer that tells the model of an error: `{"error": "…"}`, or the content of a
     `ToolError`."""
-    content = error.content if isinstance(error, ToolError) else None
-    result = {"error": _encodable(error)} if content is None else _content(content)
+    if isinstance(error, ToolError):
+        content = error.content
+    else:
+        content = None
+    if content is None:
+        result = {"error": _encodable(error)}
+    else:
+        result = _content(content)
     return ToolExecutionResult(
         call, ToolResultPart(call.id, call.name, result, is_error=True), error
     )
 
 
-def error_words(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What an exception says; its type's name where it says nothing, or fails at that."""
     try:
         return str(error) or type(error).__name__
@@ -74,10 +90,10 @@ def error_words(error: Exception) -> str:
 
 
 def _encodable(error: Exception) -> str:
-    return error_words(error).encode(errors="backslashreplace").decode()
+    return describe_error(error).encode(errors="backslashreplace").decode()
 
 
-def as_json(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A value as JSON has it, and a copy of it.
 
     Raises:
@@ -94,10 +110,13 @@ def as_json(value: Any) -> Any:
 
 
 def _content(value: Any) -> Any:
-    items = tuple(cast("list[Any]", value)) if isinstance(value, (list, tuple)) else (value,)
+    if isinstance(value, (list, tuple)):
+        items = tuple(cast("list[Any]", value))
+    else:
+        items = (value,)
     if any(isinstance(item, _PARTS) for item in items):
         return _parts(items)
-    return as_json(value)
+    return to_json_value(value)
 
 
 def _is_finite(value: Any) -> bool:

@@ -11,7 +11,7 @@ from dragoman.event import StateDelta, StateSnapshot
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
 from dragoman.tools.outbox import Emission, Outbox
-from dragoman.tools.outcome import as_json
+from dragoman.tools.outcome import to_json_value
 
 __all__ = ["SharedState"]
 
@@ -26,7 +26,7 @@ class SharedState:
         Raises:
             ToolError: the value is not JSON.
         """
-        self._state = _own(as_json(value))
+        self._state = _own(to_json_value(value))
         self._outbox = Outbox() if outbox is None else outbox
         self._lock = Lock()
 
@@ -37,7 +37,9 @@ class SharedState:
 
     def snapshot(self) -> tuple[StateSnapshot, ...]:
         """The event that tells the whole of it; none where there is no state."""
-        return () if self._state.value is None else (StateSnapshot(self.value),)
+        if self._state.value is None:
+            return ()
+        return (StateSnapshot(self.value),)
 
     def patch(self, operations: Iterable[JsonMap]) -> Emission:
         """Changes it by operations of JSON Patch (RFC 6902), all of them or none, and tells so.
@@ -47,7 +49,7 @@ class SharedState:
         Raises:
             ToolError: an operation cannot be applied, or the state would be too large; it is as it was.
         """
-        changes: list[Json] = as_json(list(operations))
+        changes: list[Json] = to_json_value(list(operations))
         with self._lock:
             is_new = self._state.value is None
             # A failed patch undoes itself, so the state is assigned only once it held.
@@ -69,7 +71,7 @@ class SharedState:
         Raises:
             ToolError: the value is not JSON, or larger than a state may be.
         """
-        state = _own(as_json(value))
+        state = _own(to_json_value(value))
         with self._lock:
             self._state = state
             return self._outbox.emit(StateSnapshot(self.value))

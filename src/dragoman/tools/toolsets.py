@@ -13,12 +13,12 @@ from typing import Any, Self, TypeVar, cast, overload
 import anyio
 import msgspec
 
-from dragoman.arguments import expect, expect_callable, expect_each, wrong
+from dragoman.arguments import expect, expect_callable, expect_each, wrong_type_error
 from dragoman.errors import ToolError
 from dragoman.logs import logger
 from dragoman.tools.context import ToolContext
 from dragoman.tools.definition import Approval, Tool, is_tool, tool, tool_map
-from dragoman.tools.outcome import error_words
+from dragoman.tools.outcome import describe_error
 
 __all__ = ["CombinedToolset", "Toolset", "split_tools", "toolset"]
 
@@ -78,7 +78,9 @@ class Toolset:
         expect_callable("filter()", keep, "a function of a tool and a context")
 
         async def keep_tool(tool: Tool, context: ToolContext[Any]) -> Tool | None:
-            return tool if await _await_if_needed(keep(tool, context)) else None
+            if await _await_if_needed(keep(tool, context)):
+                return tool
+            return None
 
         return _Prepared(self, keep_tool)
 
@@ -169,7 +171,7 @@ class CombinedToolset(Toolset):
                     await member.__aenter__()
                 except Exception as error:
                     raise ToolError(
-                        f"the toolset {_label(member)} cannot be entered: {error_words(error)}"
+                        f"the toolset {_label(member)} cannot be entered: {describe_error(error)}"
                     ) from error
                 entered.append(member)
         except BaseException:
@@ -314,7 +316,7 @@ async def _leave(sets: Sequence[Toolset]) -> None:
                 await member.__aexit__(None, None, None)
             except Exception as error:  # noqa: BLE001 - code of the user's, after all is done
                 _LOG.warning(
-                    "the toolset %s could not be left: %s", _label(member), error_words(error)
+                    "the toolset %s could not be left: %s", _label(member), describe_error(error)
                 )
 
 
@@ -337,12 +339,14 @@ async def _list_one(member: Toolset, context: ToolContext[Any]) -> Sequence[Tool
         return expect_each("list_tools()", await member.list_tools(context), Tool)
     except Exception as error:
         raise ToolError(
-            f"the tools of {_label(member)} cannot be listed: {error_words(error)}"
+            f"the tools of {_label(member)} cannot be listed: {describe_error(error)}"
         ) from error
 
 
 async def _await_if_needed(value: T | Awaitable[T]) -> T:
-    return await cast("Awaitable[T]", value) if inspect.isawaitable(value) else cast("T", value)
+    if inspect.isawaitable(value):
+        return await cast("Awaitable[T]", value)
+    return cast("T", value)
 
 
 def _with_name(tool: Tool, name: str) -> Tool:
@@ -353,7 +357,7 @@ def _with_name(tool: Tool, name: str) -> Tool:
 
 def _tool(index: int, function: object) -> Tool:
     if not callable(function):
-        raise wrong(f"tools[{index}]", function, "a function, a Tool or a Toolset")
+        raise wrong_type_error(f"tools[{index}]", function, "a function, a Tool or a Toolset")
     return tool(function)
 
 
@@ -362,4 +366,6 @@ def _label(member: Toolset) -> str:
 
 
 def _from(source: Toolset | None) -> str:
-    return "given by itself" if source is None else f"of {_label(source)}"
+    if source is None:
+        return "given by itself"
+    return f"of {_label(source)}"

@@ -19,10 +19,10 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import msgspec
 
-from dragoman.content import DataPart, file_type
+from dragoman.content import DataPart, guess_mime_type
 from dragoman.errors import InvalidRequestError, ProviderError, ProviderTimeoutError
 from dragoman.logs import logger
-from dragoman.retry_after import retry_after
+from dragoman.retry_after import parse_retry_after
 from dragoman.transport.address_policy import AddressPolicy
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ async def post(
             ) as response,
         ):
             lower = {name.lower(): value for name, value in response.headers.items()}
-            return PostResult(response.status, retry_after(lower))
+            return PostResult(response.status, parse_retry_after(lower))
     except TimeoutError:
         raise ProviderTimeoutError(
             f"the message was not taken within {seconds:g} s: try again later"
@@ -254,14 +254,16 @@ def _media_type(declared: str, name: str | None, data: bytes) -> str:
     """
     declared_type = declared.partition(";")[0].strip().lower()
     declared_type = declared_type if _MEDIA_TYPE.fullmatch(declared_type) else ""
-    detected_type = file_type("", data)
+    detected_type = guess_mime_type("", data)
     if detected_type in _IMAGE_TYPES and (
         declared_type in ("", _UNKNOWN_TYPE) or declared_type.startswith("image/")
     ):
         return detected_type
     if declared_type in _IMAGE_TYPES or declared_type == "image/jpg":
         raise InvalidRequestError(f"the file is said to be {declared_type}, and its bytes are none")
-    return file_type(name or "", data) if declared_type in ("", _UNKNOWN_TYPE) else declared_type
+    return (
+        guess_mime_type(name or "", data) if declared_type in ("", _UNKNOWN_TYPE) else declared_type
+    )
 
 
 def _file_name(url: str, headers: Mapping[str, str]) -> str | None:

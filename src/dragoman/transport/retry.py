@@ -15,7 +15,7 @@ import anyio
 from dragoman.errors import DragomanError, ProviderConnectionError, ProviderTimeoutError
 from dragoman.logs import logger
 from dragoman.request import HttpRequest
-from dragoman.retry_after import retry_after
+from dragoman.retry_after import parse_retry_after
 from dragoman.transport.base import ConnectionLostError, Response, Transport
 
 __all__ = ["OnRetry", "ON_RETRY", "RETRY_STATUSES", "Retry"]
@@ -100,7 +100,7 @@ class Retry:
                 lost = lost or at_once
             else:
                 status = response.status
-                wait = min(retry_after(response.headers, self._now()) or wait, self._cap)
+                wait = min(parse_retry_after(response.headers, self._now()) or wait, self._cap)
                 await _drain(response)
             if (on_retry := ON_RETRY.get()) is not None:
                 await on_retry(attempt + 1, 0.0 if at_once else wait, status, error)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from dragoman.codec.agent_card import Abilities, AgentCard
-from dragoman.codec.allowed import AllowList
+from dragoman.codec.allow_list import AllowList
 from dragoman.codec.serving import BEARER, Forward, KeyPlace, RequestFields, SealForm
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.result import ModelInfo

@@ -10,7 +10,7 @@ import pytest
 from dragoman import event as ev
 from dragoman.errors import ContentRefusedError, ProviderError
 from dragoman.event import Event
-from dragoman.fold import whole_part
+from dragoman.fold import part_events
 from dragoman.interrupt import Interrupt
 from dragoman.message import (
     DataPart,
@@ -43,11 +43,11 @@ RUN: list[Event] = [
     ev.RunStarted("r", "t"),
     ev.StepStarted("model call 1"),
     ev.MessageStarted("m1", Role.MODEL),
-    *whole_part("m1", 0, ThinkingPart("Hm.")),
-    *whole_part("m1", 1, CALL),
+    *part_events("m1", 0, ThinkingPart("Hm.")),
+    *part_events("m1", 1, CALL),
     ev.MessageFinished("m1", FinishReason.tool_calls),
     ev.MessageStarted("m2", Role.USER),
-    *whole_part("m2", 0, ToolResultPart("call_1", "weather", {"sky": "clear"})),
+    *part_events("m2", 0, ToolResultPart("call_1", "weather", {"sky": "clear"})),
     ev.MessageFinished("m2"),
     ev.StepFinished("model call 1"),
     ev.StateSnapshot({"n": 1}),
@@ -55,7 +55,7 @@ RUN: list[Event] = [
     ev.Custom("progress", {"done": 0.5}),
     ev.MessageStarted("m3", Role.MODEL),
     *text("m3", "It ", "is ", "clear."),
-    *whole_part("m3", 1, DataPart(b"\x89PNG", "image/png", "sky.png")),
+    *part_events("m3", 1, DataPart(b"\x89PNG", "image/png", "sky.png")),
     ev.MessageFinished("m3", FinishReason.stop, USAGE),
     ev.RunFinished("r", usage=USAGE, result={"sky": "clear"}),
 ]
@@ -64,7 +64,7 @@ RUN: list[Event] = [
 def objects(events: list[Event], **envelope: Any) -> list[Json]:
     encoder = a2a.encoder(**{"task_id": "task-1", "context_id": "t", **envelope})
     found = [each for event in events for each in encoder.objects(event)]
-    return [dict(each) for each in [*found, *encoder.closing()]]
+    return [dict(each) for each in [*found, *encoder.close_objects()]]
 
 
 def artifacts(listed: list[Json]) -> list[tuple[str, Any, bool, bool]]:

@@ -67,7 +67,7 @@ def test_bytes_are_those_of_the_objects(framed: dict[str, Any]) -> None:
                 event,
             )
         assert fed.close() == b"".join(
-            [a2a.framed(shown_object(each, framed)) for each in shown.closing()]
+            [a2a.framed(shown_object(each, framed)) for each in shown.close_objects()]
         )
 
 

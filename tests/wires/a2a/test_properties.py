@@ -71,7 +71,7 @@ def test_every_stream_is_one_that_the_protocol_allows(
     after their last chunk."""
     encoder = a2a.encoder(extras=extras)
     told = [each for event in stream[1] for each in encoder.objects(event)]
-    objects: list[Any] = [*told, *encoder.closing()]
+    objects: list[Any] = [*told, *encoder.close_objects()]
     if not objects:
         return
     assert ["task" in each for each in objects] == [True] + [False] * (len(objects) - 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import unfold
@@ -161,7 +161,7 @@ def test_decision_4_what_another_origin_signed_is_left_out_and_said(origin, targ
 
 def test_decision_4_a_quirk_lets_a_target_read_another_provider_and_the_prefix_must_match():
     user = Message.user("Hi")
-    before = prefix([user], "w")
+    before = compute_prefix([user], "w")
     model = Message.model(SIGNED).replace(origin=Origin("vertex", prefix=before))
     assert (
         dump(user, model, target=HERE, quirks=wire.Quirks(reads=("vertex",)))[1]["content"][0][

@@ -85,9 +85,9 @@ def test_newer_models_take_an_effort():
             },
             "low",
         ),
-        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}}, "high"),
+        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}}, "xhigh"),
         ({"output_config": {"effort": "medium"}}, "medium"),
-        ({"output_config": {"effort": "max"}}, None),
+        ({"output_config": {"effort": "max"}}, "max"),
         (
             {
                 "thinking": {"type": "enabled", "budget_tokens": 2048},

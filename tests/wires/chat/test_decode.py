@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import wires
-from dragoman.codec.json_values import gather
+from dragoman.codec.json_values import merge_pieces
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import Event, MessageFinished, RunError
 from dragoman.fold import fold, unfold
@@ -213,8 +213,8 @@ def test_a_name_in_every_piece_costs_no_second_look_at_what_came_before(
 )
 def test_where_an_object_in_pieces_ends(pieces: list[str], reached: bool) -> None:
     end = JsonEnd()
-    assert [end.among(pieces[:count]) for count in range(len(pieces) + 1)][-1] is reached
-    assert JsonEnd().among(pieces) is reached
+    assert [end.is_among(pieces[:count]) for count in range(len(pieces) + 1)][-1] is reached
+    assert JsonEnd().is_among(pieces) is reached
 
 
 def test_details_of_thinking_are_encoded_in_linear_time() -> None:
@@ -259,12 +259,12 @@ def test_sources_within_thinking_are_read_in_linear_time() -> None:
 def test_lists_in_pieces_are_not_copied() -> None:
     told: dict[str, Any] = {}
     first = [1]
-    gather(told, {"a": first, "b": 1})
+    merge_pieces(told, {"a": first, "b": 1})
     kept = told["a"]
-    gather(told, {"a": [2], "b": 2, "c": [3]})
+    merge_pieces(told, {"a": [2], "b": 2, "c": [3]})
     assert told == {"a": [1, 2], "b": 2, "c": [3]} and told["a"] is kept and first == [1]
-    gather(told, {"a": "x"})
-    gather(told, {"a": [1]})
+    merge_pieces(told, {"a": "x"})
+    merge_pieces(told, {"a": [1]})
     assert told["a"] == [1]
 
 

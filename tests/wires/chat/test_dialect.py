@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import Message, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 from dragoman.errors import SettingsError
 from dragoman.fold import fold
 from dragoman.message import Content, FinishReason, Origin, Role
@@ -20,7 +20,7 @@ from dragoman.wires.chat.record import OutgoingChat
 from dragoman.wires.chat.usage import FINISH, WORDS
 
 ACME = ChatDialect(
-    name="acme", own=Own("acme"), title="Acme", thinking=("thought",), calls="actions", tools="abilities",
+    name="acme", own=WireNative("acme"), title="Acme", thinking=("thought",), calls="actions", tools="abilities",
     finish={**FINISH, "acted": FinishReason.tool_calls}, words={**WORDS, FinishReason.tool_calls: ("acted",)},
 )  # fmt: skip
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
@@ -96,11 +96,11 @@ def test_a_vendor_may_write_plain_texts_in_a_form_of_its_own() -> None:
 
     messages = [Message.user("a"), Message.model("b")]
     sent = [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"}]
-    assert Loud(name="acme", own=Own("acme"), straight=False).dump_messages(messages) == sent
+    assert Loud(name="acme", own=WireNative("acme"), straight=False).dump_messages(messages) == sent
 
 
 def test_a_lone_name_where_names_are_wanted_is_refused() -> None:
     with pytest.raises(
         SettingsError, match=r"thinking is a tuple of names, also for one: \('inner',\)"
     ):
-        ChatDialect(name="acme", own=Own("acme"), thinking="inner")  # pyright: ignore[reportArgumentType]
+        ChatDialect(name="acme", own=WireNative("acme"), thinking="inner")  # pyright: ignore[reportArgumentType]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import wires
-from dragoman.codec.response import ResponseState, kept
+from dragoman.codec.response import ResponseState, drop_retracted
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -329,18 +329,22 @@ def test_thinking_of_two_messages_is_kept_apart_where_the_first_is_retracted() -
 def test_events_of_what_is_retracted_are_left_out_and_an_id_may_be_used_again() -> None:
     first, second = (unfold([Message(Role.MODEL, (text,), id="a")]) for text in "xy")
     dropped = MessageDropped("a")
-    assert kept([*first, dropped, *second]) == second
-    assert kept([*first, *second, dropped]) == first
-    assert kept([*first, dropped]) == [] and kept([dropped]) == [dropped] and kept(first) == first
+    assert drop_retracted([*first, dropped, *second]) == second
+    assert drop_retracted([*first, *second, dropped]) == first
+    assert (
+        drop_retracted([*first, dropped]) == []
+        and drop_retracted([dropped]) == [dropped]
+        and drop_retracted(first) == first
+    )
 
 
 def test_usage_of_what_is_retracted_does_not_count_and_of_one_id_twice_adds_up() -> None:
     answer = ResponseState(lambda _: {})
     for event in retracted(HALF):
-        answer.takes(event)
+        answer.accepts(event)
     assert answer.usage == COST
     for event in unfold([Message(Role.MODEL, id="b", usage=COST)]):
-        answer.takes(event)
+        answer.accepts(event)
     assert answer.usage == COST + COST
 
 

@@ -155,7 +155,8 @@ def test_what_a_quirk_changes_of_a_request() -> None:
 
 @named
 @pytest.mark.parametrize(
-    ("budget", "effort"), [(2048, "low"), (2049, "medium"), (8192, "medium"), (8193, "high")]
+    ("budget", "effort"),
+    [(1024, "low"), (1025, "medium"), (4096, "medium"), (4097, "high"), (65_537, "max")],
 )
 def test_a_budget_is_the_nearest_level(name: str, budget: int, effort: str) -> None:
     body = wires.get(name).dump_request(ModelRequest("m", settings=Settings(reasoning=budget)))

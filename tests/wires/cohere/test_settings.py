@@ -51,7 +51,7 @@ def test_settings_have_coheres_names():
     [
         ("off", {"type": "disabled"}),
         ("low", {"type": "enabled", "token_budget": 1024}),
-        ("medium", {"type": "enabled", "token_budget": 8192}),
+        ("medium", {"type": "enabled", "token_budget": 4096}),
         ("high", {"type": "enabled"}),
     ],
 )

@@ -177,11 +177,11 @@ def test_a_newer_model_gets_a_placeholder_on_the_first_call_that_it_did_not_sign
 
 
 def test_signed_content_is_left_out_when_what_stood_before_it_has_changed():
-    from dragoman.codec.digest import prefix
+    from dragoman.codec.digest import compute_prefix
 
     before = Message.user("hi")
     origin = Origin(
-        "google", NEWER_GOOGLE.endpoint, NEWER_GOOGLE.model, prefix=prefix([before], "w")
+        "google", NEWER_GOOGLE.endpoint, NEWER_GOOGLE.model, prefix=compute_prefix([before], "w")
     )
     (model,) = signed(origin)
     assert contents(before, model, target=NEWER_GOOGLE)[1]["parts"] == SIGNED

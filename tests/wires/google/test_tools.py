@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.ids import fitted
+from dragoman.codec.ids import fit_names
 from dragoman.event import MessageStarted, PartDelta, PartStarted
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
@@ -143,7 +143,7 @@ def test_decision_12_names_that_the_api_does_not_take_are_mapped_alike_everywher
         contents(Message.model(*recorded), target=NEWER_GOOGLE)[0]["parts"][0]["functionCall"][
             "name"
         ]
-        == fitted(["two.words"])["two.words"]
+        == fit_names(["two.words"])["two.words"]
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import (
@@ -246,7 +246,7 @@ def test_decision_4_thinking_goes_nowhere_else() -> None:
         assert losses(message, target=target) == [(0, 0, "thinking"), (0, 2, "thinking")]
     assert dump(message.replace(origin=None), target=HERE)[0]["content"] == texts
     before = Message.user("hi")
-    signed = message.replace(origin=Origin("mistral", prefix=prefix([before], "w")))
+    signed = message.replace(origin=Origin("mistral", prefix=compute_prefix([before], "w")))
     assert len(dump(before, signed, target=HERE)[1]["content"]) == 4
     assert dump(Message.user("changed"), signed, target=HERE)[1]["content"] == texts
     gateway = message.replace(origin=Origin("vertex"))

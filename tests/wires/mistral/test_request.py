@@ -93,7 +93,7 @@ def test_every_spelling_is_read_and_kept(field: str, value: Any, setting: dict[s
         ("tool_choice", {"function": {"name": "f"}}),
         ("tool_choice", {"type": "function", "function": {"name": "auto"}}),
         ("tool_choice", "never"),
-        ("reasoning_effort", "minimal"),
+        ("reasoning_effort", "default"),
         ("reasoning_effort", None),
         ("random_seed", None),
         ("tools", []),
@@ -133,7 +133,7 @@ def test_fields_of_its_own_are_options() -> None:
 
 @pytest.mark.parametrize(
     ("reasoning", "effort"),
-    [("off", "none"), ("low", "low"), ("high", "high"), (1, "low"), (2048, "low"), (2049, "medium"), (8192, "medium"), (8193, "high")],
+    [("off", "none"), ("low", "low"), ("high", "high"), (1, "low"), (1024, "low"), (1025, "medium"), (4096, "medium"), (4097, "high"), (65_536, "max")],
 )  # fmt: skip
 def test_how_much_to_think(reasoning: Any, effort: str) -> None:
     assert dump(settings=Settings(reasoning=reasoning)) == {"reasoning_effort": effort}

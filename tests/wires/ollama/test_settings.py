@@ -47,7 +47,7 @@ def test_settings_go_to_options_and_the_rest_of_options_stays():
         ("qwen3:4b", 100, True),
         ("gpt-oss:20b", "high", "high"),
         ("gpt-oss:20b", 100, "low"),
-        ("gpt-oss:20b", 5000, "medium"),
+        ("gpt-oss:20b", 4096, "medium"),
         ("gpt-oss:20b", 50000, "high"),
     ],
 )

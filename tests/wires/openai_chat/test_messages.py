@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import (
@@ -514,7 +514,7 @@ def test_signed_thinking_goes_back_byte_exact_while_what_stood_before_it_is_unch
     [said] = openai_chat.load_messages(
         [{"role": "assistant", "content": "Yes", "reasoning_details": [entry]}]
     )
-    said = said.replace(origin=Origin("openai", HERE.endpoint, prefix=prefix([asked], "w")))
+    said = said.replace(origin=Origin("openai", HERE.endpoint, prefix=compute_prefix([asked], "w")))
     assert dump(asked, said, target=HERE)[1]["reasoning_details"] == [entry]
     assert dump(Message.user("How?"), said, target=HERE)[1] == {
         "role": "assistant",

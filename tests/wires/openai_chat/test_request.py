@@ -105,7 +105,7 @@ def test_settings_are_neutral() -> None:
         ({"stop": "a"}, Settings(stop=("a",))),
         ({"reasoning_effort": "low"}, Settings(reasoning="low")),
         ({"reasoning_effort": "none"}, Settings(reasoning="off")),
-        ({"reasoning_effort": "minimal"}, Settings()),
+        ({"reasoning_effort": "minimal"}, Settings(reasoning="minimal")),
         ({"reasoning": {"effort": "high"}}, Settings(reasoning="high")),
         ({"reasoning": {"max_tokens": 2000}}, Settings(reasoning=2000)),
         ({"reasoning": {"effort": "high", "exclude": True}}, Settings()),
@@ -275,7 +275,7 @@ def test_what_vendors_want_differently() -> None:
     assert [loss.what for loss in lost] == ["output_schema"]
 
 
-@pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (4096, "medium"), (30000, "high")])
+@pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (4096, "medium"), (30000, "xhigh")])
 def test_a_budget_for_thinking_becomes_the_nearest_effort(budget: int, effort: str) -> None:
     assert dump(settings=Settings(reasoning=budget))["reasoning_effort"] == effort
     assert dump(Quirks(reasoning="reasoning"), settings=Settings(reasoning=budget))[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.fold import fold
 from dragoman.message import FinishReason, Message, Origin, TextPart, ToolResultPart
 from dragoman.wires import openai_responses as wire
@@ -14,7 +14,7 @@ from support.responses import HI, OPENAI, dump
 
 def answer(before, id_="resp_1", text="Hello", **fields):
     """What the provider answered to a conversation, as `ChatModel` hands it on."""
-    origin = msgspec.structs.replace(OPENAI, prefix=prefix(before, "w"))
+    origin = msgspec.structs.replace(OPENAI, prefix=compute_prefix(before, "w"))
     item = {"type": "message", "id": f"msg_{id_}", "role": "assistant", "status": "completed"}
     output = [{**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}]
     body = {
@@ -69,7 +69,7 @@ def test_what_others_said_in_between_is_sent():
     """Back from another provider, the conversation goes on from the last response that is stored
     here."""
     other = Message.model("Bonjour").replace(
-        origin=Origin("google", prefix=prefix([*FIRST, MORE], "w"))
+        origin=Origin("google", prefix=compute_prefix([*FIRST, MORE], "w"))
     )
     assert linked(*FIRST, MORE, other, Message.user("again")) == (
         "resp_1",
@@ -116,7 +116,7 @@ def test_a_system_message_among_the_items_is_held_with_them():
         )
 
     before = [place("be brief"), HI]
-    origin = msgspec.structs.replace(OPENAI, prefix=prefix(before, "openai_responses"))
+    origin = msgspec.structs.replace(OPENAI, prefix=compute_prefix(before, "openai_responses"))
     answer = FIRST[2].replace(origin=msgspec.structs.replace(origin, response_id="resp_1"))
     assert "previous_response_id" in dump(*before, answer, MORE, target=OPENAI)
     assert "previous_response_id" not in dump(place("be kind"), HI, answer, MORE, target=OPENAI)

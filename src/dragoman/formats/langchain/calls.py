@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.content import Content, ToolCallPart, ToolResultPart
 from dragoman.fold import parse_call
 from dragoman.formats.langchain.envelope import OWN
@@ -46,7 +46,7 @@ def load_calls(data: JsonMap, content: Sequence[Content], where: str) -> list[Co
         form: Json = {}
         if not isinstance(id_, str):
             id_, form = f"{where}.tool_calls[{number}]", {"id": "absent"}
-        extra_fields = rest(fields, "name", "args", "id", "type")
+        extra_fields = read_extra_fields(fields, "name", "args", "id", "type")
         arguments = fields.get("args")
         if isinstance(arguments, dict):
             changes: Json = {
@@ -56,7 +56,7 @@ def load_calls(data: JsonMap, content: Sequence[Content], where: str) -> list[Co
             }
         else:
             changes = {"arguments": {}, "raw": arguments or "", "state": "invalid"}
-            extra_fields = rest(
+            extra_fields = read_extra_fields(
                 extra_fields, *(("error",) if extra_fields.get("error") in (None, _CUT) else ())
             )
             changes["state"] = "cut" if fields.get("error") == _CUT else "invalid"
@@ -80,7 +80,8 @@ def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[Json]]:
     out: dict[str, list[Json]] = {}
     for call in calls:
         extra_fields, form = OWN.fields(call.native), OWN.form(call.native)
-        extra_fields = {} if form.keys() & {"as", "wire"} else extra_fields
+        if form.keys() & {"as", "wire"}:
+            extra_fields = {}
         entry = {
             **extra_fields,
             "name": call.name,
@@ -110,7 +111,10 @@ def load_function_call(value: Any, where: str) -> ToolCallPart | None:
 
 def dump_function_call(call: ToolCallPart) -> Json:
     """The inverse."""
-    raw = call.raw if call.raw is not None else json_bytes.encode(call.arguments).decode()
+    if call.raw is not None:
+        raw = call.raw
+    else:
+        raw = json_bytes.encode(call.arguments).decode()
     return {"name": call.name, "arguments": raw}
 
 

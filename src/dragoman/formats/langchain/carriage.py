@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_object, if_text, rest
+from dragoman.codec.json_values import drop_empty, if_object, if_text, read_extra_fields
 from dragoman.content import MarkPart, ToolResultPart
 from dragoman.formats.langchain.envelope import (
     NAME,
@@ -169,7 +169,7 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
 def foreign(native: Native) -> dict[str, Json]:
     """Returns the fields of other formats in a `native`, where they say something."""
     by_format = {
-        key: filled(if_object(value))
+        key: drop_empty(if_object(value))
         for key, value in (native or {}).items()
         if key != NAME and NOTES[0] not in key
     }
@@ -183,7 +183,9 @@ def load_extra(extra: Any) -> Extra | None:
     except ValueError:  # half a character of UTF-16 is no ValidationError
         return None
     fine = extra and dump_extra(read) == extra and not any(NOTES[0] in key for key in read.native)
-    return read if fine and NAME not in read.native else None
+    if fine and NAME not in read.native:
+        return read
+    return None
 
 
 def dump_extra(extra: Extra) -> Json:
@@ -336,7 +338,7 @@ def as_was(value: Message | ToolResultPart, fields: Json, form: JsonMap) -> Json
     exact = if_object(form.get("exact"))
     if not exact or exact.get("digest") != _digest(value):
         return fields
-    return {**rest(fields, *exact["dropped"]), **if_object(exact.get("fields"))}
+    return {**read_extra_fields(fields, *exact["dropped"]), **if_object(exact.get("fields"))}
 
 
 def _digest(value: Message | ToolResultPart) -> str:
@@ -352,9 +354,12 @@ def pop_extra(extra_fields: Json) -> Extra | None:
     """Takes what is under our key out of the fields of a message. Returns `None` if nothing is, or
     if it cannot be read."""
     extra = if_object(extra_fields.get("additional_kwargs"))
-    extra_read = load_extra(extra.get(OURS)) if OURS in extra else None
+    if OURS in extra:
+        extra_read = load_extra(extra.get(OURS))
+    else:
+        extra_read = None
     if extra_read is not None:
-        set_kwargs(extra_fields, rest(extra, OURS))
+        set_kwargs(extra_fields, read_extra_fields(extra, OURS))
     return extra_read
 
 

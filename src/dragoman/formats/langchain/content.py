@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.content import (
     Content,
     DataPart,
@@ -59,7 +59,9 @@ def load_content(
         HistoryError: it is neither a text nor a list of texts and blocks.
     """
     if isinstance(content, str):
-        return (TextPart(content),) if content else ()
+        if content:
+            return (TextPart(content),)
+        return ()
     if not isinstance(content, list):
         raise HistoryError(
             f"{where}.content must be a string or a list of strings and content blocks"
@@ -105,11 +107,16 @@ def dump_content(
             for loss in lost
         ]
     if not blocks:
-        return [] if form.get("content") == "list" else ""
+        if form.get("content") == "list":
+            return []
+        return ""
     if len(blocks) == 1 and _is_plain(blocks[0]) and form.get("content") != "list":
         return blocks[0]["text"]
     for index, more in if_object(form.get("noise")).items():
-        block_index = int(index) if index.isdecimal() else len(blocks)
+        if index.isdecimal():
+            block_index = int(index)
+        else:
+            block_index = len(blocks)
         if (
             block_index < len(blocks)
             and isinstance(blocks[block_index], dict)
@@ -157,8 +164,13 @@ def _load_wrapped(block: Block) -> Content | None:
     """Returns a provider's block inside a standard one that says no more than it."""
     value = if_object(block.get("value"))
     wire = family(value, Role.MODEL)
-    pieces = () if wire is None else _of_wire(wire, [value], Role.MODEL)
-    return _note(pieces[0], **{"as": "non_standard", "of": wire}) if len(pieces) == 1 else None
+    if wire is None:
+        pieces = ()
+    else:
+        pieces = _of_wire(wire, [value], Role.MODEL)
+    if len(pieces) == 1:
+        return _note(pieces[0], **{"as": "non_standard", "of": wire})
+    return None
 
 
 def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
@@ -199,7 +211,9 @@ def _wire(piece: Content) -> str | None:
         return None
     for wire in (ANTHROPIC, RESPONSES):
         if wire in native or wire + NOTES in native:
-            return wire if _takes(wire, piece) else None
+            if _takes(wire, piece):
+                return wire
+            return None
     return None
 
 
@@ -238,9 +252,9 @@ def _quiet(block: Any, index: int, noise: Json) -> Any:
 def _load(block: Any, signer: str | None) -> Content:
     """Returns a text, or a block of LangChain's own."""
     if isinstance(block, str):
-        return (
-            TextPart(block, OWN.note(form={"as": "string"}, mark=True)) if block else _whole_text()
-        )
+        if block:
+            return TextPart(block, OWN.note(form={"as": "string"}, mark=True))
+        return _whole_text()
     block_type = if_text(block.get("type"))
     piece: Content | None = None
     if block_type == "non_standard":
@@ -251,7 +265,9 @@ def _load(block: Any, signer: str | None) -> Content:
             piece = msgspec.structs.replace(piece, native={**foreign, **(piece.native or {})})
     elif block_type in _LOADERS:
         piece = _LOADERS[block_type](block, signer)
-    return piece if piece is not None and _dump(piece) == block else _whole(block)
+    if piece is not None and _dump(piece) == block:
+        return piece
+    return _whole(block)
 
 
 def _whole_text() -> ProviderPart:
@@ -266,9 +282,9 @@ def _whole(block: Block) -> ProviderPart:
 
 
 def _dump_all(piece: Content) -> list[Any]:
-    return (
-        dump_exploded(piece) if OWN.form(piece.native).get("as") == "exploded" else [_dump(piece)]
-    )
+    if OWN.form(piece.native).get("as") == "exploded":
+        return dump_exploded(piece)
+    return [_dump(piece)]
 
 
 def _dump(piece: Content) -> Any:
@@ -287,7 +303,9 @@ def _dump(piece: Content) -> Any:
         )
     if isinstance(piece, ProviderPart):
         if NAME in (piece.native or {}):
-            return block_fields.get("text", "") if form.get("as") == "string" else block_fields
+            if form.get("as") == "string":
+                return block_fields.get("text", "")
+            return block_fields
         return {
             "type": "non_standard",
             "value": {"type": piece.kind, OURS: _foreign_fields(piece.native)},
@@ -297,43 +315,49 @@ def _dump(piece: Content) -> Any:
 
 def _load_text(block: Block, _: str | None) -> TextPart | None:
     text = block.get("text")
-    extra_fields, foreign = _extras(rest(block, "type", "text"))
-    return (
-        TextPart(text, _native(extra_fields, {}, foreign))
-        if isinstance(text, str) and text
-        else None
-    )
+    extra_fields, foreign = _extras(read_extra_fields(block, "type", "text"))
+    if isinstance(text, str) and text:
+        return TextPart(text, _native(extra_fields, {}, foreign))
+    return None
 
 
 def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
     """Returns the thinking of a standard block, or of Google's; the signature goes to the provider
     that signed it."""
     block_type = block["type"]
-    field = "reasoning" if block_type == "reasoning" else "thinking"
+    if block_type == "reasoning":
+        field = "reasoning"
+    else:
+        field = "thinking"
     text = block.get(field, "")
     if not isinstance(text, str):
         return None
-    extra_fields, foreign = _extras(rest(block, "type", field))
+    extra_fields, foreign = _extras(read_extra_fields(block, "type", field))
     form: Json = {"as": block_type, **({} if field in block else {"text": "absent"})}
-    signature = (
-        if_object(extra_fields.get("extras")).get("signature")
-        if block_type == "reasoning"
-        else extra_fields.get("signature")
-    )
+    if block_type == "reasoning":
+        signature = if_object(extra_fields.get("extras")).get("signature")
+    else:
+        signature = extra_fields.get("signature")
     if signer in _SIGNED and isinstance(signature, str) and signer not in foreign:
         form["signer"] = signer
         foreign = {**foreign, signer: {_SIGNED[signer]: signature}}
         if block_type == "reasoning":
-            more = rest(extra_fields["extras"], "signature")
-            extra_fields = {**rest(extra_fields, "extras"), **({"extras": more} if more else {})}
+            more = read_extra_fields(extra_fields["extras"], "signature")
+            extra_fields = {
+                **read_extra_fields(extra_fields, "extras"),
+                **({"extras": more} if more else {}),
+            }
         else:
-            extra_fields = rest(extra_fields, "signature")
+            extra_fields = read_extra_fields(extra_fields, "signature")
     return ThinkingPart(text, _native(extra_fields, form, foreign))
 
 
 def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: JsonMap) -> Block:
     block_type, signer = form.get("as", "reasoning"), form.get("signer")
-    field = "reasoning" if block_type == "reasoning" else "thinking"
+    if block_type == "reasoning":
+        field = "reasoning"
+    else:
+        field = "thinking"
     block = {
         **block_fields,
         "type": block_type,
@@ -353,7 +377,7 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
     id_, name, arguments = block.get("id"), block.get("name"), block.get("args")
     if not isinstance(id_, str) or not isinstance(name, str) or not isinstance(arguments, dict):
         return None
-    extra_fields, foreign = _extras(rest(block, "type", "id", "name", "args"))
+    extra_fields, foreign = _extras(read_extra_fields(block, "type", "id", "name", "args"))
     by_provider = block["type"] == "server_tool_call"
     native = _native(extra_fields, {"as": block["type"]}, foreign)
     return ToolCallPart(
@@ -366,7 +390,10 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
 
 
 def _dump_call(piece: ToolCallPart, block_fields: Block, _: JsonMap) -> Block:
-    block_type = "server_tool_call" if piece.run_by == "provider" else "tool_call"
+    if piece.run_by == "provider":
+        block_type = "server_tool_call"
+    else:
+        block_type = "tool_call"
     block = {
         **block_fields,
         "type": block_type,
@@ -387,7 +414,9 @@ def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
     id_, status = block.get("tool_call_id"), block.get("status")
     if not isinstance(id_, str) or status not in ("success", "error"):
         return None
-    extra_fields, foreign = _extras(rest(block, "type", "tool_call_id", "status", "output"))
+    extra_fields, foreign = _extras(
+        read_extra_fields(block, "type", "tool_call_id", "status", "output")
+    )
     form = {"as": "server_tool_result", **({} if "output" in block else {"output": "absent"})}
     native = _native(extra_fields, form, foreign)
     return ToolResultPart(id_, "", block.get("output"), status == "error", "provider", native)
@@ -409,8 +438,11 @@ def _extras(block_fields: Block) -> tuple[Block, Json]:
     extras = if_object(block_fields.get("extras"))
     if not (foreign := _foreign(extras)):
         return block_fields, {}
-    more = rest(extras, OURS)
-    return {**rest(block_fields, "extras"), **({"extras": more} if more else {})}, foreign
+    more = read_extra_fields(extras, OURS)
+    return {
+        **read_extra_fields(block_fields, "extras"),
+        **({"extras": more} if more else {}),
+    }, foreign
 
 
 def _foreign(fields_around: JsonMap) -> Json:
@@ -419,7 +451,9 @@ def _foreign(fields_around: JsonMap) -> Json:
     fine = fields and all(
         isinstance(value, dict) and NOTES[0] not in key for key, value in fields.items()
     )
-    return fields if fine else {}
+    if fine:
+        return fields
+    return {}
 
 
 def _foreign_fields(native: Native) -> Json:
@@ -430,11 +464,9 @@ def _foreign_fields(native: Native) -> Json:
 
 
 def _with_extras(block: Block, foreign: JsonMap) -> Block:
-    return (
-        {**block, "extras": {**if_object(block.get("extras")), OURS: dict(foreign)}}
-        if foreign
-        else block
-    )
+    if foreign:
+        return {**block, "extras": {**if_object(block.get("extras")), OURS: dict(foreign)}}
+    return block
 
 
 def _native(extra_fields: Block, form: Json, foreign: JsonMap) -> Native:

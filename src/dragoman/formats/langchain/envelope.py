@@ -10,8 +10,8 @@ from copy import copy
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Role
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 NAME = "langchain"
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 ROLES = {"human": Role.USER, "ai": Role.MODEL, "system": Role.SYSTEM}
 """Type of a message → whose it is."""
@@ -109,7 +109,7 @@ def open_message(entry: Any, where: str) -> OpenedMessage:
         data, form = fields.get("kwargs"), {"wrap": "constructor"}
         envelope = {
             key: value
-            for key, value in rest(fields, "kwargs").items()
+            for key, value in read_extra_fields(fields, "kwargs").items()
             if _constructor(type_).get(key) != value
         }
     elif "data" in fields and "content" not in fields:
@@ -117,7 +117,7 @@ def open_message(entry: Any, where: str) -> OpenedMessage:
             if_text(fields.get("type")),
             fields.get("data"),
             {},
-            rest(fields, "type", "data"),
+            read_extra_fields(fields, "type", "data"),
         )
     else:
         type_, data, form, envelope = if_text(fields.get("type")), fields, {"wrap": "plain"}, {}
@@ -140,14 +140,20 @@ def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | Non
     """Type and fields → the message. `version`: what stands around them in any case; `None`: what
     stood there."""
     wrap = version or form.get("wrap", "dict")
-    absent = if_list(form.get("absent")) if wrap == form.get("wrap", "dict") else ()
+    if wrap == form.get("wrap", "dict"):
+        absent = if_list(form.get("absent"))
+    else:
+        absent = ()
     usual = {
         key: copy(value)
         for key, value in defaults(type_, wrap).items()
         if key not in absent and key not in fields
     }
     data = {**usual, **{key: value for key, value in fields.items() if key not in absent}}
-    envelope = if_object(form.get("envelope")) if version is None else {}
+    if version is None:
+        envelope = if_object(form.get("envelope"))
+    else:
+        envelope = {}
     if wrap == "plain":
         return data
     if wrap == "constructor":
@@ -173,22 +179,22 @@ def votes(message: Any) -> int:
     fields = if_object(message)
     if isinstance(fields.get("lc"), int) and fields.get("type") == "constructor":
         path = if_list(fields.get("id"))
-        return (
-            3
-            if path
+        if (
+            path
             and if_text(path[-1]) in CLASSES.values()
             and isinstance(fields.get("kwargs"), dict)
-            else 0
-        )
+        ):
+            return 3
+        return 0
     type_ = if_text(fields.get("type"))
     if type_ not in CLASSES or ("role" in fields and type_ not in ("chat", "ChatMessageChunk")):
         return 0
     if isinstance(fields.get("data"), dict) and "content" not in fields:
-        return 3 if "content" in fields["data"] else 2
+        if "content" in fields["data"]:
+            return 3
+        return 2
     if not isinstance(fields.get("content"), (str, list)):
         return 0
-    return (
-        3
-        if {"additional_kwargs", "response_metadata", "tool_calls", "tool_call_id"} & fields.keys()
-        else 2
-    )
+    if {"additional_kwargs", "response_metadata", "tool_calls", "tool_call_id"} & fields.keys():
+        return 3
+    return 2

@@ -10,8 +10,8 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text, rest
-from dragoman.codec.media import Media, data_url, decoded, from_url
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
+from dragoman.codec.media import Media, decode_base64, dump_data_url, load_url
 from dragoman.content import DataPart, FilePart, LinkPart
 from dragoman.formats.langchain.envelope import OWN
 from dragoman.json_bytes import Json, JsonMap
@@ -42,7 +42,9 @@ def load_media(block: JsonMap) -> Media | None:
         return _load_audio(block)
     if "file" in block:
         return _load_chat_file(block)
-    return _load_source(block) if "source_type" in block else _load_standard(block, block_type)
+    if "source_type" in block:
+        return _load_source(block)
+    return _load_standard(block, block_type)
 
 
 def dump_media(part: Media) -> Block:
@@ -58,21 +60,24 @@ def _name(extras: Any) -> str | None:
 
 def _load_standard(block: JsonMap, block_type: str) -> Media | None:
     mime_type, name = if_text(block.get("mime_type")) or None, _name(block.get("extras"))
-    extra_fields = rest(block, "type", "mime_type", "base64", "url", "file_id")
+    extra_fields = read_extra_fields(block, "type", "mime_type", "base64", "url", "file_id")
     if name is not None:
-        extra_fields = rest(extra_fields, "extras")
-        if more := rest(block["extras"], "filename"):
+        extra_fields = read_extra_fields(extra_fields, "extras")
+        if more := read_extra_fields(block["extras"], "filename"):
             extra_fields["extras"] = more
     form: Json = {} if mime_type else {"mime_type": "absent"}
     media_type = mime_type or _ANY[block_type]
     if block_type == "text-plain" and isinstance(text := block.get("text"), str):
         form["kind"] = block_type
         return DataPart(
-            _utf8(text), media_type or "", name, OWN.note(rest(extra_fields, "text"), form=form)
+            _utf8(text),
+            media_type or "",
+            name,
+            OWN.note(read_extra_fields(extra_fields, "text"), form=form),
         )
     if block_type != _kind(media_type):
         form["kind"] = block_type
-    if (data := decoded(block.get("base64"))) is not None and media_type is not None:
+    if (data := decode_base64(block.get("base64"))) is not None and media_type is not None:
         return DataPart(data, media_type, name, OWN.note(extra_fields, form=form))
     if isinstance(url := block.get("url"), str):
         return LinkPart(url, media_type, name, OWN.note(extra_fields, form=form))
@@ -102,7 +107,9 @@ def _load_source(block: JsonMap) -> Media | None:
     """Returns the form before the standard one."""
     block_type, mime_type = if_text(block.get("type")), if_text(block.get("mime_type")) or None
     media_type = mime_type or _ANY[block_type]
-    extra_fields = rest(block, "type", "source_type", "mime_type", "data", "url", "id", "text")
+    extra_fields = read_extra_fields(
+        block, "type", "source_type", "mime_type", "data", "url", "id", "text"
+    )
     form: Json = {
         "as": "source",
         "kind": block_type,
@@ -110,7 +117,7 @@ def _load_source(block: JsonMap) -> Media | None:
     }
     match block:
         case {"source_type": "base64", "data": text} if (
-            data := decoded(text)
+            data := decode_base64(text)
         ) is not None and media_type is not None:
             return DataPart(data, media_type, None, OWN.note(extra_fields, form=form))
         case {"source_type": "text", "text": str(text)}:
@@ -143,17 +150,17 @@ def _source(part: Media, block_fields: Block, form: JsonMap) -> Block:
 
 def _load_url(block: JsonMap) -> Media | None:
     """Returns an image as Chat Completions has it, which may also be the URL alone."""
-    image, extra_fields = block.get("image_url"), rest(block, "type", "image_url")
+    image, extra_fields = block.get("image_url"), read_extra_fields(block, "type", "image_url")
     form: Json = {"as": "image_url"}
     url = image
     if isinstance(image, dict):
-        url, inner = if_object(image).get("url"), rest(if_object(image), "url")
+        url, inner = if_object(image).get("url"), read_extra_fields(if_object(image), "url")
         extra_fields = {**extra_fields, **({"image_url": inner} if inner else {})}
     else:
         form["image_url"] = "string"
     if not isinstance(url, str):
         return None
-    part = from_url(url)
+    part = load_url(url)
     if isinstance(part, DataPart):
         return DataPart(part.data, part.mime_type, None, OWN.note(extra_fields, form=form))
     return LinkPart(url, "image/*", None, OWN.note(extra_fields, form=form))
@@ -162,7 +169,10 @@ def _load_url(block: JsonMap) -> Media | None:
 def _image_url(part: Media, block_fields: Block, form: JsonMap) -> Block:
     if isinstance(part, FilePart):
         return _standard(part, block_fields, {})
-    url = part.url if isinstance(part, LinkPart) else data_url(part)
+    if isinstance(part, LinkPart):
+        url = part.url
+    else:
+        url = dump_data_url(part)
     inner = if_object(block_fields.pop("image_url", None))
     return {
         **block_fields,
@@ -173,10 +183,10 @@ def _image_url(part: Media, block_fields: Block, form: JsonMap) -> Block:
 
 def _load_audio(block: JsonMap) -> Media | None:
     audio = if_object(block.get("input_audio"))
-    data, name = decoded(audio.get("data")), if_text(audio.get("format"))
+    data, name = decode_base64(audio.get("data")), if_text(audio.get("format"))
     if data is None or not name:
         return None
-    native = OWN.note(rest(block, "type", "input_audio"), form={"as": "input_audio"})
+    native = OWN.note(read_extra_fields(block, "type", "input_audio"), form={"as": "input_audio"})
     return DataPart(data, _AUDIO.get(name, f"audio/{name}"), None, native)
 
 
@@ -190,22 +200,23 @@ def _input_audio(part: Media, block_fields: Block, _: JsonMap) -> Block:
 
 def _load_chat_file(block: JsonMap) -> Media | None:
     """Returns a file as Chat Completions has it."""
-    file, extra_fields = if_object(block.get("file")), rest(block, "type", "file")
+    file, extra_fields = if_object(block.get("file")), read_extra_fields(block, "type", "file")
     native = OWN.note(extra_fields, form={"as": "file"}, mark="file_id" in file)
     if isinstance(id_ := file.get("file_id"), str):
         return FilePart(id_, native=native)
-    part = from_url(if_text(file.get("file_data")), if_text(file.get("filename")) or None)
-    return (
-        DataPart(part.data, part.mime_type, part.name, native)
-        if isinstance(part, DataPart)
-        else None
-    )
+    part = load_url(if_text(file.get("file_data")), if_text(file.get("filename")) or None)
+    if isinstance(part, DataPart):
+        return DataPart(part.data, part.mime_type, part.name, native)
+    return None
 
 
 def _chat_file(part: Media, block_fields: Block, _: JsonMap) -> Block:
     if isinstance(part, LinkPart):
         return _standard(part, block_fields, {})
-    file = {"file_id": part.id} if isinstance(part, FilePart) else {"file_data": data_url(part)}
+    if isinstance(part, FilePart):
+        file = {"file_id": part.id}
+    else:
+        file = {"file_data": dump_data_url(part)}
     return {
         **block_fields,
         "type": "file",
@@ -223,7 +234,9 @@ _FORMS: Mapping[str, Callable[[Media, Block, JsonMap], Block]] = {
 
 def _kind(mime_type: str | None) -> str:
     main_type = (mime_type or "").partition("/")[0]
-    return main_type if main_type in ("image", "audio", "video") else "file"
+    if main_type in ("image", "audio", "video"):
+        return main_type
+    return "file"
 
 
 def _utf8(text: str) -> bytes:

@@ -12,8 +12,14 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from dragoman.codec.json_values import bounded, if_object, if_text, rest, text_or_json
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.json_values import (
+    check_depth,
+    if_object,
+    if_text,
+    read_extra_fields,
+    text_or_json,
+)
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.content import (
     Content,
     DataPart,
@@ -106,11 +112,10 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
                     "LangChain's results are messages of their own, before what follows",
                 )
             )
-        about = (
-            msgspec.structs.replace(extra, id=message.id, native={})
-            if not content and index == results[0]
-            else Extra()
-        )
+        if not content and index == results[0]:
+            about = msgspec.structs.replace(extra, id=message.id, native={})
+        else:
+            about = Extra()
         lost: list[Loss] = []
         tools.append(
             dump_result(cast("ToolResultPart", message.content[index]), about, lost, version)
@@ -119,7 +124,9 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
     if not content and (tools or alone):
         return [*tools, *out]
     main = _dump_main(message, content, extra, losses, version)
-    return [main, *tools, *out] if message.role is Role.MODEL else [*tools, main, *out]
+    if message.role is Role.MODEL:
+        return [main, *tools, *out]
+    return [*tools, main, *out]
 
 
 def dump_remove(mark: MarkPart, version: str | None) -> Json:
@@ -252,11 +259,11 @@ def load_messages(
         )
     reader = _Reader(origin)
     entries = cast("list[Any]", payload)
-    for index, entry in enumerate(bounded(entries) if problems is None else entries):
+    for index, entry in enumerate(check_depth(entries) if problems is None else entries):
         try:
-            reader.read(entry if problems is None else bounded(entry), f"[{index}]")
+            reader.read(entry if problems is None else check_depth(entry), f"[{index}]")
         except HistoryError as error:
-            noted(error, problems, index, _fault(error))
+            note_problem(error, problems, index, _fault(error))
     return reader.end()
 
 
@@ -297,9 +304,10 @@ class _Reader:
         opened_message = open_message(entry, where)
         if base_type(opened_message.type) in ("tool", "function"):
             part, extra = self._result(opened_message, where)
-            about = (
-                None if extra is None else msgspec.structs.replace(extra, denied=False, native={})
-            )
+            if extra is None:
+                about = None
+            else:
+                about = msgspec.structs.replace(extra, denied=False, native={})
             if about is not None and dump_extra(about):
                 self._end_results()
                 self._about = about
@@ -358,9 +366,10 @@ class _Reader:
         result: Any = content
         if isinstance(content, list):
             parts = load_content(cast("Any", content), Role.USER, None, form, where)
-            result = (
-                parts if parts and all(_is_result(part) for part in parts) else cast("Any", content)
-            )
+            if parts and all(_is_result(part) for part in parts):
+                result = parts
+            else:
+                result = cast("Any", content)
             form.pop("content", None)
         elif not isinstance(content, str):
             raise HistoryError(
@@ -385,7 +394,10 @@ class _Reader:
 
     def _end_results(self) -> None:
         if self._results:
-            about = {} if self._about is None else msgspec.structs.asdict(self._about)
+            if self._about is None:
+                about = {}
+            else:
+                about = msgspec.structs.asdict(self._about)
             about = {key: about[key] for key in about if key not in ("denied", "native")}
             self._out.append(Message(Role.USER, tuple(self._results), **about))
         self._results, self._about = [], None
@@ -398,7 +410,9 @@ class _NoCall(HistoryError):
 def _fault(error: HistoryError) -> str | None:
     """Returns the field for which a message cannot be read, where it is one."""
     _, dot, field = error.message.partition(" ")[0].partition(".")
-    return field.partition("[")[0] if dot else None
+    if dot:
+        return field.partition("[")[0]
+    return None
 
 
 def _own(opened_message: OpenedMessage) -> tuple[Json, Json]:
@@ -439,24 +453,30 @@ def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> M
     """Returns a message that is no result."""
     type_ = base_type(opened_message.type)
     form, extra_fields = _own(opened_message)
-    id_ = extra_fields.pop("id") if if_text(extra_fields.get("id")) else None
+    if if_text(extra_fields.get("id")):
+        id_ = extra_fields.pop("id")
+    else:
+        id_ = None
     role = ROLES.get(type_) or _CHAT_ROLES.get(if_text(extra_fields.get("role")).lower(), Role.USER)
     extra = pop_extra(extra_fields)
     about: Json = {} if extra is None else msgspec.structs.asdict(extra)
     foreign = about.pop("native", {})
-    about = rest(about, "id", "denied")
+    about = read_extra_fields(about, "id", "denied")
     usual = is_usual(opened_message, role)
-    signer = provider(opened_message.data) if role is Role.MODEL else None
+    if role is Role.MODEL:
+        signer = provider(opened_message.data)
+    else:
+        signer = None
     content = load_content(opened_message.data.get("content", ""), role, signer, form, where)
     if role is Role.MODEL:
         content = _load_kwargs(extra_fields, load_calls(opened_message.data, content, where), where)
-        extra_fields = rest(extra_fields, "tool_calls", "invalid_tool_calls")
+        extra_fields = read_extra_fields(extra_fields, "tool_calls", "invalid_tool_calls")
         answered_by, reason = load_response(opened_message.data, origin, signer)
         about |= {"origin": answered_by, "finish_reason": reason}
         usage, more = load_usage(extra_fields.get("usage_metadata"))
         if usage is not None:
             about["usage"] = usage
-            extra_fields = rest(extra_fields, "usage_metadata")
+            extra_fields = read_extra_fields(extra_fields, "usage_metadata")
             if more:
                 form["usage"] = more
         response = dump_response(answered_by, reason)
@@ -487,10 +507,10 @@ def _load_kwargs(extra_fields: Json, content: list[Content], where: str) -> list
         and not any(isinstance(piece, ThinkingPart) for piece in content)
     ):
         content = [ThinkingPart(thinking, OWN.note(form={"as": THINKING})), *content]
-        extra = rest(extra, THINKING)
+        extra = read_extra_fields(extra, THINKING)
     if (call := load_function_call(extra.get("function_call"), where)) is not None:
         content = [*content, call]
-        extra = rest(extra, "function_call")
+        extra = read_extra_fields(extra, "function_call")
     set_kwargs(extra_fields, extra)
     return content
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
 from dragoman.content import Content
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -54,34 +54,45 @@ def family(block: JsonMap, role: Role) -> str | None:
     ):
         return ANTHROPIC
     if block_type == "compaction":
-        return ANTHROPIC if "content" in block else RESPONSES
+        if "content" in block:
+            return ANTHROPIC
+        return RESPONSES
     if block_type in (
         "container_upload",
         "search_result",
         "tool_addition",
         "tool_removal",
     ) or block_type.endswith("tool_result"):
-        return None if block_type == "server_tool_result" else ANTHROPIC
+        if block_type == "server_tool_result":
+            return None
+        return ANTHROPIC
     if block_type == "image":
-        return ANTHROPIC if isinstance(block.get("source"), dict) else None
+        if isinstance(block.get("source"), dict):
+            return ANTHROPIC
+        return None
     if block_type == "text" and ("citations" in block or "cache_control" in block):
         return ANTHROPIC
     if role is not Role.MODEL:
-        return RESPONSES if block_type in ("input_text", "input_image", "input_file") else None
+        if block_type in ("input_text", "input_image", "input_file"):
+            return RESPONSES
+        return None
     if block_type in _TEXTS:
-        return (
-            RESPONSES
-            if if_text(block.get("id"))
-            and set(block) <= {"type", block_type, "annotations", "logprobs", *_OF_ITEM}
-            else None
-        )
+        if if_text(block.get("id")) and set(block) <= {
+            "type",
+            block_type,
+            "annotations",
+            "logprobs",
+            *_OF_ITEM,
+        }:
+            return RESPONSES
+        return None
     if block_type == "reasoning":
-        return (
-            RESPONSES
-            if "summary" in block or ("content" in block and "reasoning" not in block)
-            else None
-        )
-    return RESPONSES if block_type in _ITEMS else None
+        if "summary" in block or ("content" in block and "reasoning" not in block):
+            return RESPONSES
+        return None
+    if block_type in _ITEMS:
+        return RESPONSES
+    return None
 
 
 def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content, ...]:
@@ -93,7 +104,10 @@ def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content
     if wire == ANTHROPIC:
         entry = {"role": "assistant" if role is Role.MODEL else "user", "content": list(blocks)}
         return anthropic.load_messages({"messages": [entry]})[0].content
-    items = _items(blocks) if role is Role.MODEL else [{"role": "user", "content": list(blocks)}]
+    if role is Role.MODEL:
+        items = _items(blocks)
+    else:
+        items = [{"role": "user", "content": list(blocks)}]
     messages = openai_responses.load_messages({"input": items})
     if any(message.role is not role for message in messages):
         raise HistoryError("an item of the client's stands in a message of the model's")
@@ -107,7 +121,9 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
     if wire == ANTHROPIC:
         entries = anthropic.dump_messages([message], losses=losses)["messages"]
         content: Any = entries[0]["content"] if entries else []
-        return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}]
+        return list(content)
     items = if_objects(openai_responses.dump_messages([message], losses=losses).get("input"))
     blocks: list[Any] = []
     for item in items:
@@ -115,11 +131,10 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
             blocks.append(item)
             continue
         content = item.get("content")
-        inner = (
-            [{"type": "output_text", "text": content}]
-            if isinstance(content, str)
-            else if_list(content)
-        )
+        if isinstance(content, str):
+            inner = [{"type": "output_text", "text": content}]
+        else:
+            inner = if_list(content)
         about = {key: item[key] for key in _OF_ITEM if key in item}
         blocks += (
             [_text_block(if_object(block), about) for block in inner]
@@ -132,7 +147,7 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
 def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
     """The standard blocks of one reasoning item, each a piece of its summary, the first with its
     other fields → its piece."""
-    first = rest(blocks[0], "reasoning", "extras")
+    first = read_extra_fields(blocks[0], "reasoning", "extras")
     summary = [
         {"type": "summary_text", "text": block["reasoning"]}
         for block in blocks
@@ -147,7 +162,7 @@ def dump_exploded(piece: Content) -> list[Block]:
     item = if_object(next(iter(dump_blocks(RESPONSES, [piece], Role.MODEL, [])), None))
     common, more = (
         {key: item[key] for key in ("type", "id") if key in item},
-        rest(item, "type", "id", "summary"),
+        read_extra_fields(item, "type", "id", "summary"),
     )
     texts = [piece.get("text", "") for piece in if_objects(item.get("summary"))]
     if not texts:
@@ -165,7 +180,7 @@ def _items(blocks: Sequence[Block]) -> list[Block]:
             items.append(block)
             continue
         about = {key: block[key] for key in _OF_ITEM if key in block}
-        item_block = {**rest(block, *_OF_ITEM), "type": _TEXTS[block_type]}
+        item_block = {**read_extra_fields(block, *_OF_ITEM), "type": _TEXTS[block_type]}
         before = items[-1] if items else {}
         if before.get("type") == "message" and "id" in about and before.get("id") == about["id"]:
             before["content"].append(item_block)
@@ -187,5 +202,7 @@ def _text_block(block: Block, about: JsonMap) -> Block:
 
 def without_index(item: Block) -> Block:
     """Returns a reasoning item without the numbers by which LangChain puts a stream together."""
-    pieces = [rest(piece, "index") for piece in if_objects(item.get("summary"))]
-    return {**item, "summary": pieces} if pieces else item
+    pieces = [read_extra_fields(piece, "index") for piece in if_objects(item.get("summary"))]
+    if pieces:
+        return {**item, "summary": pieces}
+    return item

@@ -10,8 +10,15 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_object, if_text, text_or_json
-from dragoman.codec.media import ELSEWHERE, Media, as_text, guessed, label, text_of
-from dragoman.codec.replay import kind_of
+from dragoman.codec.media import (
+    ELSEWHERE,
+    Media,
+    describe_as_text,
+    guess_media_type,
+    media_label,
+    read_media_text,
+)
+from dragoman.codec.replay import name_part_type
 from dragoman.formats.pydantic_ai.own import NAME, OWN, apply_notes, note_as_read
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
@@ -54,18 +61,18 @@ _STANDARD = "standard"
 def load_item(item: Any) -> Content:
     """An item of a user's content → its piece. What is not known is kept whole."""
     if isinstance(item, str):
-        return TextPart(item) if item else keep_whole(MarkPart("text"), item)
+        if item:
+            return TextPart(item)
+        return keep_whole(MarkPart("text"), item)
     fields = if_object(item)
     item_kind = if_text(fields.get("kind"))
     if item_kind in ("text-content", "structured-content"):
         text = if_text(fields.get("content")) or (
             "value" in fields and text_or_json(fields["value"])
         )
-        return (
-            _read(TextPart(text, OWN.note(form={"kind": item_kind})), fields)
-            if text
-            else keep_whole(MarkPart(item_kind), item)
-        )
+        if text:
+            return _read(TextPart(text, OWN.note(form={"kind": item_kind})), fields)
+        return keep_whole(MarkPart(item_kind), item)
     if item_kind == "cache-point":
         return keep_whole(MarkPart(item_kind), item)
     return load_file(fields) or keep_whole(ProviderPart(item_kind or "content"), item)
@@ -96,12 +103,10 @@ def load_binary(fields: JsonMap) -> DataPart | None:
         or not isinstance(mime_type, str)
     ):
         return None
-    data, form = _decoded(text)
-    return (
-        None
-        if data is None
-        else _read(DataPart(data, mime_type, native=OWN.note(form=form)), fields)
-    )
+    data, form = _read_data_url(text)
+    if data is None:
+        return None
+    return _read(DataPart(data, mime_type, native=OWN.note(form=form)), fields)
 
 
 def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
@@ -109,15 +114,13 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
     holds."""
     if isinstance(piece, TextPart):
         item_kind = OWN.form(piece.native).get("kind")
-        return (
-            apply_notes(piece.native, {"content": piece.text, "kind": item_kind})
-            if item_kind
-            else piece.text
-        )
+        if item_kind:
+            return apply_notes(piece.native, {"content": piece.text, "kind": item_kind})
+        return piece.text
     if isinstance(piece, DataPart):
         return dump_binary(piece)
     if isinstance(piece, LinkPart):
-        mime_type = piece.mime_type or guessed(piece.url) or ""
+        mime_type = piece.mime_type or guess_media_type(piece.url) or ""
         item_kind = next(
             item_kind for item_kind, begins in _LINKS.items() if mime_type.startswith(begins)
         )
@@ -126,14 +129,20 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
         )
     if (holding := holder(piece)) is None:
         return None
-    media_type = {"media_type": piece.mime_type} if piece.mime_type else {}
+    if piece.mime_type:
+        media_type = {"media_type": piece.mime_type}
+    else:
+        media_type = {}
     written = {"file_id": piece.id, "provider_name": holding, **media_type, "kind": "uploaded-file"}
     return apply_notes(piece.native, written)
 
 
 def dump_binary(piece: DataPart) -> Json:
     """A file by its bytes → its object."""
-    encode = b64encode if OWN.form(piece.native).get("base64") == _STANDARD else urlsafe_b64encode
+    if OWN.form(piece.native).get("base64") == _STANDARD:
+        encode = b64encode
+    else:
+        encode = urlsafe_b64encode
     written = {"data": encode(piece.data).decode(), "media_type": piece.mime_type, "kind": "binary"}
     return apply_notes(piece.native, written)
 
@@ -154,7 +163,7 @@ def _read(piece: Any, fields: JsonMap) -> Any:
     return note_as_read(piece, fields, if_object(dump_item(piece)))
 
 
-def _decoded(text: str) -> tuple[bytes | None, dict[str, str]]:
+def _read_data_url(text: str) -> tuple[bytes | None, dict[str, str]]:
     """Base64 → bytes (`None`: it is none that could be given back) and the form that it was in."""
     for decode, encode, form in (
         (urlsafe_b64decode, urlsafe_b64encode, {}),
@@ -187,7 +196,7 @@ class Sent(msgspec.Struct, frozen=True):
 
     def misplaced(self, part_index: int, piece: Content, why: str) -> None:
         """Notes a piece that has no place in its message."""
-        self.lose(part_index, kind_of(piece), why)
+        self.lose(part_index, name_part_type(piece), why)
 
     def item(self, part_index: int, piece: TextPart | Media) -> Any:
         """A text or a file → the item of a content; a text that stands for it where it cannot be
@@ -203,6 +212,6 @@ class Sent(msgspec.Struct, frozen=True):
 
     def stand_in(self, part_index: int, piece: Any, why: str) -> str:
         """Returns the text that stands for a file that cannot be held."""
-        if isinstance(piece, FilePart) or text_of(piece) is None:
-            self.lose(part_index, kind_of(piece), why, label(piece))
-        return as_text(piece)
+        if isinstance(piece, FilePart) or read_media_text(piece) is None:
+            self.lose(part_index, name_part_type(piece), why, media_label(piece))
+        return describe_as_text(piece)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_object, if_text
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.json_values import check_depth, if_object, if_text
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.formats.pydantic_ai.media import Sent
 from dragoman.formats.pydantic_ai.requests import INSTRUCTIONS, dump_request, is_begun, load_request
 from dragoman.formats.pydantic_ai.responses import dump_response, load_response
-from dragoman.json_bytes import MOST_DEPTH, Json, bound_value
+from dragoman.json_bytes import MOST_DEPTH, Json, check_value_depth
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role, ToolCallPart
 
@@ -24,7 +24,9 @@ def votes(message: Any) -> int:
     """Returns how surely an object is a message of pydantic-ai: 0 = cannot be, 3 = hardly anything
     else."""
     fields = if_object(message)
-    return 0 if _fault(fields) else 3
+    if _fault(fields):
+        return 0
+    return 3
 
 
 def load_messages(
@@ -48,10 +50,10 @@ def load_messages(
         fields = if_object(entry)
         try:
             if not is_bounded:
-                bounded(entry)
+                check_depth(entry)
             _check(entry, index)
         except HistoryError as error:
-            noted(error, problems, index, _fault(fields))
+            note_problem(error, problems, index, _fault(fields))
             continue
         parts: list[Json] = fields["parts"]
         if fields["kind"] == "response":
@@ -133,7 +135,7 @@ def _check(entry: Any, index: int) -> None:
 def _is_bounded(payload: list[Any]) -> bool:
     """Returns whether no element nests too deep, seen at once; else each is looked at."""
     try:
-        bound_value(payload, MOST_DEPTH + 1)
+        check_value_depth(payload, MOST_DEPTH + 1)
     except ValueError:
         return False
     return True

@@ -101,7 +101,10 @@ def load_origin(
     if provider in _RESPONSES and _is_of_items(id_ or "", parts):
         provider = _RESPONSES[provider]
     url = if_text(response.get("provider_url"))
-    endpoint = None if any(host in url for host in _HOSTS) else url.rstrip("/") or None
+    if any(host in url for host in _HOSTS):
+        endpoint = None
+    else:
+        endpoint = url.rstrip("/") or None
     return Origin(provider, endpoint, model, served, id_)
 
 
@@ -120,7 +123,9 @@ def dump_origin(origin: Origin | None) -> Json:
 
 def wire_of(origin: Origin | None) -> str | None:
     """Returns the wire whose signatures the parts of a response hold."""
-    return WIRES.get(origin.provider) if origin else None
+    if origin:
+        return WIRES.get(origin.provider)
+    return None
 
 
 def reader_of(origin: Origin | None) -> str | None:
@@ -148,7 +153,9 @@ def dump_finish(message: Message) -> Json:
         return {}
     if reason in _WRITTEN_STATES:
         return {"state": _WRITTEN_STATES[reason]}
-    return {"finish_reason": _WRITTEN[reason]} if reason in _WRITTEN else {}
+    if reason in _WRITTEN:
+        return {"finish_reason": _WRITTEN[reason]}
+    return {}
 
 
 def load_usage(value: Any) -> Usage | None:
@@ -162,7 +169,9 @@ def load_usage(value: Any) -> Usage | None:
         and 0 <= count < 2**63
         and (count or field in _TOLD)
     }
-    return Usage(**counts) if any(counts.values()) else None
+    if any(counts.values()):
+        return Usage(**counts)
+    return None
 
 
 def dump_usage(usage: Usage | None) -> Json:

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.codec.json_values import if_list
-from dragoman.codec.native import Own
-from dragoman.codec.timing import in_utc
+from dragoman.codec.native import WireNative
+from dragoman.codec.timing import convert_to_utc
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import NOTES, Content, Native, TextPart, ToolCallPart, ToolResultPart
 
@@ -29,12 +29,12 @@ __all__ = [
     "usual_result",
     "usual_text",
     "whole",
-    "written_time",
+    "format_time",
 ]
 
 NAME = "pydantic_ai"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 P = TypeVar("P", bound=Content)
@@ -61,10 +61,16 @@ def note_difference(native: Native, read: JsonMap, written: JsonMap, **form: Any
     if absent:
         form["absent"] = absent
     if native is None:
-        return OWN.note(fields, form) if form else {NAME: fields} if fields else None
+        if form:
+            return OWN.note(fields, form)
+        if fields:
+            return {NAME: fields}
+        return None
     if fields:
         native = {**(native or {}), NAME: fields}
-    return with_form(native, **form) if form else native
+    if form:
+        return with_form(native, **form)
+    return native
 
 
 def with_form(native: Native, **form: Any) -> Native:
@@ -79,9 +85,10 @@ def apply_notes(native: Native, written: JsonMap) -> Json:
     if not native:
         return dict(written)
     absent = if_list(OWN.form(native).get("absent"))
-    remaining = (
-        {key: value for key, value in written.items() if key not in absent} if absent else written
-    )
+    if absent:
+        remaining = {key: value for key, value in written.items() if key not in absent}
+    else:
+        remaining = written
     return {**remaining, **OWN.fields(native)}
 
 
@@ -89,28 +96,34 @@ def whole(native: Native) -> Any:
     """Returns the JSON value that a piece was read from, where all of it is kept; `None`: it is
     not."""
     values = if_list(OWN.notes(native).get("whole"))
-    return values[0] if values else None
+    if values:
+        return values[0]
+    return None
 
 
 def read_time(text: Any) -> datetime | None:
     """A time as it is stored → the time; `None` where it is none, or none that is known to the
     zone."""
-    return _time(text) if isinstance(text, str) else None
+    if isinstance(text, str):
+        return _time(text)
+    return None
 
 
 @lru_cache(maxsize=16)
 def _time(text: str) -> datetime | None:  # the parts of a message have the same, most often
     try:
         time = datetime.fromisoformat(text)
-        return None if time.tzinfo is None else time.astimezone(UTC)
+        if time.tzinfo is None:
+            return None
+        return time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
 
 @lru_cache(maxsize=16)
-def written_time(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     """The inverse, as the library writes it."""
-    return in_utc(time).isoformat().replace("+00:00", "Z")
+    return convert_to_utc(time).isoformat().replace("+00:00", "Z")
 
 
 _OF_CALLS = ("tool_name", "tool_call_id", "part_kind", "args")

@@ -9,19 +9,19 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest, text_or_json
-from dragoman.codec.replay import kind_of
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields, text_or_json
+from dragoman.codec.replay import name_part_type
 from dragoman.formats.pydantic_ai.media import Sent, keep_whole, load_item
 from dragoman.formats.pydantic_ai.own import (
     OWN,
     apply_notes,
+    format_time,
     note_as_read,
     note_difference,
     read_time,
     usual_result,
     whole,
     with_form,
-    written_time,
 )
 from dragoman.formats.pydantic_ai.tools import RETURNS, apply_result_notes, dump_result, load_result
 from dragoman.json_bytes import Json, JsonMap
@@ -70,7 +70,10 @@ def load_request(entry: JsonMap, parts: Sequence[JsonMap], before: str | None) -
     created = read_time(time) or next(filter(None, map(read_time, times)), None)
     sides: list[tuple[Role, list[Content]]] = []
     for part in parts:
-        role = Role.SYSTEM if part["part_kind"] in _SYSTEM else Role.USER
+        if part["part_kind"] in _SYSTEM:
+            role = Role.SYSTEM
+        else:
+            role = Role.USER
         pieces = _load(part, created)
         if sides and (sides[-1][0] is role or isinstance(pieces[0], MarkPart)):
             sides[-1][1].extend(pieces)
@@ -157,7 +160,7 @@ def _request_fields(created: datetime | None, metadata: Json, instructions: str 
     """Returns what is written for a request beside its parts."""
     fields: Json = {INSTRUCTIONS: instructions} if instructions else {}
     if created is not None:
-        fields["timestamp"] = written_time(created)
+        fields["timestamp"] = format_time(created)
     if metadata:
         fields["metadata"] = metadata
     return {**fields, "kind": "request"}
@@ -173,16 +176,18 @@ def _load(part: JsonMap, created: Any) -> list[Content]:
             result, Sent(Message(Role.USER), 0, [], {}), 0
         )
         return [note_as_read(result, part, {**written, **_time(created)})]
-    field = "content" if part_kind in _SYSTEM else _TEXTS.get(part_kind)
+    if part_kind in _SYSTEM:
+        field = "content"
+    else:
+        field = _TEXTS.get(part_kind)
     if field is not None:
         value = part.get(field)
-        text = (
-            value
-            if isinstance(value, str)
-            else text_or_json(value)
-            if isinstance(value, list) and value
-            else ""
-        )
+        if isinstance(value, str):
+            text = value
+        elif isinstance(value, list) and value:
+            text = text_or_json(value)
+        else:
+            text = ""
         if text:
             return [
                 note_as_read(
@@ -212,7 +217,9 @@ def _load_prompt(part: JsonMap, created: Any) -> list[Content] | None:
         for item in (cast("list[Any]", content) if isinstance(content, list) else [content])
     ]
     part_fields = (
-        note_difference(None, rest(part, "content"), {**_time(created), "part_kind": "user-prompt"})
+        note_difference(
+            None, read_extra_fields(part, "content"), {**_time(created), "part_kind": "user-prompt"}
+        )
         or {}
     )
     form: Json = {"part": part_fields}
@@ -231,11 +238,16 @@ def _load_prompt(part: JsonMap, created: Any) -> list[Content] | None:
 
 
 def _time(created: Any) -> Json:
-    return {} if created is None else {"timestamp": written_time(created)}
+    if created is None:
+        return {}
+    return {"timestamp": format_time(created)}
 
 
 def _text_part(text: str, part_kind: str, created: Any) -> Json:
-    times = {} if part_kind in ("instruction-delta", "compaction", "speech") else _time(created)
+    if part_kind in ("instruction-delta", "compaction", "speech"):
+        times = {}
+    else:
+        times = _time(created)
     return {_TEXTS.get(part_kind, "content"): text, **times, "part_kind": part_kind}
 
 
@@ -258,7 +270,9 @@ def _dump(outgoing: Sent) -> list[Json]:
             parts.append(_prompt(open_prompt, outgoing))
             open_prompt = []
         parts.append(part)
-    return [*parts, _prompt(open_prompt, outgoing)] if open_prompt else parts
+    if open_prompt:
+        return [*parts, _prompt(open_prompt, outgoing)]
+    return parts
 
 
 def _is_prompt(piece: Content) -> bool:
@@ -293,15 +307,17 @@ def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
     created = outgoing.message.created_at
     if isinstance(piece, TextPart):
         part_kind = OWN.form(piece.native).get("kind")
-        usual = "system-prompt" if outgoing.message.role is Role.SYSTEM else "user-prompt"
-        part_kind = part_kind if part_kind in (*_SYSTEM, *_TEXTS) else usual
+        if outgoing.message.role is Role.SYSTEM:
+            usual = "system-prompt"
+        else:
+            usual = "user-prompt"
+        if part_kind not in (*_SYSTEM, *_TEXTS):
+            part_kind = usual
         part = apply_notes(piece.native, _text_part(piece.text, part_kind, created))
         listed = part.get("content")
-        return (
-            {**part, "content": piece.text}
-            if isinstance(listed, list) and text_or_json(listed) != piece.text
-            else part
-        )
+        if isinstance(listed, list) and text_or_json(listed) != piece.text:
+            return {**part, "content": piece.text}
+        return part
     if (
         isinstance(piece, ToolResultPart)
         and piece.run_by != "provider"
@@ -316,7 +332,7 @@ def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
     if not isinstance(piece, MarkPart):
         outgoing.lose(
             part_index,
-            kind_of(piece),
+            name_part_type(piece),
             "a request holds what the system and the user say, and results",
             piece.kind if isinstance(piece, ProviderPart) else "",
         )

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.codec.native import signatures
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.native import read_signatures
 from dragoman.formats.pydantic_ai.media import Sent, dump_binary, keep_whole, load_binary
 from dragoman.formats.pydantic_ai.origins import (
     dump_finish,
@@ -25,13 +25,13 @@ from dragoman.formats.pydantic_ai.own import (
     NAME,
     OWN,
     apply_notes,
+    format_time,
     note_as_read,
     note_difference,
     read_time,
     usual_part,
     usual_text,
     whole,
-    written_time,
 )
 from dragoman.formats.pydantic_ai.signatures import (
     UNTOLD,
@@ -89,7 +89,10 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
     item: str | None = None
     for group in _groups(parts, read.wire):
         content += _load(group, read, item)
-        item = if_text(group[0].get("id")) if isinstance(content[-1], TextPart) else None
+        if isinstance(content[-1], TextPart):
+            item = if_text(group[0].get("id"))
+        else:
+            item = None
     metadata = if_object(entry.get("metadata"))
     usage = load_usage(entry.get("usage"))
     native, written = None, {"parts": parts}
@@ -124,7 +127,10 @@ def dump_response(outgoing: Sent) -> Json:
     ]
     usage = dump_usage(message.usage)
     used = if_object(OWN.notes(message.native).get("usage"))
-    written = {"usage": apply_notes(used, usage)} if used or usage else {}
+    if used or usage:
+        written = {"usage": apply_notes(used, usage)}
+    else:
+        written = {}
     return {"parts": parts, **apply_notes(message.native, written | _response_fields(message))}
 
 
@@ -136,7 +142,7 @@ def _response_fields(message: Message) -> Json:
             fields["state"] = "interrupted"
     fields |= dump_origin(message.origin) | dump_finish(message)
     if message.created_at is not None:
-        fields["timestamp"] = written_time(message.created_at)
+        fields["timestamp"] = format_time(message.created_at)
     if message.own_metadata:
         fields["metadata"] = message.own_metadata
     return {**fields, "kind": "response"}
@@ -146,11 +152,10 @@ def _groups(parts: Sequence[_Part], wire: str | None) -> list[list[_Part]]:
     """Returns the parts, those of one reasoning item together."""
     groups: list[list[_Part]] = []
     for part in parts:
-        id_ = (
-            if_text(part.get("id"))
-            if part.get("part_kind") == "thinking" and wire == "openai_responses"
-            else ""
-        )
+        if part.get("part_kind") == "thinking" and wire == "openai_responses":
+            id_ = if_text(part.get("id"))
+        else:
+            id_ = ""
         if id_ and groups and _joins(groups[-1], part, id_):
             groups[-1].append(part)
         else:
@@ -182,15 +187,15 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
     if isinstance(piece, MarkPart):
         return [piece]
     if len(group) == 1 and (usual := usual_part(piece, part)):
-        part_fields = rest(part, *usual)
-        return (
-            [msgspec.structs.replace(piece, native={**(piece.native or {}), NAME: part_fields})]
-            if part_fields
-            else [piece]
-        )
+        part_fields = read_extra_fields(part, *usual)
+        if part_fields:
+            return [
+                msgspec.structs.replace(piece, native={**(piece.native or {}), NAME: part_fields})
+            ]
+        return [piece]
     written = _parts(piece, read.origin)
     signed = if_object(written[0].get("provider_details"))
-    if signed and (extra := rest(if_object(part.get("provider_details")), *signed)):
+    if signed and (extra := read_extra_fields(if_object(part.get("provider_details")), *signed)):
         piece = _note(piece, details=extra)
         written = _parts(piece, read.origin)
     if len(group) != len(written):
@@ -245,8 +250,8 @@ def _readable(parts: list[Json], piece: ThinkingPart, origin: Origin | None) -> 
     details = if_object(parts[0].get("provider_details"))
     if "raw_content" not in details or reader_of(origin) in (None, "openai_responses"):
         return parts
-    details_left = rest(details, "raw_content")
-    part = {**rest(parts[0], "provider_details"), "content": piece.text}
+    details_left = read_extra_fields(details, "raw_content")
+    part = {**read_extra_fields(parts[0], "provider_details"), "content": piece.text}
     return [{**part, "provider_details": details_left} if details_left else part]
 
 
@@ -257,7 +262,9 @@ def _text_part(piece: TextPart) -> Json:
 
 
 def _load_thinking(group: Sequence[_Part], read: _Read, _: str | None) -> Content | None:
-    return load_thinking(group, read.wire) if isinstance(group[0].get("content"), str) else None
+    if isinstance(group[0].get("content"), str):
+        return load_thinking(group, read.wire)
+    return None
 
 
 def _load_text(group: Sequence[_Part], read: _Read, item: str | None) -> Content | None:
@@ -290,7 +297,9 @@ def _load_compaction(group: Sequence[_Part], read: _Read, _: str | None) -> Cont
 
 def _load_speech(group: Sequence[_Part], _: _Read, __: str | None) -> Content | None:
     text = if_text(group[0].get("transcript"))
-    return TextPart(text, OWN.note(form={"kind": "speech"})) if text else None
+    if text:
+        return TextPart(text, OWN.note(form={"kind": "speech"}))
+    return None
 
 
 _LOADERS: Mapping[str, Callable[[Sequence[_Part], _Read, str | None], Content | None]] = {
@@ -365,12 +374,13 @@ def _dump(piece: Content, outgoing: Sent, part_index: int) -> list[Json]:
         return []
     if isinstance(piece, ToolResultPart):
         return [apply_result_notes(piece, parts[0])]
-    native = (
-        if_object(OWN.notes(piece.native).get("part"))
-        if isinstance(piece, DataPart)
-        else piece.native
-    )
-    return [apply_notes(native, parts[0])] if len(parts) == 1 else parts
+    if isinstance(piece, DataPart):
+        native = if_object(OWN.notes(piece.native).get("part"))
+    else:
+        native = piece.native
+    if len(parts) == 1:
+        return [apply_notes(native, parts[0])]
+    return parts
 
 
 def _is_signed(part: _Part) -> bool:
@@ -381,7 +391,9 @@ def _loses_signature(piece: Content, part: _Part, origin: Origin | None) -> bool
     """Returns whether somebody signed a piece and its part does not hold that, or would be read as
     if another had signed it."""
     signed = [
-        (wire, signature) for wire, signature in signatures(piece.native).items() if wire != NAME
+        (wire, signature)
+        for wire, signature in read_signatures(piece.native).items()
+        if wire != NAME
     ]
     if not signed:
         return False

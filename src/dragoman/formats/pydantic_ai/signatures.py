@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 from dragoman.formats.pydantic_ai.own import OWN
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native, TextPart, ThinkingPart, ToolCallPart
@@ -25,7 +25,11 @@ __all__ = [
 ]
 
 _REDACTED = "redacted_thinking"
-_ANTHROPIC, _GOOGLE, _RESPONSES = Own("anthropic"), Own("google"), Own("openai_responses")
+_ANTHROPIC, _GOOGLE, _RESPONSES = (
+    WireNative("anthropic"),
+    WireNative("google"),
+    WireNative("openai_responses"),
+)
 _SIGNATURE = "thoughtSignature"
 UNTOLD: JsonMap = _GOOGLE.note(form={"thought": "absent"}) or {}
 """Google's native of a signature that hung on an empty text."""
@@ -84,7 +88,9 @@ def load_text(part: JsonMap, wire: str | None, before: str | None) -> Native:
     """Returns the wire's native of a text. `before`: id of the message item that the piece before
     it is of."""
     if wire != "openai_responses":
-        return load_signed(part) if wire == "google" else None
+        if wire == "google":
+            return load_signed(part)
+        return None
     id_ = if_text(part.get("id"))
     if not id_ or id_ == before:
         return None
@@ -114,25 +120,29 @@ def load_call(part: JsonMap, wire: str | None) -> Native:
     if wire == "google":
         minted = if_text(part.get("tool_call_id")).startswith("pyd_ai_")
         native = load_signed(part)
-        return _GOOGLE.note({**_GOOGLE.fields(native), "id": None}) if minted else native
+        if minted:
+            return _GOOGLE.note({**_GOOGLE.fields(native), "id": None})
+        return native
     id_ = if_text(part.get("id"))
-    return _RESPONSES.note({"id": id_}) if wire == "openai_responses" and id_ else None
+    if wire == "openai_responses" and id_:
+        return _RESPONSES.note({"id": id_})
+    return None
 
 
 def dump_call(call: ToolCallPart) -> Json:
     """The inverse: the fields of a call's part."""
     id_ = _RESPONSES.fields(call.native).get("id")
-    return (
-        {"id": id_, "provider_name": "openai"} if isinstance(id_, str) else dump_signed(call.native)
-    )
+    if isinstance(id_, str):
+        return {"id": id_, "provider_name": "openai"}
+    return dump_signed(call.native)
 
 
 def load_signed(part: JsonMap) -> Native:
     """Google's native of a part that it signed."""
     signature = if_object(part.get("provider_details")).get("thought_signature")
-    return (
-        _GOOGLE.note({_SIGNATURE: signature}) if isinstance(signature, str) and signature else None
-    )
+    if isinstance(signature, str) and signature:
+        return _GOOGLE.note({_SIGNATURE: signature})
+    return None
 
 
 def dump_signed(native: Native) -> Json:
@@ -145,7 +155,9 @@ def dump_signed(native: Native) -> Json:
 
 def _details(native: Native, fields: JsonMap) -> Json:
     details = {**fields, **if_object(OWN.notes(native).get("details"))}
-    return {"provider_details": details} if details else {}
+    if details:
+        return {"provider_details": details}
+    return {}
 
 
 def _reasoning(piece: ThinkingPart, fields: JsonMap) -> list[Json]:

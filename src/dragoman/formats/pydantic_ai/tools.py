@@ -43,23 +43,36 @@ def load_call(part: JsonMap, wire: str | None, *, cut: bool) -> ToolCallPart | N
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
     who = cast("Any", CALLS[part["part_kind"]])
-    native = load_signed_call(part, wire) if who == "agent" else None
+    if who == "agent":
+        native = load_signed_call(part, wire)
+    else:
+        native = None
     if isinstance(arguments, dict):
         return ToolCallPart(id_, name, cast("Json", arguments), run_by=who, native=native)
     if not isinstance(arguments, str | None):
         return None
-    form = "text" if arguments is not None else "null" if "args" in part else "absent"
+    if arguments is not None:
+        form = "text"
+    elif "args" in part:
+        form = "null"
+    else:
+        form = "absent"
     call = ToolCallPart(id_, name, run_by=who, native=with_form(native, args=form))
     if arguments is None:
         return call
     call = parse_call(call, arguments)
-    return msgspec.structs.replace(call, state="cut") if call.state == "invalid" and cut else call
+    if call.state == "invalid" and cut:
+        return msgspec.structs.replace(call, state="cut")
+    return call
 
 
 def dump_call(call: ToolCallPart) -> Json:
     """The inverse."""
     provider = call.run_by == "provider"
-    part_kind = "builtin-tool-call" if provider else "tool-call"
+    if provider:
+        part_kind = "builtin-tool-call"
+    else:
+        part_kind = "tool-call"
     written = {
         "tool_name": call.name,
         "tool_call_id": call.id,
@@ -98,10 +111,21 @@ def load_result(part: JsonMap) -> ToolResultPart | None:
 
 def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> Json:
     """The inverse."""
-    part_kind = "builtin-tool-return" if part.run_by == "provider" else "tool-return"
-    outcome = "denied" if part.denied else "failed" if part.is_error else None
+    if part.run_by == "provider":
+        part_kind = "builtin-tool-return"
+    else:
+        part_kind = "tool-return"
+    if part.denied:
+        outcome = "denied"
+    elif part.is_error:
+        outcome = "failed"
+    else:
+        outcome = None
     named = part.name or OWN.form(part.native).get("name") == _UNNAMED
-    name = part.name if named else outgoing.names.get(part.id, "")
+    if named:
+        name = part.name
+    else:
+        name = outgoing.names.get(part.id, "")
     written = {
         "tool_name": name,
         "tool_call_id": part.id,
@@ -127,7 +151,10 @@ def apply_result_notes(part: ToolResultPart, written: JsonMap) -> Json:
 def _parts(content: Any) -> tuple[Any, ...] | None:
     """Returns what a tool returned as text and files, one file at least; `None` where it is a JSON
     value. Beside files any other value is a text of JSON that keeps it."""
-    items = cast("list[Any]", content) if isinstance(content, list) else [content]
+    if isinstance(content, list):
+        items = cast("list[Any]", content)
+    else:
+        items = [content]
     files = [_file(item) for item in items]
     if not any(files):
         return None
@@ -146,7 +173,9 @@ def _file(item: Any) -> Any:
         "media_type" in fields and fields["media_type"] != ""
     ):
         return None  # the library takes a link without a type for data of the tool's own
-    return load_file(fields) if fields else None
+    if fields:
+        return load_file(fields)
+    return None
 
 
 def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
@@ -161,7 +190,9 @@ def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
         )
         return "\n".join(piece.text for piece in pieces)
     items = [_item(piece, outgoing, part_index) for piece in pieces]
-    return items[0] if len(items) == 1 and OWN.form(part.native).get("content") == "one" else items
+    if len(items) == 1 and OWN.form(part.native).get("content") == "one":
+        return items[0]
+    return items
 
 
 def _item(piece: Any, outgoing: Sent, part_index: int) -> Any:
@@ -170,4 +201,6 @@ def _item(piece: Any, outgoing: Sent, part_index: int) -> Any:
         return cast("list[Any]", values)[0]
     item = outgoing.item(part_index, piece)
     fields = if_object(item)
-    return {"media_type": None, **fields} if fields and not isinstance(piece, TextPart) else item
+    if fields and not isinstance(piece, TextPart):
+        return {"media_type": None, **fields}
+    return item

@@ -187,7 +187,7 @@ async def _stream(
     def end() -> bytes:
         if not frame.old:
             return encoder.close()
-        return b"".join([frame.piece(item) for item in encoder.closing()])
+        return b"".join([frame.piece(item) for item in encoder.close_objects()])
 
     headers = {"content-type": a2a.stream_type}
     connection.stream(headers, a2a.ping, lambda error: piece(RunError(error)) + end())

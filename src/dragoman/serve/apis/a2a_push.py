@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.errors import ModelNotFoundError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
@@ -122,7 +122,7 @@ async def _objects(
             for event in show_events(call, page):
                 for item in encoder.objects(event):
                     yield item
-    for item in encoder.closing():
+    for item in encoder.close_objects():
         yield item
 
 
@@ -139,7 +139,10 @@ def _config(params: JsonMap) -> Json:
     schemes = if_list(auth.get("schemes"))
     if not schemes or "scheme" in auth:
         return config
-    return {**config, "authentication": {**rest(auth, "schemes"), "scheme": schemes[0]}}
+    return {
+        **config,
+        "authentication": {**read_extra_fields(auth, "schemes"), "scheme": schemes[0]},
+    }
 
 
 def _config_id(params: JsonMap) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dragoman import wires
-from dragoman.codec.body_schema import fault_of_type
+from dragoman.codec.body_schema import find_type_fault
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import RequestFields
 from dragoman.errors import InvalidRequestError
@@ -83,7 +83,7 @@ def check_types(body: JsonMap, wire: str) -> None:
         InvalidRequestError: there is one.
     """
     for path, types in _fields_of(wire).types.items():
-        if wanted := fault_of_type(_get(body, path), types):
+        if wanted := find_type_fault(_get(body, path), types):
             raise InvalidRequestError(f"{path} must be {wanted}").at(field=path)
 
 
@@ -126,7 +126,7 @@ def admit_fields(call: Call) -> Call:
     root = _ROOTS.get(call.route.purpose)
     if allowed is None or root is None:
         return call
-    body, left_out = allowed.passed(call.body, root, _fields_of(call.wire.name).known)
+    body, left_out = allowed.filter_body(call.body, root, _fields_of(call.wire.name).known_fields)
     if body is call.body:
         return call
     losses = [_refused_loss(path) for path in left_out[:_MOST_FIELDS]]

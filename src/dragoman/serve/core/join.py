@@ -17,7 +17,7 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import count_seen_messages
-from dragoman.repair import open_calls
+from dragoman.repair import find_open_calls
 from dragoman.request import RunRequest
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import nothing_waits, sign
@@ -169,7 +169,7 @@ def _check_open(stored: Sequence[Message], added: Sequence[Message]) -> None:
     if not results:
         return
     made_up = {call.id for message in added for call in message.tool_calls}
-    for open_call in open_calls(stored):
+    for open_call in find_open_calls(stored):
         call = open_call.call
         if call.run_by == "agent" and call.id in results - made_up:
             raise unasked_result(call.id)

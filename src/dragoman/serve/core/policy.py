@@ -14,7 +14,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import has_new_prompt
-from dragoman.repair import open_calls
+from dragoman.repair import find_open_calls
 from dragoman.request import ModelRequest, RunRequest, ServerTool, Settings, ToolSpec
 from dragoman.serve.core.fields import foreign_losses, limit_candidates, option_losses
 from dragoman.serve.core.interrupts import RESERVED
@@ -144,7 +144,7 @@ def _check_answered(
     messages = [*before, *new]
     if has_new_prompt(messages):
         return
-    for open_call in open_calls(messages):
+    for open_call in find_open_calls(messages):
         call, is_stored = open_call.call, trusted and open_call.position < len(before)
         if is_stored and resumed and call.run_by == "client":
             continue  # something else of the round is answered first

@@ -26,7 +26,7 @@ from dragoman.event import (
     RunStarted,
     StepFinished,
 )
-from dragoman.fold import unfold, whole_part
+from dragoman.fold import part_events, unfold
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, ProviderPart, Role, ToolResultPart
@@ -163,7 +163,7 @@ class ClientAnswer:
         return [
             event
             for index, part in enumerate(parts, _LAST_INDEX)
-            for event in whole_part(model_id, index, part)
+            for event in part_events(model_id, index, part)
         ]
 
     def _show(self, event: Event) -> Event:

@@ -22,7 +22,7 @@ import msgspec
 from dragoman import wires
 from dragoman.event import Event, MessageStarted, RunError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, refusal_error
 from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
@@ -246,7 +246,7 @@ async def with_losses(
     `behind`: losses to put last."""
     is_pending = bool(losses or behind)
     async with aclosing(following):
-        if on_loss == "error" and (refused := refusal([*losses, *behind])) is not None:
+        if on_loss == "error" and (refused := refusal_error([*losses, *behind])) is not None:
             yield [RunError(refused)]
             return
         async for events in following:

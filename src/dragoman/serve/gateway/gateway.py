@@ -20,7 +20,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, RunError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.loss import Loss, refusal
+from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message
 from dragoman.model.access import Key
 from dragoman.model.middleware import Middleware
@@ -264,7 +264,7 @@ class Gateway:
         if not is_own:
             losses += embedding_losses(request, call.wire.name)
         if losses:
-            if self._on_loss == "error" and (refused := refusal(losses)) is not None:
+            if self._on_loss == "error" and (refused := refusal_error(losses)) is not None:
                 raise refused
             call.observed.losses = losses
         if not is_own:

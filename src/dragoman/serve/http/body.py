@@ -114,7 +114,7 @@ def _bound(data: bytes, limits: ServerLimits) -> None:
         json_bytes.MOST_DEPTH if limits.depth is None else min(limits.depth, json_bytes.MOST_DEPTH)
     )
     try:
-        json_bytes.bound(data, depth)
+        json_bytes.check_depth(data, depth)
     except ValueError as error:
         raise InvalidRequestError(
             f"the body has more than {depth} levels of objects and lists"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.codec.digest import wire_of
+from dragoman.codec.digest import parse_prefix_wire
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -122,7 +122,7 @@ class Sealing:
         """Returns the token of a call: it holds the message so far, from the call before it that
         has a token."""
         origin = message.start.origin
-        if origin is None or wire_of(origin.prefix or "") == self._wire:
+        if origin is None or parse_prefix_wire(origin.prefix or "") == self._wire:
             return None
         if self._dump_call is None and not self._longest_id:
             return None
@@ -153,7 +153,7 @@ class Sealing:
         content = tuple([part for _, part in sorted(unfinished.parts.items())])
         native = {**(unfinished.start.native or {}), **(finish.native or {})} or None
         origin = _join_origins(unfinished.start.origin, finish.origin)
-        is_own = origin is not None and wire_of(origin.prefix or "") == self._wire
+        is_own = origin is not None and parse_prefix_wire(origin.prefix or "") == self._wire
         # The client's format keeps what its own API signed in its own fields.
         if is_own and not self._is_from_a_gateway(content):
             return []

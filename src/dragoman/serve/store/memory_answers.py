@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dragoman.arguments import wrong
+from dragoman.arguments import wrong_type_error
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.http.limits import check_conversation
 from dragoman.serve.store.answers import AnswerStore, NoAnswers, TaskPage, TaskQuery
@@ -241,7 +241,7 @@ def open_answers(store: str | AnswerStore | None) -> AnswerStore:
         return NoAnswers()
     if not isinstance(store, str):
         if not callable(getattr(store, "chain", None)):
-            raise wrong(
+            raise wrong_type_error(
                 "store",
                 store,
                 "the URL of a database, or a store of answers",

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.history.pieces import is_shared, said_key
+from dragoman.history.pieces import is_shared, shared_key
 from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Content, Message, Role, TextPart, Usage
@@ -135,7 +135,7 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
     """
     before = _key_of(conversation[-1]) if conversation else ""
     calls = [
-        f"call:{_digest(scope, before, call.id, said_key(Message.model(call)))}"
+        f"call:{_digest(scope, before, call.id, shared_key(Message.model(call)))}"
         for message in answer
         for call in message.tool_calls
         if call.id
@@ -167,7 +167,7 @@ def _key_of(message: Message) -> str:
             joined[-1] = TextPart(before.text + piece.text)
         else:
             joined.append(piece)
-    return said_key(Message(message.role, tuple(joined)))
+    return shared_key(Message(message.role, tuple(joined)))
 
 
 def _digest(*texts: str) -> str:

@@ -1,4 +1,4 @@
-"""What every provider must do, one function per behaviour."""
+"""The checks that every provider must pass, one function per behaviour."""
 
 from typing import Any
 
@@ -26,4 +26,4 @@ CHECKS: tuple[Check[Any], ...] = (
         if name != record.records_are_complete.name
     ),
 )
-"""In the order of a report: its record first, to its model's answers."""
+"""All checks of a provider, in the order of a report: its record first."""

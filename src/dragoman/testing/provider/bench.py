@@ -26,11 +26,11 @@ from dragoman.message import (
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, ModelRequest, Settings, ToolSpec
 from dragoman.result import Vector
-from dragoman.testing.check import Bench, Doubtful, check_maker, demand
+from dragoman.testing.check import Bench, Inconclusive, check_maker, require
 from dragoman.testing.samples import SCHEMA
 from dragoman.testing.scripted_answer import Answer
 from dragoman.testing.server import ScriptedServer
-from dragoman.testing.wire.bench import sign_by_kit
+from dragoman.testing.wire.bench import make_signed_thinking
 from dragoman.tools import Tool
 from dragoman.transport.base import Transport
 from dragoman.transport.player import Player
@@ -39,12 +39,12 @@ __all__ = [
     "KEY",
     "ProviderBench",
     "Reply",
-    "call",
-    "obliging",
+    "make_call",
+    "reply_with_value",
     "load_player",
     "provider_check",
-    "says",
-    "weather",
+    "make_reply",
+    "make_weather_tool",
 ]
 
 KEY = "kit-secret-key"
@@ -99,7 +99,7 @@ class ProviderBench(Bench):
         if recordings is not None and transport is None and not live:
             transport, api_key = load_player(recordings), api_key or KEY
         self.scripted = not live and transport is None
-        self.signed = signed or sign_by_kit(self.wire.name)
+        self.signed = signed or make_signed_thinking(self.wire.name)
         self.model = model or self.provider.chat_model or "kit-model-1"
         self._transport = transport
         self._access: Json = {
@@ -111,14 +111,14 @@ class ProviderBench(Bench):
         record_url = self.provider.base_url
         self.base_url = record_url if isinstance(record_url, str) else _ELSEWHERE
         self.server = ScriptedServer(
-            self.wire, lambda _: says("Nothing was asked for."), base_url=self.base_url
+            self.wire, lambda _: make_reply("Nothing was asked for."), base_url=self.base_url
         )
 
     def can(self, capability: Capability) -> bool:
         """True if the record declares the capability."""
         return capability in self.provider.capabilities
 
-    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:
+    def find_skip_reason(self, needs: tuple[str, ...], *, live: bool) -> str | None:
         """See `Bench.lacks`."""
         if not self.scripted and not live:
             return "it looks at what the server is sent, or needs it to fail: it runs scripted only"
@@ -127,11 +127,11 @@ class ProviderBench(Bench):
                 return f"{self.provider.display_name} does not declare the capability {need}"
         return None
 
-    def doubts(self, error: Exception) -> bool:
+    def is_inconclusive(self, error: Exception) -> bool:
         """See `Bench.doubts`. A model may fail to fill a schema, or to end in time."""
         return not self.scripted and isinstance(error, TypedOutputError)
 
-    def blames(self, error: BaseException) -> str | None:
+    def locate_fault(self, error: BaseException) -> str | None:
         """See `Bench.blames`. What is no fault of the provider's: the caller's key, and recordings
         of something else."""
         if isinstance(error, AuthenticationError) and not self.scripted:
@@ -158,7 +158,7 @@ class ProviderBench(Bench):
         if not self.scripted:
             arguments: Json = {**self._access, "transport": self._transport, **options}
             return Agent(self._record(model), **arguments)
-        remaining = list(replies) or [says("Nothing was asked for.")]
+        remaining = list(replies) or [make_reply("Nothing was asked for.")]
 
         def reply(request: ModelRequest) -> Message | DragomanError | Answer:
             scripted = remaining.pop(0) if len(remaining) > 1 else remaining[0]
@@ -184,29 +184,29 @@ class ProviderBench(Bench):
         arguments = {**access, "transport": wrap(self.server), **options}
         return Agent(self._record(model), **arguments)
 
-    def judge(self, condition: object, wrong: str) -> None:
+    def require_of_model(self, condition: object, wrong: str) -> None:
         """Demands something of what the model says. Of a real one it can only be hoped for: there
-        it is `Doubtful`."""
+        it is `Inconclusive`."""
         if not self.scripted and not condition:
-            raise Doubtful(wrong)
-        demand(condition, wrong)
+            raise Inconclusive(wrong)
+        require(condition, wrong)
 
-    def received(self, position: int = -1) -> ModelRequest:
+    def get_request(self, position: int = -1) -> ModelRequest:
         """Returns a request that the scripted server has read."""
-        demand(self.server.requests, "no request came to the server")
+        require(self.server.requests, "no request came to the server")
         return self.server.requests[position]
 
-    def arrived_results(self, position: int = -1) -> list[ToolResultPart]:
+    def get_results(self, position: int = -1) -> list[ToolResultPart]:
         """Returns the results of tools in a request that the scripted server has read."""
         return [
-            part for message in self.received(position).messages for part in message.tool_results
+            part for message in self.get_request(position).messages for part in message.tool_results
         ]
 
-    def arrived_calls(self) -> list[ToolCallPart]:
+    def get_calls(self) -> list[ToolCallPart]:
         """Returns the calls in the newest request that the scripted server has read."""
-        return [part for message in self.received().messages for part in message.tool_calls]
+        return [part for message in self.get_request().messages for part in message.tool_calls]
 
-    def losses_of(self, settings: Settings) -> list[Loss]:
+    def find_losses(self, settings: Settings) -> list[Loss]:
         """Returns what the wire tells of a request with these settings that the provider cannot be
         told."""
         losses: list[Loss] = []
@@ -242,7 +242,9 @@ provider_check = check_maker(ProviderBench)
 """Makes a check of a function on a provider's bench. `needs`, `shows`: capabilities."""
 
 
-def says(*content: Any, reason: FinishReason | None = None, usage: Usage | None = None) -> Message:
+def make_reply(
+    *content: Any, reason: FinishReason | None = None, usage: Usage | None = None
+) -> Message:
     """Returns a model's message."""
     message = Message.model(*content)
     usual = FinishReason.tool_calls if message.tool_calls else FinishReason.stop
@@ -250,12 +252,12 @@ def says(*content: Any, reason: FinishReason | None = None, usage: Usage | None 
     return message.replace(finish_reason=reason or usual, usage=usage or counted)
 
 
-def call(name: str, id: str = "call_kit_1", /, **arguments: Any) -> ToolCallPart:  # noqa: A002
+def make_call(name: str, id: str = "call_kit_1", /, **arguments: Any) -> ToolCallPart:  # noqa: A002
     """Returns a tool call."""
     return ToolCallPart(id, name, arguments)
 
 
-def weather(cities: list[str] | None = None) -> Tool:
+def make_weather_tool(cities: list[str] | None = None) -> Tool:
     """Returns a tool that tells the weather of a city, and notes which cities it was asked for."""
 
     async def get_weather(city: str) -> str:
@@ -266,7 +268,9 @@ def weather(cities: list[str] | None = None) -> Tool:
     return Tool("get_weather", "Tells the weather of a city right now.", get_weather, SCHEMA)
 
 
-def obliging(value: Any, tools: Sequence[ToolCallPart] = ()) -> Callable[[ModelRequest], Message]:
+def reply_with_value(
+    value: Any, tools: Sequence[ToolCallPart] = ()
+) -> Callable[[ModelRequest], Message]:
     """Returns a model that first calls tools, then gives the value however it is asked for: by a
     schema or by a tool, bare or in an object that holds it as `result`."""
 
@@ -276,11 +280,11 @@ def obliging(value: Any, tools: Sequence[ToolCallPart] = ()) -> Callable[[ModelR
         }
         answered = any(message.tool_results for message in request.messages)
         if tools and not answered and all(tool_call.name in schemas for tool_call in tools):
-            return says(*tools)
+            return make_reply(*tools)
         schema = request.output_schema or schemas.get("return_result", {})
         output = {"result": value} if [*schema.get("properties", {})] == ["result"] else value
         if request.output_schema is None and "return_result" in schemas:
-            return says(ToolCallPart("call_kit_result", "return_result", output))
-        return says(msgspec.json.encode(output).decode())
+            return make_reply(ToolCallPart("call_kit_result", "return_result", output))
+        return make_reply(msgspec.json.encode(output).decode())
 
     return reply

@@ -1,4 +1,4 @@
-"""Checks of a provider's embeddings: texts in, vectors out, in their order."""
+"""Checks of a provider's embeddings: texts in, vectors out, in the same order."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dragoman.capability import Capability
 from dragoman.embeddings.similarity import cosine_similarity
 from dragoman.errors import RateLimitError, SettingsError
 from dragoman.result import Vector
-from dragoman.testing.check import demand, same
-from dragoman.testing.provider.bench import ProviderBench, provider_check, says
+from dragoman.testing.check import require, require_equal
+from dragoman.testing.provider.bench import ProviderBench, make_reply, provider_check
 
 __all__ = [
     "embeddings_come_in_order",
-    "embeddings_of_nothing_ask_nothing",
-    "embeddings_that_are_refused_say_so",
+    "embeddings_of_no_texts_send_nothing",
+    "embeddings_errors_have_their_class",
     "embeds_documents",
     "embeds_queries",
     "embeds_with_dimensions",
@@ -25,16 +25,16 @@ _LOOK = "the wire's embeddings, and the record's embeddings_… fields"
 _TEXTS = ("A cat sleeps on the mat.", "A kitten naps on a rug.", "Stock prices fell on Monday.")
 
 
-def _vector(text: str, size: int = 8) -> Vector:
-    """Returns a vector of unit length that belongs to a text, by its bytes alone."""
+def _make_vector(text: str, size: int = 8) -> Vector:
+    """Returns a vector of unit length that depends only on the text's bytes."""
     seed = sum(position * byte for position, byte in enumerate(text.encode(), 1))
     numbers = [cos(seed * position) for position in range(1, size + 1)]
     length = sqrt(sum(number * number for number in numbers))
     return [number / length for number in numbers]
 
 
-def _near(vector: Vector, other: Vector) -> bool:
-    """True if two vectors are the same but for what 32 bits cannot hold."""
+def _is_near(vector: Vector, other: Vector) -> bool:
+    """True if two vectors differ by no more than the precision of 32 bits."""
     return len(vector) == len(other) and all(
         abs(a - b) < 1e-5 for a, b in zip(vector, other, strict=True)
     )
@@ -43,44 +43,44 @@ def _near(vector: Vector, other: Vector) -> bool:
 @provider_check(Capability.embeddings, look=_LOOK, live=True)
 async def embeds_queries(bench: ProviderBench) -> None:
     """A text becomes a vector of finite numbers, with the tokens that it cost."""
-    async with bench.agent(vectors=_vector) as agent:
+    async with bench.agent(vectors=_make_vector) as agent:
         result = await agent.embed_query(_TEXTS[0])
-    demand(
+    require(
         result.embeddings and all(map(isfinite, result.embeddings)),
         f"the vector is {result.embeddings[:5]}…",
     )
-    demand(
+    require(
         result.usage is not None and (result.usage.input_tokens or 0) > 0,
         f"the usage is {result.usage}",
     )
     if bench.scripted:
-        demand(
-            _near(result.embeddings, _vector(_TEXTS[0])),
+        require(
+            _is_near(result.embeddings, _make_vector(_TEXTS[0])),
             "the vector is not the one that the server sent",
         )
-        same(bench.server.embedded[-1].texts, _TEXTS[:1], "the texts that arrived")
+        require_equal(bench.server.embedded[-1].texts, _TEXTS[:1], "the texts that arrived")
 
 
 @provider_check(Capability.embeddings, look=_LOOK, live=True)
 async def embeds_documents(bench: ProviderBench) -> None:
-    """Texts become vectors of one length; what means the same is nearer than what does not."""
-    async with bench.agent(vectors=_vector) as agent:
+    """Texts become vectors of one length. Similar texts have nearer vectors than unrelated ones."""
+    async with bench.agent(vectors=_make_vector) as agent:
         result = await agent.embed_documents(_TEXTS)
-    same(result.count, len(_TEXTS), "the number of vectors")
-    same(
+    require_equal(result.count, len(_TEXTS), "the number of vectors")
+    require_equal(
         {len(vector) for vector in result.embeddings},
         {result.dimensions},
         "the lengths of the vectors",
     )
     if bench.scripted:
         for text, vector in zip(_TEXTS, result.embeddings, strict=True):
-            demand(
-                _near(vector, _vector(text)),
+            require(
+                _is_near(vector, _make_vector(text)),
                 f"the vector of {text!r} is not the one that the server sent",
             )
         return
     cat, kitten, stocks = result.embeddings
-    bench.judge(
+    bench.require_of_model(
         cosine_similarity(cat, kitten) > cosine_similarity(cat, stocks),
         "the vector of a cat is nearer to stock prices than to a kitten",
     )
@@ -88,71 +88,76 @@ async def embeds_documents(bench: ProviderBench) -> None:
 
 @provider_check(Capability.embeddings, look=_LOOK, live=True)
 async def embeddings_come_in_order(bench: ProviderBench) -> None:
-    """More texts than one request holds are sent in several, and come back in their order."""
+    """Texts beyond the batch size are sent in several requests, and their vectors come back in
+    order."""
     texts = [f"{text} {number}" for number in range(3) for text in _TEXTS][:7]
-    async with bench.agent(vectors=_vector) as agent:
+    async with bench.agent(vectors=_make_vector) as agent:
         result = await agent.embed_documents(texts, batch_size=2)
         again = (await agent.embed_query(texts[-1])).embeddings if bench.scripted else None
-    same(result.count, len(texts), "the number of vectors")
+    require_equal(result.count, len(texts), "the number of vectors")
     if again is None:
         return
-    same(
+    require_equal(
         sorted(text for request in bench.server.embedded[:-1] for text in request.texts),
         sorted(texts),
         "the texts that arrived",
     )
-    same(
+    require_equal(
         max(len(request.texts) for request in bench.server.embedded),
         2,
         "the most texts of a request",
     )
     for text, vector in zip(texts, result.embeddings, strict=True):
-        demand(_near(vector, _vector(text)), f"the vector of {text!r} is another's")
+        require(_is_near(vector, _make_vector(text)), f"the vector of {text!r} is another's")
 
 
 @provider_check(Capability.embeddings, look=_LOOK)
-async def embeddings_of_nothing_ask_nothing(bench: ProviderBench) -> None:
-    """Where there are no texts, there are no vectors, and no request is made."""
-    async with bench.agent(vectors=_vector) as agent:
+async def embeddings_of_no_texts_send_nothing(bench: ProviderBench) -> None:
+    """Without texts there are no vectors and no request."""
+    async with bench.agent(vectors=_make_vector) as agent:
         result = await agent.embed_documents([])
-    same((result.count, len(bench.server.sent)), (0, 0), "the numbers of vectors and of requests")
+    require_equal(
+        (result.count, len(bench.server.sent)), (0, 0), "the numbers of vectors and of requests"
+    )
 
 
 @provider_check(Capability.embeddings, look=_LOOK)
 async def embeds_with_dimensions(bench: ProviderBench) -> None:
-    """The length of the vectors that is asked for arrives."""
-    async with bench.agent(vectors=lambda text: _vector(text, 4)) as agent:
+    """`dimensions=` arrives and sets the length of the vectors."""
+    async with bench.agent(vectors=lambda text: _make_vector(text, 4)) as agent:
         result = await agent.embed_documents(_TEXTS, dimensions=4)
-    same(result.dimensions, 4, "the length of the vectors")
+    require_equal(result.dimensions, 4, "the length of the vectors")
     # Ollama's newer servers know it, llama.cpp cuts
     arrived = {request.dimensions for request in bench.server.embedded} - {None}
-    same(arrived, {4}, "the length that arrived")
+    require_equal(arrived, {4}, "the length that arrived")
 
 
 @provider_check(Capability.embeddings, look="the wire's load_error")
-async def embeddings_that_are_refused_say_so(bench: ProviderBench) -> None:
-    """A refusal is the error that a chat would give."""
-    async with bench.agent(RateLimitError("slower", retry_after=1.0), vectors=_vector) as agent:
+async def embeddings_errors_have_their_class(bench: ProviderBench) -> None:
+    """A refused embeddings request raises the same error class as a chat request."""
+    async with bench.agent(
+        RateLimitError("slower", retry_after=1.0), vectors=_make_vector
+    ) as agent:
         try:
             await agent.embed_documents(_TEXTS)
         except RateLimitError as error:
-            same(error.provider, bench.name, "the provider of the error")
+            require_equal(error.provider, bench.name, "the provider of the error")
             return
-    demand(False, "a refused request raised no RateLimitError")
+    require(False, "a refused request raised no RateLimitError")
 
 
 @provider_check(look="the record's capabilities")
 async def providers_without_embeddings_say_so(bench: ProviderBench) -> None:
-    """Who makes no embeddings says so, and who does."""
+    """A provider without embeddings raises an error that names providers with embeddings."""
     if bench.can(Capability.embeddings):
         return
-    async with bench.agent(says("Hello.")) as agent:
+    async with bench.agent(make_reply("Hello.")) as agent:
         try:
             await agent.embed_query("Hello.")
         except SettingsError as error:
-            demand(
+            require(
                 "openai" in error.message,
                 f"the error names nobody who makes embeddings: {error.message}",
             )
             return
-    demand(False, "embeddings of a provider that has none raised no SettingsError")
+    require(False, "embeddings of a provider that has none raised no SettingsError")

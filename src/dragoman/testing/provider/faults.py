@@ -1,5 +1,4 @@
-"""Checks of what happens when a provider fails: refusals, cut and spoilt answers, cancellation,
-several event loops."""
+"""Checks of failures: refusals, cut and corrupt answers, cancellation, several event loops."""
 
 from __future__ import annotations
 
@@ -26,24 +25,24 @@ from dragoman.errors import (
 )
 from dragoman.event import PartDelta, RunError
 from dragoman.message import FinishReason, Message
-from dragoman.testing.check import Skipped, demand, same
-from dragoman.testing.provider.bench import ProviderBench, Reply, provider_check, says
+from dragoman.testing.check import Skipped, require, require_equal
+from dragoman.testing.provider.bench import ProviderBench, Reply, make_reply, provider_check
 from dragoman.testing.scripted_answer import Answer
-from dragoman.testing.wire.bench import text_values
+from dragoman.testing.wire.bench import list_texts
 from dragoman.transport.retry import Retry
 
 __all__ = [
-    "cancelled_answers_are_closed",
+    "cancellation_closes_connections",
     "cut_answers_keep_what_came",
-    "errors_within_answers_are_raised",
+    "errors_in_answers_are_raised",
     "event_loops_may_differ",
     "refusals_have_their_class",
     "refusals_without_a_body_have_their_class",
     "retries_lead_to_the_answer",
-    "spoilt_answers_are_errors",
-    "strange_answers_are_errors",
+    "corrupt_answers_are_errors",
+    "unexpected_bodies_are_errors",
     "unknown_models_are_refused",
-    "waits_are_told",
+    "rate_limits_have_retry_after",
     "wrong_keys_are_refused",
 ]
 
@@ -63,18 +62,18 @@ _PAGE = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 
 @provider_check(Capability.chat, look=_LOOK)
 async def refusals_have_their_class(bench: ProviderBench) -> None:
-    """Each refusal (401, 403, 404, 400, too long, 429, overloaded, 500) is raised as the error of
-    its class, with the provider's name, the status, the body and what the provider said."""
+    """Each refusal (401, 403, 404, 400, context too long, 429, overloaded, 500) raises the error of
+    its class, with the provider's name, the status, the body and the provider's message."""
     for error_class in _REFUSALS:
-        error = await _failure(bench, error_class("The kit says no."))
-        same(type(error).__name__, error_class.__name__, "the class of the error")
-        same(error.provider, bench.name, "`provider` of the error")
-        demand(
+        error = await _get_error(bench, error_class("The kit says no."))
+        require_equal(type(error).__name__, error_class.__name__, "the class of the error")
+        require_equal(error.provider, bench.name, "`provider` of the error")
+        require(
             error.status is not None and error.status >= 400,
             f"`status` of the error is {error.status}",
         )
-        demand(error.body, "`body` of the error is empty")
-        demand(
+        require(error.body, "`body` of the error is empty")
+        require(
             "The kit says no." in str(error),
             f"the error does not say what the provider said: {error}",
         )
@@ -82,7 +81,7 @@ async def refusals_have_their_class(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="the wire's load_error: the table of statuses")
 async def refusals_without_a_body_have_their_class(bench: ProviderBench) -> None:
-    """A refusal whose body says nothing, such as a proxy's page, is told by its status."""
+    """A refusal with an uninformative body, such as a proxy's page, is classified by its status."""
     kinds = {
         401: AuthenticationError,
         403: errors.PermissionDeniedError,
@@ -96,26 +95,26 @@ async def refusals_without_a_body_have_their_class(bench: ProviderBench) -> None
         502: ProviderError,
     }.items():
         for body in (_PAGE, b""):
-            error = await _failure(bench, Answer(status=status, body=body))
-            same(
+            error = await _get_error(bench, Answer(status=status, body=body))
+            require_equal(
                 type(error).__name__,
                 error_class.__name__,
                 f"the class of the error with status {status} and the body {body[:9]!r}",
             )
-            same(error.status, status, "`status` of the error")
+            require_equal(error.status, status, "`status` of the error")
 
 
 @provider_check(Capability.chat, look="the wire's load_error: retry_after")
-async def waits_are_told(bench: ProviderBench) -> None:
-    """A `RateLimitError` has the seconds to wait, where the provider tells them."""
-    error = await _failure(bench, RateLimitError("Too fast.", retry_after=7))
-    same(getattr(error, "retry_after", None), 7.0, "`retry_after` of the error")
+async def rate_limits_have_retry_after(bench: ProviderBench) -> None:
+    """`RateLimitError` has the seconds to wait if the provider gives them."""
+    error = await _get_error(bench, RateLimitError("Too fast.", retry_after=7))
+    require_equal(getattr(error, "retry_after", None), 7.0, "`retry_after` of the error")
 
 
 @provider_check(Capability.chat, look="transport.Retry, and load_error")
 async def retries_lead_to_the_answer(bench: ProviderBench) -> None:
-    """With `Retry` around the transport, refusals that pass (429, no capacity) lead to the answer,
-    after the wait that the provider asks for, and the request is the same each time."""
+    """With `Retry` around the transport, temporary refusals (429, overloaded) lead to the answer
+    after the wait that the provider asks for. All attempts send the same request."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -124,172 +123,188 @@ async def retries_lead_to_the_answer(bench: ProviderBench) -> None:
     replies: list[Reply] = [
         RateLimitError("Too fast.", retry_after=7),
         OverloadedError("Full."),
-        says("Hello."),
+        make_reply("Hello."),
     ]
     async with bench.agent(*replies, wrap=lambda server: Retry(server, sleep=sleep)) as agent:
         result = await agent.send("Hi.")
-    same(result.output, "Hello.", "the answer")
-    same(waits[:1], [7.0], "the first wait")
+    require_equal(result.output, "Hello.", "the answer")
+    require_equal(waits[:1], [7.0], "the first wait")
     requests = bench.server.sent
-    same(len(requests), 3, "the number of requests")
-    demand(requests[0] == requests[1] == requests[2], "the requests are not the same each time")
+    require_equal(len(requests), 3, "the number of requests")
+    require(requests[0] == requests[1] == requests[2], "the requests are not the same each time")
 
 
 @provider_check(Capability.chat, look="the wire's decoder.close")
 async def cut_answers_keep_what_came(bench: ProviderBench) -> None:
-    """A connection that breaks in the middle of an answer is a `StreamCutError` with all that had
-    come; the pieces were shown."""
+    """A connection that breaks during an answer raises `StreamCutError` with everything that
+    arrived. The caller has seen those chunks."""
     text = "one two three four five six seven eight nine ten " * 4
     shown: list[str] = []
-    async with bench.agent(Answer(content=says(text), cut=True)) as agent:
+    async with bench.agent(Answer(content=make_reply(text), cut=True)) as agent:
         try:
             async for chunk in agent.send_stream("Count."):
                 shown.append(chunk.output)
         except StreamCutError as error:
-            demand(error.partial is not None, "`partial` of the error is None")
+            require(error.partial is not None, "`partial` of the error is None")
             partial = error.partial.text if error.partial else ""
-            demand(partial and text.startswith(partial), f"`partial` of the error says {partial!r}")
-            same("".join(shown), partial, "what was shown before the error")
-            same(error.provider, bench.name, "`provider` of the error")
-            same(bench.server.open, 0, "the number of answers left open")
+            require(
+                partial and text.startswith(partial), f"`partial` of the error says {partial!r}"
+            )
+            require_equal("".join(shown), partial, "what was shown before the error")
+            require_equal(error.provider, bench.name, "`provider` of the error")
+            require_equal(bench.server.open, 0, "the number of answers left open")
             return
-    demand(False, "an answer that was cut is taken for a whole one")
+    require(False, "an answer that was cut is taken for a whole one")
 
 
 @provider_check(Capability.chat, look="the wire's decoder: what is no JSON")
-async def spoilt_answers_are_errors(bench: ProviderBench) -> None:
-    """Bytes in the middle of an answer that are no event of the format are an error that says so,
-    after what came before."""
+async def corrupt_answers_are_errors(bench: ProviderBench) -> None:
+    """Corrupt bytes in the middle of an answer raise an error, after everything that came before
+    them."""
     text = "one two three four five six seven eight nine ten " * 4
-    for wrong in (b"\n\ndata: {]\n\n", b"\n{]\n{]\n"):
-        error = await _failure(bench, Answer(content=says(text), wrong=wrong * 2))
-        demand(isinstance(error, DecodeError | StreamCutError), f"the error is {error!r}")
+    for garbage in (b"\n\ndata: {]\n\n", b"\n{]\n{]\n"):
+        error = await _get_error(bench, Answer(content=make_reply(text), garbage=garbage * 2))
+        require(isinstance(error, DecodeError | StreamCutError), f"the error is {error!r}")
         partial = error.partial.text if error.partial else ""
-        demand(partial and text.startswith(partial[:4]), f"`partial` of the error says {partial!r}")
+        require(
+            partial and text.startswith(partial[:4]), f"`partial` of the error says {partial!r}"
+        )
 
 
 @provider_check(Capability.chat, look="the wire's decoder: a body that is no answer")
-async def strange_answers_are_errors(bench: ProviderBench) -> None:
-    """A status of success with a page, nothing or other JSON in place of an answer is an error, and
-    no empty answer."""
+async def unexpected_bodies_are_errors(bench: ProviderBench) -> None:
+    """A page, an empty body or other JSON with a successful status raises an error and is not an
+    empty answer."""
     for body in (_PAGE, b"", b"[]", b"null", b"{}"):
-        error = await _failure(bench, Answer(body=body))
-        demand(
+        error = await _get_error(bench, Answer(body=body))
+        require(
             isinstance(error, DecodeError | ProviderError),
             f"the body {body!r} is the error {error!r}",
         )
 
 
 @provider_check(Capability.chat, look="the wire's decoder: errors in a stream")
-async def errors_within_answers_are_raised(bench: ProviderBench) -> None:
-    """An error that comes in place of an answer though the status says success is raised as what it
-    is."""
+async def errors_in_answers_are_raised(bench: ProviderBench) -> None:
+    """An error in the body of a successful status raises the error's own class."""
     body = bench.wire.dump_error(OverloadedError("No capacity.")).body
-    error = await _failure(bench, Answer(body=msgspec.json.encode(body)))
-    same(type(error).__name__, "OverloadedError", "the class of the error")
-    demand("No capacity." in str(error), f"the error does not say what the provider said: {error}")
-    same(error.provider, bench.name, "`provider` of the error")
+    error = await _get_error(bench, Answer(body=msgspec.json.encode(body)))
+    require_equal(type(error).__name__, "OverloadedError", "the class of the error")
+    require("No capacity." in str(error), f"the error does not say what the provider said: {error}")
+    require_equal(error.provider, bench.name, "`provider` of the error")
 
 
 @provider_check(Capability.chat, look="nothing of a provider's: the transport")
-async def cancelled_answers_are_closed(bench: ProviderBench) -> None:
+async def cancellation_closes_connections(bench: ProviderBench) -> None:
     """A run that is left, cancelled or timed out while the model is silent ends at once, and its
     connection is closed."""
     text = "one two three four five six seven eight nine ten " * 4
-    silent = Answer(content=says(text), gate=anyio.Event())
+    silent = Answer(content=make_reply(text), gate=anyio.Event())
     prompt = Message.user("Count.").replace(id="prompt")
     async with bench.agent(silent) as agent:
         with anyio.move_on_after(0.05) as scope:
             await agent.send("Count.")
-        demand(scope.cancelled_caught, "a silent answer ended by itself")
-        same(bench.server.open, 0, "the number of answers left open after a timeout")
+        require(scope.cancelled_caught, "a silent answer ended by itself")
+        require_equal(bench.server.open, 0, "the number of answers left open after a timeout")
         async with agent.run(prompt) as run:
             async for event in run:
                 if isinstance(event, PartDelta) and event.message_id != prompt.id:
                     break
-        same(bench.server.open, 0, "the number of answers left open after a run was left")
+        require_equal(bench.server.open, 0, "the number of answers left open after a run was left")
         async with agent.run(prompt) as run:
             async for event in run:
                 if isinstance(event, PartDelta) and event.message_id != prompt.id:
                     run.cancel()
             result = await run.result()
-        same(result.finish_reason, FinishReason.cancelled, "the finish reason")
-        demand(
+        require_equal(result.finish_reason, FinishReason.cancelled, "the finish reason")
+        require(
             result.output and text.startswith(result.output),
             f"what there is of a cancelled run: {result.output!r}",
         )
-        same(bench.server.open, 0, "the number of answers left open after a cancellation")
+        require_equal(bench.server.open, 0, "the number of answers left open after a cancellation")
 
 
 @provider_check(Capability.chat, look="state that is bound to an event loop", live=True)
 def event_loops_may_differ(bench: ProviderBench) -> None:
-    """One agent answers in one event loop after the other, in another thread's, and
+    """One agent answers in one event loop after another, in another thread's loop, and
     synchronously."""
-    agent = bench.agent(says("Hello."))
-    outputs = [asyncio.run(_output(agent)), asyncio.run(_output(agent))]
+    agent = bench.agent(make_reply("Hello."))
+    outputs = [asyncio.run(_get_output(agent)), asyncio.run(_get_output(agent))]
     with ThreadPoolExecutor(1) as thread:
-        outputs.append(thread.submit(lambda: asyncio.run(_output(agent))).result())
+        outputs.append(thread.submit(lambda: asyncio.run(_get_output(agent))).result())
     outputs.append(agent.send_sync("Say hello.").output)
     asyncio.run(agent.close())
-    same(len(outputs), 4, "the number of answers")
-    demand(all(outputs), f"the answers are {outputs}")
+    require_equal(len(outputs), 4, "the number of answers")
+    require(all(outputs), f"the answers are {outputs}")
 
 
 @provider_check(Capability.chat, look=f"{_LOOK}: 401", live=True)
 async def wrong_keys_are_refused(bench: ProviderBench) -> None:
-    """A wrong key is an `AuthenticationError` that names the provider, and says what the provider
-    said."""
+    """A wrong key raises `AuthenticationError` with the provider's name and message."""
     if not (bench.provider.key_names and bench.provider.key_required):
         raise Skipped(f"{bench.provider.display_name} needs no key")
-    error = await _failure(bench, AuthenticationError("Wrong key."), api_key="kit-wrong-key")
-    demand(isinstance(error, AuthenticationError), f"a wrong key is {error!r}")
-    same(error.provider, bench.name, "`provider` of the error")
-    _names_the_cause(bench, error)
+    error = await _get_error(bench, AuthenticationError("Wrong key."), api_key="kit-wrong-key")
+    require(isinstance(error, AuthenticationError), f"a wrong key is {error!r}")
+    require_equal(error.provider, bench.name, "`provider` of the error")
+    _require_cause(bench, error)
 
 
 @provider_check(Capability.chat, look=f"{_LOOK}: 404", live=True)
 async def unknown_models_are_refused(bench: ProviderBench) -> None:
-    """A model that there is not is a `ModelNotFoundError` that says what the provider said; the
-    name that was asked for arrived."""
-    error = await _failure(
-        bench, ModelNotFoundError("No such model."), must=bench.judge, model="kit-no-such-model"
+    """An unknown model raises `ModelNotFoundError` with the provider's message. The requested name
+    arrives."""
+    error = await _get_error(
+        bench,
+        ModelNotFoundError("No such model."),
+        must=bench.require_of_model,
+        model="kit-no-such-model",
     )
-    bench.judge(isinstance(error, ModelNotFoundError), f"an unknown model is {error!r}")
+    bench.require_of_model(isinstance(error, ModelNotFoundError), f"an unknown model is {error!r}")
     if bench.scripted:
-        same(bench.received().model, "kit-no-such-model", "the model that was asked for")
-    _names_the_cause(bench, error)
+        require_equal(
+            bench.get_request().model, "kit-no-such-model", "the model that was asked for"
+        )
+    _require_cause(bench, error)
 
 
-def _names_the_cause(bench: ProviderBench, error: DragomanError) -> None:
-    """Demands that at least one text in the body of an error is found again in its message, by
-    three words in a row."""
-    texts = [_words(text) for text in _texts(error.body or b"") if " " in text.strip()]
+def _require_cause(bench: ProviderBench, error: DragomanError) -> None:
+    """Requires that the error's message repeats at least one text of its body, by three words in a
+    row."""
+    texts = [
+        _split_words(text) for text in _list_body_texts(error.body or b"") if " " in text.strip()
+    ]
     runs = [words[at : at + 3] for words in texts for at in range(max(1, len(words) - 2)) if words]
-    message = _words(error.message)
-    bench.judge(
+    message = _split_words(error.message)
+    bench.require_of_model(
         not runs
         or any(run == message[at : at + len(run)] for run in runs for at in range(len(message))),
         f"the error says nothing of what the provider said: {error.message!r}; the body is {error.body!r}",
     )
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _texts(body: bytes) -> list[str]:
-    """Returns all texts in the JSON of a body; if it is no JSON, the body without its marks."""
+def _list_body_texts(body: bytes) -> list[str]:
+    """Returns all texts in a JSON body, or the body without markup if it is not JSON."""
     try:
-        return text_values(msgspec.json.decode(body))
+        return list_texts(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeError):
         return [re.sub(r"<[^>]*>", " ", body.decode(errors="replace"))]
 
 
-async def _failure(
-    bench: ProviderBench, reply: Reply, must: Callable[[object, str], None] = demand, **options: Any
+async def _get_error(
+    bench: ProviderBench,
+    reply: Reply,
+    must: Callable[[object, str], None] = require,
+    **options: Any,
 ) -> DragomanError:
-    """Returns the error of a request that gets this reply; it is the last event, and is raised.
-    `must`: what an answer fails by."""
+    """Returns the error that a request with this reply raises. It must also be the last event of a
+    run.
+
+    `must`: checks that the reply is an error; `ProviderBench.require_of_model` where a real model
+    may not fail.
+    """
     async with bench.agent(reply, **options) as agent:
         async with agent.run("Hi.") as run:
             events = [event async for event in run]
@@ -297,7 +312,7 @@ async def _failure(
             isinstance(events[-1], RunError),
             f"the last event of a run that failed is {events[-1]!r}",
         )
-        same(bench.server.open, 0, "the number of answers left open")
+        require_equal(bench.server.open, 0, "the number of answers left open")
         try:
             result = await agent.send("Hi.")
         except DragomanError as error:
@@ -306,5 +321,5 @@ async def _failure(
     raise AssertionError
 
 
-async def _output(agent: Any) -> str:
+async def _get_output(agent: Any) -> str:
     return (await agent.send("Say hello.")).output

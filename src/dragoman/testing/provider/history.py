@@ -1,25 +1,25 @@
-"""Checks of conversations that go on: with what was said before, with what others said,
-append-only, signatures in place."""
+"""Checks of conversations that continue: with earlier messages, with messages of other providers,
+append-only, and with signatures in place."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 from dragoman.capability import Capability
-from dragoman.message import (
-    Message,
-    Origin,
-    Role,
-    ThinkingPart,
-    ToolResultPart,
+from dragoman.message import Message, Origin, Role, ThinkingPart, ToolResultPart
+from dragoman.testing.check import Skipped, require, require_equal
+from dragoman.testing.provider.bench import (
+    ProviderBench,
+    make_call,
+    make_reply,
+    make_weather_tool,
+    provider_check,
 )
-from dragoman.testing.check import Skipped, demand, same
-from dragoman.testing.provider.bench import ProviderBench, call, provider_check, says, weather
-from dragoman.testing.wire.bench import json_of, seal_of
+from dragoman.testing.wire.bench import find_signature, round_trip_json
 
 __all__ = [
-    "conversations_go_on",
-    "conversations_of_others_go_on",
+    "conversations_continue",
+    "conversations_of_other_providers_continue",
     "requests_are_append_only",
     "signatures_go_back_in_a_round",
 ]
@@ -28,27 +28,29 @@ _LOOK = "the wire's request and decoder, and the record's quirks"
 
 
 @provider_check(Capability.chat, look=_LOOK, live=True)
-async def conversations_go_on(bench: ProviderBench) -> None:
-    """What was said before is sent again, in order, also after it was stored; and the model knows
-    of it."""
-    async with bench.agent(says("Nice to meet you, Ada."), says("Your name is Ada.")) as agent:
+async def conversations_continue(bench: ProviderBench) -> None:
+    """Earlier messages are sent again in order, also after they were stored, and the model knows
+    them."""
+    async with bench.agent(
+        make_reply("Nice to meet you, Ada."), make_reply("Your name is Ada.")
+    ) as agent:
         first = await agent.send("My name is Ada. Remember it.")
         history = [Message.from_json(message.to_json()) for message in first.messages]
         second = await agent.send("What is my name? Answer with the name.", history=history)
-    bench.judge(
+    bench.require_of_model(
         "ada" in second.output.lower(),
         f"the model does not know what was said before: {second.output!r}",
     )
     if bench.scripted:
-        texts = [(message.role.value, message.text) for message in bench.received().messages]
+        texts = [(message.role.value, message.text) for message in bench.get_request().messages]
         # A wire may link to a stored response and send only what follows.
         if len(texts) > 1:
-            same(
+            require_equal(
                 texts[0][1],
                 "My name is Ada. Remember it.",
                 "the first message of the second request",
             )
-            same(
+            require_equal(
                 [role for role, _ in texts],
                 ["user", "model", "user"],
                 "the roles of the second request",
@@ -56,8 +58,8 @@ async def conversations_go_on(bench: ProviderBench) -> None:
 
 
 @provider_check(Capability.chat, look="the wire's dump_messages, with a target", live=True)
-async def conversations_of_others_go_on(bench: ProviderBench) -> None:
-    """A conversation that began with another provider goes on here, with its calls, results and
+async def conversations_of_other_providers_continue(bench: ProviderBench) -> None:
+    """A conversation with another provider continues here, with its tool calls, results and
     thinking."""
     elsewhere = Origin("another-provider", "https://another.invalid", "m")
     native = {"another_wire": {"signature": "of-another"}}
@@ -66,27 +68,27 @@ async def conversations_of_others_go_on(bench: ProviderBench) -> None:
         Message.model(
             ThinkingPart("I look.", native),
             "I look.",
-            call("get_weather", "id of another/provider: 1", city="Oslo"),
+            make_call("get_weather", "id of another/provider: 1", city="Oslo"),
         ).replace(origin=elsewhere),
         Message.user(
             ToolResultPart("id of another/provider: 1", "get_weather", "Rain, 7 degrees.")
         ),
         Message.model("It rains.").replace(origin=elsewhere),
     ]
-    tools = [weather()] if bench.can(Capability.tools) else []
-    async with bench.agent(says("Rain."), tools=tools) as agent:
+    tools = [make_weather_tool()] if bench.can(Capability.tools) else []
+    async with bench.agent(make_reply("Rain."), tools=tools) as agent:
         result = await agent.send(
             "Say in one word what falls from the sky in Oslo.", history=history
         )
-    demand(result.messages, "nothing came back")
+    require(result.messages, "nothing came back")
     if bench.scripted:
-        arrived = bench.received().messages
-        demand("of-another" not in str(arrived), "what another provider signed is sent here")
+        arrived = bench.get_request().messages
+        require("of-another" not in str(arrived), "what another provider signed is sent here")
         results = [part for message in arrived for part in message.tool_results]
         if bench.can(Capability.tools):
             calls = [part for message in arrived for part in message.tool_calls]
-            same([part.name for part in calls], ["get_weather"], "the calls that arrived")
-            same(
+            require_equal([part.name for part in calls], ["get_weather"], "the calls that arrived")
+            require_equal(
                 [part.id for part in results],
                 [part.id for part in calls],
                 "the ids of results and calls",
@@ -95,28 +97,32 @@ async def conversations_of_others_go_on(bench: ProviderBench) -> None:
 
 @provider_check(Capability.chat, look="whatever in a request depends on what follows")
 async def requests_are_append_only(bench: ProviderBench) -> None:
-    """What one request holds of the conversation, the next begins with, also after a round of tools
-    and after the messages were stored: caches and signatures depend on it. A wire that links to a
-    stored response sends what follows alone."""
-    tools = [weather()] if bench.can(Capability.tools) else []
-    rounds = [says(call("get_weather", city="Oslo")), says("Rain.")] if tools else [says("Rain.")]
+    """Each request begins with the conversation of the previous request, also after a round of
+    tools and after messages were stored, so that prompt caches and signatures stay valid. A wire
+    that links to a stored response sends only the new messages."""
+    tools = [make_weather_tool()] if bench.can(Capability.tools) else []
+    rounds = (
+        [make_reply(make_call("get_weather", city="Oslo")), make_reply("Rain.")]
+        if tools
+        else [make_reply("Rain.")]
+    )
     async with bench.agent(*rounds, system="Be brief.", tools=tools) as agent:
         first = await agent.send("How is it in Oslo?")
         history = [Message.from_json(message.to_json()) for message in first.messages]
         await agent.send("And now?", history=history)
-    bodies = [json_of(request.body, "the request") for request in bench.server.sent]
+    bodies = [round_trip_json(request.body, "the request") for request in bench.server.sent]
     for before, after in pairwise(bodies):
         for name in before:
             if isinstance(before[name], list) and before[name][:1] == after.get(name, [None])[:1]:
-                same(
+                require_equal(
                     after[name][: len(before[name])],
                     before[name],
                     f"the beginning of `{name}` in the next request",
                 )
-    if len(bench.received().messages) > len(bench.received(0).messages):
-        same(
-            bench.received().messages[: len(bench.received(0).messages)],
-            bench.received(0).messages,
+    if len(bench.get_request().messages) > len(bench.get_request(0).messages):
+        require_equal(
+            bench.get_request().messages[: len(bench.get_request(0).messages)],
+            bench.get_request(0).messages,
             "what the next request begins with",
         )
 
@@ -126,18 +132,18 @@ async def requests_are_append_only(bench: ProviderBench) -> None:
     look="native in the wire's decoder and dump_messages, and `reads` in the record's quirks",
 )
 async def signatures_go_back_in_a_round(bench: ProviderBench) -> None:
-    """What the provider signed of its thinking goes back with the results of the tools that
-    followed it, byte for byte, unless the wire links to the stored response that holds it."""
-    seal = seal_of(bench.signed, bench.wire.name)
-    rounds = says(bench.signed, call("get_weather", city="Oslo")), says("Rain.")
-    async with bench.agent(*rounds, tools=[weather()]) as agent:
+    """Signed thinking is sent back byte for byte with the results of the tools that followed it,
+    unless the wire links to the stored response that holds it."""
+    seal = find_signature(bench.signed, bench.wire.name)
+    rounds = make_reply(bench.signed, make_call("get_weather", city="Oslo")), make_reply("Rain.")
+    async with bench.agent(*rounds, tools=[make_weather_tool()]) as agent:
         result = await agent.send("How is it in Oslo?")
     if seal not in str(result.messages[1].content):
         raise Skipped(
             f"the wire {bench.wire.name} holds no thinking signed as the kit's; where yours is, pass signed="
         )
-    linked = not any(message.role is Role.MODEL for message in bench.received().messages)
-    demand(
+    linked = not any(message.role is Role.MODEL for message in bench.get_request().messages)
+    require(
         linked or seal in str(bench.server.sent[-1].body),
         "the signature does not go back with the results",
     )

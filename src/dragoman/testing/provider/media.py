@@ -1,22 +1,18 @@
-"""Checks of what a provider is shown beside text: images, audio, files."""
+"""Checks of what a provider receives beside text: images, audio, files."""
 
 from __future__ import annotations
 
 from dragoman.capability import Capability
-from dragoman.message import (
-    DataPart,
-    FilePart,
-    LinkPart,
-)
-from dragoman.testing.check import demand, same
-from dragoman.testing.provider.bench import ProviderBench, provider_check, says
+from dragoman.message import DataPart, FilePart, LinkPart
+from dragoman.testing.check import require, require_equal
+from dragoman.testing.provider.bench import ProviderBench, make_reply, provider_check
 from dragoman.testing.samples import PNG
 
 __all__ = [
     "audio_arrives",
     "files_arrive",
     "images_arrive",
-    "undeclared_media_harm_nothing",
+    "media_without_capability_are_harmless",
 ]
 
 
@@ -26,7 +22,7 @@ async def images_arrive(bench: ProviderBench) -> None:
     answer = await _ask_about(
         bench, DataPart(PNG, "image/png", "red.png"), "What colour is the image? One word.", "Red."
     )
-    bench.judge(
+    bench.require_of_model(
         "red" in answer.lower(), f"the model does not see that the image is red: {answer!r}"
     )
 
@@ -54,9 +50,9 @@ async def files_arrive(bench: ProviderBench) -> None:
 
 
 @provider_check(Capability.chat, look="the wire's dump_messages")
-async def undeclared_media_harm_nothing(bench: ProviderBench) -> None:
-    """What the provider does not declare (images, audio, files, links) is sent, replaced by a text
-    that says so, or left out; the text beside it arrives, and nothing breaks."""
+async def media_without_capability_are_harmless(bench: ProviderBench) -> None:
+    """Media that the provider does not declare (images, audio, files, links) are sent, replaced by
+    a note in text, or left out. The text beside them arrives, and nothing raises."""
     parts = (
         DataPart(PNG, "image/png"),
         DataPart(b"ID3\x03", "audio/mpeg"),
@@ -64,27 +60,30 @@ async def undeclared_media_harm_nothing(bench: ProviderBench) -> None:
         LinkPart("https://files.conformance.invalid/a.mp4", "video/mp4"),
         FilePart("file-kit"),
     )
-    async with bench.agent(says("Seen.")) as agent:
+    async with bench.agent(make_reply("Seen.")) as agent:
         for part in parts:
             result = await agent.send("Look at this.", attachments=[part])
-            same(result.output, "Seen.", f"the answer to a {type(part).__name__}")
-            demand(
-                "Look at this." in bench.received().messages[-1].text,
+            require_equal(result.output, "Seen.", f"the answer to a {type(part).__name__}")
+            require(
+                "Look at this." in bench.get_request().messages[-1].text,
                 f"the text beside a {type(part).__name__} is lost",
             )
 
 
 async def _ask_about(bench: ProviderBench, part: DataPart, prompt: str, answer: str) -> str:
-    async with bench.agent(says(answer)) as agent:
+    """Returns the answer to a prompt with an attachment, and checks that both arrived."""
+    async with bench.agent(make_reply(answer)) as agent:
         result = await agent.send(prompt, attachments=[part])
     if bench.scripted:
         arrived = [
-            piece for piece in bench.received().messages[-1].content if isinstance(piece, DataPart)
+            piece
+            for piece in bench.get_request().messages[-1].content
+            if isinstance(piece, DataPart)
         ]
-        same(
+        require_equal(
             [(piece.data, piece.mime_type) for piece in arrived],
             [(part.data, part.mime_type)],
             "the media that arrived",
         )
-        same(bench.received().messages[-1].text, prompt, "the text beside it")
+        require_equal(bench.get_request().messages[-1].text, prompt, "the text beside it")
     return result.output

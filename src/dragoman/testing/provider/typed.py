@@ -1,5 +1,5 @@
-"""Checks of typed output with a provider: natively, through a tool or in two phases, as its
-capabilities say."""
+"""Checks of typed output with a provider: native, by a tool, or in two phases, as its capabilities
+say."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from dragoman.errors import TypedOutputError
 from dragoman.json_bytes import Json
 from dragoman.message import Role, ToolCallPart
 from dragoman.request import ModelRequest
-from dragoman.testing.check import Skipped, demand, same
-from dragoman.testing.provider.bench import ProviderBench, call, obliging, provider_check, weather
+from dragoman.testing.check import Skipped, require, require_equal
+from dragoman.testing.provider.bench import (
+    ProviderBench,
+    make_call,
+    make_weather_tool,
+    provider_check,
+    reply_with_value,
+)
 from dragoman.testing.samples import SCHEMA
 
 __all__ = [
@@ -22,7 +28,7 @@ __all__ = [
     "nested_types_are_filled",
     "recursive_types_are_filled",
     "typed_output_comes_after_tools",
-    "typed_output_is_mended_once",
+    "typed_output_is_repaired_once",
     "typed_output_is_streamed",
     "types_are_filled",
 ]
@@ -56,42 +62,46 @@ class _Trip(BaseModel):
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def types_are_filled(bench: ProviderBench) -> None:
-    """`send_for` gives a value of the type; the schema arrives, natively or as a tool's."""
-    _needs_types(bench)
-    async with bench.agent(obliging({"name": "Åbo", "country": "Finland"})) as agent:
+    """`send_for` returns a value of the type. The schema arrives natively or as that of a tool."""
+    _skip_without_types(bench)
+    async with bench.agent(reply_with_value({"name": "Åbo", "country": "Finland"})) as agent:
         result = await agent.send_for("Åbo is a city in Finland. Give it as a value.", _City)
-    demand(type(result.output) is _City, f"the output is {result.output!r}")
-    bench.judge(result.output.country == "Finland", f"the country is {result.output.country!r}")
+    require(type(result.output) is _City, f"the output is {result.output!r}")
+    bench.require_of_model(
+        result.output.country == "Finland", f"the country is {result.output.country!r}"
+    )
     if bench.scripted:
-        same(result.output, _City(name="Åbo", country="Finland"), "the output")
-        request = bench.received()
+        require_equal(result.output, _City(name="Åbo", country="Finland"), "the output")
+        request = bench.get_request()
         schemas = [
             request.output_schema,
             *[getattr(tool, "input_schema", None) for tool in request.tools],
         ]
         names = [sorted(schema.get("properties", {})) for schema in schemas if schema]
-        demand(["country", "name"] in names, f"the schema did not arrive: {schemas}")
+        require(["country", "name"] in names, f"the schema did not arrive: {schemas}")
 
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def nested_types_are_filled(bench: ProviderBench) -> None:
-    """Types within types, lists, choices, numbers, truth values and nulls are filled."""
-    _needs_types(bench)
+    """Nested types, lists, choices, numbers, booleans and nulls are filled."""
+    _skip_without_types(bench)
     stop = {"city": {"name": "Oslo", "country": "Norway"}, "by": "train", "nights": None}
-    async with bench.agent(obliging({"stops": [stop], "price": 99.5, "paid": False})) as agent:
+    async with bench.agent(
+        reply_with_value({"stops": [stop], "price": 99.5, "paid": False})
+    ) as agent:
         result = await agent.send_for(
             "A trip by train to Oslo in Norway; how many nights is not known; it costs 99.50 and is not paid. Give it as a value.",
             _Trip,
         )
     wanted = _Trip(stops=[_Stop.model_validate(stop)], price=99.5, paid=False)
-    bench.judge(result.output == wanted, f"the output is {result.output!r}")
+    bench.require_of_model(result.output == wanted, f"the output is {result.output!r}")
 
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK)
 async def recursive_types_are_filled(bench: ProviderBench) -> None:
-    """A type that holds itself is filled, as its schema can be told: whole, or loosened where the
-    provider takes no recursion."""
-    _needs_types(bench)
+    """A recursive type is filled. Its schema is sent as it is, or loosened if the provider accepts
+    no recursion."""
+    _skip_without_types(bench)
     value: Json = {
         "name": "a",
         "children": [
@@ -99,46 +109,54 @@ async def recursive_types_are_filled(bench: ProviderBench) -> None:
             {"name": "c", "children": [{"name": "d", "children": []}]},
         ],
     }
-    async with bench.agent(obliging(value)) as agent:
+    async with bench.agent(reply_with_value(value)) as agent:
         result = await agent.send_for("A tree.", _Tree)
-    same(result.output, _Tree.model_validate(value), "the output")
+    require_equal(result.output, _Tree.model_validate(value), "the output")
 
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def lists_and_numbers_are_typed(bench: ProviderBench) -> None:
-    """A type that is no object, such as a list of numbers, is wrapped for the model and given
-    bare."""
-    _needs_types(bench)
-    async with bench.agent(obliging([1, 2, 3])) as agent:
+    """A type that is not an object, such as a list of numbers, is wrapped for the model and
+    returned unwrapped."""
+    _skip_without_types(bench)
+    async with bench.agent(reply_with_value([1, 2, 3])) as agent:
         result = await agent.send_for("The list of the numbers one, two and three.", list[int])
-    demand(all(type(number) is int for number in result.output), f"the output is {result.output!r}")
-    bench.judge(result.output == [1, 2, 3], f"the output is {result.output!r}")
+    require(
+        all(type(number) is int for number in result.output), f"the output is {result.output!r}"
+    )
+    bench.require_of_model(result.output == [1, 2, 3], f"the output is {result.output!r}")
 
 
 @provider_check(Capability.tools, shows=_WITH_TOOLS, look=_LOOK, live=True)
 async def typed_output_comes_after_tools(bench: ProviderBench) -> None:
-    """With tools the model first calls them, then gives the value: in one phase where it can do
+    """With tools, the model calls them first and then gives the value: in one phase if it can do
     both, else in two."""
-    _needs_types(bench)
+    _skip_without_types(bench)
     cities: list[str] = []
-    model = obliging({"name": "Oslo", "country": "Norway"}, [call("get_weather", city="Oslo")])
-    async with bench.agent(model, tools=[weather(cities)]) as agent:
+    model = reply_with_value(
+        {"name": "Oslo", "country": "Norway"}, [make_call("get_weather", city="Oslo")]
+    )
+    async with bench.agent(model, tools=[make_weather_tool(cities)]) as agent:
         result = await agent.send_for(
             "Ask the tool for the weather in Oslo. When you have it, give the city, which is in Norway, as a value.",
             _City,
         )
-    bench.judge(cities == ["Oslo"], f"the cities that the tool was asked for are {cities}")
-    bench.judge(
+    bench.require_of_model(
+        cities == ["Oslo"], f"the cities that the tool was asked for are {cities}"
+    )
+    bench.require_of_model(
         result.output == _City(name="Oslo", country="Norway"), f"the output is {result.output!r}"
     )
-    same(result.messages[0].role, Role.USER, "the role of the first message")
+    require_equal(result.messages[0].role, Role.USER, "the role of the first message")
 
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK, live=True)
 async def typed_output_is_streamed(bench: ProviderBench) -> None:
-    """With a schema the stream's output is the JSON, and nothing but it, in pieces."""
-    _needs_types(bench)
-    async with bench.agent(obliging({"city": "Grüße 🌍 from a city with a long name"})) as agent:
+    """With an output schema, the stream's output is JSON and nothing else, in pieces."""
+    _skip_without_types(bench)
+    async with bench.agent(
+        reply_with_value({"city": "Grüße 🌍 from a city with a long name"})
+    ) as agent:
         text = ""
         async for chunk in agent.send_stream("Name a city in Norway.", output_schema=SCHEMA):
             text = chunk.joined(text)
@@ -146,38 +164,44 @@ async def typed_output_is_streamed(bench: ProviderBench) -> None:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError:
         value = None
-    demand(
+    require(
         isinstance(value, dict) and "city" in value,
         f"the output is no JSON of the schema: {text!r}",
     )
 
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK)
-async def typed_output_is_mended_once(bench: ProviderBench) -> None:
-    """A value that is not of the type goes back to the model once, with what is wrong; a second one
-    is a `TypedOutputError`."""
-    _needs_types(bench)
-    wrong, right = obliging({"name": "Oslo"}), obliging({"name": "Oslo", "country": "Norway"})
+async def typed_output_is_repaired_once(bench: ProviderBench) -> None:
+    """A value that does not match the type is returned to the model once with the reason. A second
+    one raises `TypedOutputError`."""
+    _skip_without_types(bench)
+    wrong, right = (
+        reply_with_value({"name": "Oslo"}),
+        reply_with_value({"name": "Oslo", "country": "Norway"}),
+    )
     async with bench.agent(wrong, right) as agent:
         result = await agent.send_for("Oslo?", _City)
-    same(result.output, _City(name="Oslo", country="Norway"), "the output after one mistake")
-    same(len(bench.server.requests), 2, "the number of requests")
-    demand("country" in _all_text(bench.received()), "the model is not told what was wrong")
+    require_equal(
+        result.output, _City(name="Oslo", country="Norway"), "the output after one mistake"
+    )
+    require_equal(len(bench.server.requests), 2, "the number of requests")
+    require("country" in _join_parts(bench.get_request()), "the model is not told what was wrong")
     async with bench.agent(wrong) as agent:
         try:
             await agent.send_for("Oslo?", _City)
         except TypedOutputError:
             return
-    demand(False, "a value that is never of the type is not refused")
+    require(False, "a value that is never of the type is not refused")
 
 
-def _needs_types(bench: ProviderBench) -> None:
+def _skip_without_types(bench: ProviderBench) -> None:
+    """Skips the check if the provider has neither typed output nor tools."""
     if not (bench.can(Capability.typed_output) or bench.can(Capability.tools)):
         raise Skipped(f"{bench.provider.display_name} declares neither typed_output nor tools")
 
 
-def _all_text(request: ModelRequest) -> str:
-    """Returns all texts and results of a request."""
+def _join_parts(request: ModelRequest) -> str:
+    """Returns all texts and results of a request as one string."""
     parts = [
         part
         for message in request.messages

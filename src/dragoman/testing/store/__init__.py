@@ -1,4 +1,4 @@
-"""What every message store must do, one function per behaviour."""
+"""The checks that every message store must pass, one function per behaviour."""
 
 from typing import Any
 

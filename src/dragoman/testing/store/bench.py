@@ -1,5 +1,5 @@
-"""What the checks of a message store work with: stores as they are made, and short ways to write
-and read."""
+"""`StoreBench`, which the checks of a message store work with, and helpers that write and read
+threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.errors import HistoryError
 from dragoman.memory.store import Batch, MessageQuery, Store, ThreadChange, ThreadQuery
 from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.message import Message
-from dragoman.testing.check import Bench, CheckFailed, Maker, check_maker, demand
+from dragoman.testing.check import Bench, CheckFailed, StoreFactory, check_maker, require
 
 __all__ = [
     "START",
@@ -23,25 +23,26 @@ __all__ = [
     "expect_refusal",
     "save_texts",
     "store_check",
-    "texts",
+    "read_texts",
 ]
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
-"""When the first thing is written."""
+"""The time of the first message."""
 
 
 class StoreBench(Bench):
-    """A message store on the bench.
+    """Opens message stores for the checks.
 
     Args:
-        maker: makes the store.
-        shared: whether two that are made hold the same, as processes do that share a database.
+        factory: makes a store.
+        shared: True if two stores from the factory hold the same data, as two processes with
+            one database do.
     """
 
-    def __init__(self, maker: Maker[Store], *, shared: bool = False) -> None:
-        self.maker, self.name, self.shared = maker, maker.name, shared
+    def __init__(self, factory: StoreFactory[Store], *, shared: bool = False) -> None:
+        self.factory, self.name, self.shared = factory, factory.name, shared
 
-    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a store has no server
+    def find_skip_reason(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a store has no server
         """See `Bench.lacks`."""
         return (
             "stores of one process share nothing" if "shared" in needs and not self.shared else None
@@ -49,8 +50,8 @@ class StoreBench(Bench):
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store, None]:
-        """Opens a store, which is closed behind the check."""
-        store = self.maker.make()
+        """Opens a store and closes it after the check."""
+        store = self.factory.make()
         try:
             yield store
         finally:
@@ -58,7 +59,7 @@ class StoreBench(Bench):
 
     @asynccontextmanager
     async def thread(self) -> AsyncGenerator[tuple[Store, str], None]:
-        """Gives a store, and the id of a thread that it does not have; it is deleted behind the
+        """Opens a store, and yields it with the id of a new thread, which is deleted after the
         check."""
         thread_id = f"kit-{uuid4().hex}"
         async with self.open() as store:
@@ -69,13 +70,13 @@ class StoreBench(Bench):
 
 
 store_check = check_maker(StoreBench, "store ")
-"""Makes a check of a function on a store's bench."""
+"""Decorator that makes a check from a function of a `StoreBench`."""
 
 
 async def save_texts(
     store: Store, thread_id: str, *message_texts: str, seconds: int = 0, **options: Any
 ) -> Thread:
-    """Writes a message for each of these texts, whose id is the text."""
+    """Saves a user message for each text, with the text as its id."""
     time = START + timedelta(seconds=seconds)
     messages = tuple(
         [Message.user(text).replace(id=text, created_at=time) for text in message_texts]
@@ -84,15 +85,15 @@ async def save_texts(
 
 
 async def change_thread(store: Store, thread_id: str, seconds: int = 0, **change: Any) -> Thread:
-    """Changes a thread, which is made where it is missing."""
+    """Changes a thread, and creates it if it does not exist."""
     time = START + timedelta(seconds=seconds)
     return await store.save(
         Batch(thread_id=thread_id, messages=(), at=time, change=ThreadChange(**change))
     )
 
 
-async def texts(store: Store, thread_id: str | None, **options: Any) -> list[str]:
-    """Returns the texts of messages; of a thread as it is shown, if no branch is given."""
+async def read_texts(store: Store, thread_id: str | None, **options: Any) -> list[str]:
+    """Returns the texts of a thread's messages, of its current branch unless `branch` is given."""
     if thread_id is not None and "branch" not in options:
         threads = await store.threads(ThreadQuery(ids=(thread_id,)))
         options["branch"] = threads[0].branch if threads else None
@@ -110,12 +111,12 @@ async def read_branch(store: Store, thread_id: str) -> list[StoredMessage]:
 async def expect_refusal(
     work: Awaitable[Any], what: str, words: Sequence[str] = ()
 ) -> HistoryError:
-    """Fails the check where work is not refused with a `HistoryError` that has these words → that
-    error."""
+    """Returns the `HistoryError` that `work` raises, and fails the check if it raises none or lacks
+    one of the `words`."""
     try:
         await work
     except HistoryError as error:
         for text in words:
-            demand(text in str(error), f"the error for {what} must name {text!r}: {error}")
+            require(text in str(error), f"the error for {what} must name {text!r}: {error}")
         return error
     raise CheckFailed(f"no HistoryError is raised for {what}")

@@ -1,4 +1,4 @@
-"""The checks of a store's messages."""
+"""Checks of a store's messages: saving, querying, searching, deleting, concurrent writers."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from datetime import timedelta, timezone
 
 from dragoman.memory.store import Batch, MessageQuery, Store, ThreadQuery
 from dragoman.message import DataPart, Message, ToolResultPart
-from dragoman.testing.check import demand, same
+from dragoman.testing.check import require, require_equal
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, TEXT
 from dragoman.testing.store.bench import (
     START,
     StoreBench,
     expect_refusal,
     read_branch,
+    read_texts,
     save_texts,
     store_check,
-    texts,
 )
 
 __all__ = [
-    "a_batch_is_written_whole_or_not_at_all",
-    "a_message_takes_the_place_of_the_one_with_its_id",
-    "equal_messages_come_back_each_with_its_own_id",
-    "messages_are_deleted_and_others_stay",
+    "a_batch_is_atomic",
+    "a_message_replaces_the_one_with_its_id",
+    "equal_messages_keep_their_ids",
+    "messages_can_be_deleted",
     "messages_come_back_equal",
-    "messages_stand_in_the_order_of_writing",
-    "parts_of_a_thread_are_found",
-    "several_that_write_at_once_lose_nothing",
-    "two_stores_that_write_at_once_lose_nothing",
-    "words_are_found",
+    "messages_keep_the_order_of_writing",
+    "message_queries_select",
+    "concurrent_writes_lose_nothing",
+    "concurrent_stores_lose_nothing",
+    "search_finds_words",
 ]
 
 _SAVE = "Store.save"
@@ -38,8 +38,8 @@ _MESSAGES = "Store.messages"
 
 @store_check(look=_SAVE)
 async def messages_come_back_equal(bench: StoreBench) -> None:
-    """What is saved is what comes back: content of every kind, files in results of tools, ids,
-    times with their zones, turns, metadata, usage."""
+    """Saved messages are read unchanged: every type of content, files in tool results, ids, times
+    with zones, turns, metadata, usage."""
     zone = timezone(timedelta(hours=5, minutes=30))
     result = ToolResultPart("call_one", "look", (DataPart(b"\x00\xff", "image/png"), *PARTS[:1]))
     messages = [
@@ -58,9 +58,9 @@ async def messages_come_back_equal(bench: StoreBench) -> None:
     async with bench.thread() as (store, thread_id):
         await store.save(Batch(thread_id=thread_id, messages=tuple(messages), at=START))
         loaded = [message.message for message in await read_branch(store, thread_id)]
-        same(loaded, messages, "what comes back")
+        require_equal(loaded, messages, "what comes back")
         zones = [message.created_at.utcoffset() for message in loaded if message.created_at]
-        same(
+        require_equal(
             zones,
             [message.created_at.utcoffset() for message in messages if message.created_at],
             "the zones of the times",
@@ -68,40 +68,40 @@ async def messages_come_back_equal(bench: StoreBench) -> None:
 
 
 @store_check(look=_MESSAGES)
-async def messages_stand_in_the_order_of_writing(bench: StoreBench) -> None:
-    """The order of a thread is that of writing, also where times go back or are equal; positions
+async def messages_keep_the_order_of_writing(bench: StoreBench) -> None:
+    """Messages are in the order of writing, also if their times are equal or go back. Positions
     grow."""
     async with bench.thread() as (store, thread_id):
         await save_texts(store, thread_id, "b", "a", seconds=9)
         await save_texts(store, thread_id, "c")
         await save_texts(store, thread_id, "B")
-        same(await texts(store, thread_id), ["b", "a", "c", "B"], "the order")
+        require_equal(await read_texts(store, thread_id), ["b", "a", "c", "B"], "the order")
         stored = await read_branch(store, thread_id)
         positions = [message.position for message in stored]
-        demand(
+        require(
             positions[0] >= 1 and positions == sorted({*positions}),
             f"positions must grow from 1 on, and are {positions}",
         )
-        same([message.thread_id for message in stored], [thread_id] * 4, "the thread's id")
+        require_equal([message.thread_id for message in stored], [thread_id] * 4, "the thread's id")
 
 
 @store_check(look=_SAVE)
-async def a_message_takes_the_place_of_the_one_with_its_id(bench: StoreBench) -> None:
-    """A message whose id the thread shows is written in that one's place, and a new one beside it
-    at the end; the same in another thread is another."""
+async def a_message_replaces_the_one_with_its_id(bench: StoreBench) -> None:
+    """A message whose id is in the thread replaces that message. Messages with new ids are
+    appended. Other threads are unaffected."""
     async with bench.thread() as (store, thread_id), bench.thread() as (other, other_id):
         await save_texts(store, thread_id, "a", "b", "c")
         await save_texts(other, other_id, "b")
         new = (Message.model("new").replace(id="b"), Message.user("d").replace(id="d"))
         await store.save(Batch(thread_id=thread_id, messages=new, at=START))
-        same(await texts(store, thread_id), ["a", "new", "c", "d"], "the thread")
-        same(await texts(other, other_id), ["b"], "the other thread")
+        require_equal(await read_texts(store, thread_id), ["a", "new", "c", "d"], "the thread")
+        require_equal(await read_texts(other, other_id), ["b"], "the other thread")
 
 
 @store_check(look=_SAVE)
-async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> None:
-    """Messages that say the same are several, in one thread and in two; deleting one leaves the
-    others whole."""
+async def equal_messages_keep_their_ids(bench: StoreBench) -> None:
+    """Messages with equal content are separate messages, in one thread or two. Deleting one leaves
+    the others complete."""
     data = DataPart(b"the same bytes", "image/png")
     messages = tuple(
         [
@@ -114,10 +114,10 @@ async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> No
         await other.save(Batch(thread_id=other_id, messages=messages[:1], at=START))
         await store.delete_messages(thread_id, ["m0", "m2"], START)
         stored = await read_branch(store, thread_id)
-        same([message.message for message in stored], [messages[1]], "what is left")
+        require_equal([message.message for message in stored], [messages[1]], "what is left")
         await store.delete_thread(thread_id)
         stored = await read_branch(other, other_id)
-        same(
+        require_equal(
             [message.message for message in stored],
             [messages[0]],
             "the other thread, once the first is deleted",
@@ -125,28 +125,28 @@ async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> No
 
 
 @store_check(look=_SAVE)
-async def a_batch_is_written_whole_or_not_at_all(bench: StoreBench) -> None:
-    """Of a batch that is refused nothing is written, not its thread either."""
+async def a_batch_is_atomic(bench: StoreBench) -> None:
+    """A refused batch writes nothing, and does not create its thread."""
     async with bench.thread() as (store, thread_id):
         await expect_refusal(
             save_texts(store, thread_id, "a", after="nowhere"),
             "`after` that no message has",
             ["nowhere"],
         )
-        same(await store.threads(ThreadQuery(ids=(thread_id,))), [], "the thread")
+        require_equal(await store.threads(ThreadQuery(ids=(thread_id,))), [], "the thread")
         await save_texts(store, thread_id, "a")
         await expect_refusal(
             save_texts(store, thread_id, "b", after="nowhere"),
             "`after` that no message has",
             ["nowhere"],
         )
-        same(await texts(store, thread_id), ["a"], "the thread")
+        require_equal(await read_texts(store, thread_id), ["a"], "the thread")
 
 
 @store_check(look=_MESSAGES)
-async def parts_of_a_thread_are_found(bench: StoreBench) -> None:
-    """`ids`, `after`, `before`, `since`, `until`, `offset`, `limit` and `newest_first` each do what
-    they say, and together."""
+async def message_queries_select(bench: StoreBench) -> None:
+    """`ids`, `after`, `before`, `since`, `until`, `offset`, `limit` and `newest_first` select
+    messages, alone and together."""
     async with bench.thread() as (store, thread_id):
         for second, text in enumerate("abcdef"):
             await save_texts(store, thread_id, text, seconds=second)
@@ -166,29 +166,31 @@ async def parts_of_a_thread_are_found(bench: StoreBench) -> None:
             ("bc", {"since": START + timedelta(seconds=1), "until": START + timedelta(seconds=3)}),
             ("b", {"after": positions["a"], "limit": 1}),
         ):
-            result = "".join(await texts(store, thread_id, **query))
-            same(result, wanted, f"what {', '.join(query)} finds")
-        same(await texts(store, "nowhere"), [], "a thread that is not there")
+            result = "".join(await read_texts(store, thread_id, **query))
+            require_equal(result, wanted, f"what {', '.join(query)} finds")
+        require_equal(await read_texts(store, "nowhere"), [], "a thread that is not there")
 
 
 @store_check(look=f"{_MESSAGES}: text")
-async def words_are_found(bench: StoreBench) -> None:
-    """A text finds messages with all its words, whatever their case, in a thread, a resource's
-    threads or all; signs find nothing and break nothing."""
+async def search_finds_words(bench: StoreBench) -> None:
+    """A text finds the messages that contain all its words, in any case, in a thread or in all.
+    Punctuation finds nothing and breaks nothing."""
     async with bench.thread() as (store, thread_id), bench.thread() as (_, other):
         await save_texts(
             store, thread_id, "Ein Fluss in Oslo", "ein Berg", "Fluss: Glomma", seconds=1
         )
         await save_texts(store, other, "der fluss heißt Glomma")
-        same(
-            await texts(store, thread_id, text="FLUSS"),
+        require_equal(
+            await read_texts(store, thread_id, text="FLUSS"),
             ["Ein Fluss in Oslo", "Fluss: Glomma"],
             "one word",
         )
-        same(await texts(store, thread_id, text="glomma fluss"), ["Fluss: Glomma"], "two words")
-        same(await texts(store, thread_id, text="flu"), [], "half a word")
-        same(
-            await texts(store, other, text="heißt"),
+        require_equal(
+            await read_texts(store, thread_id, text="glomma fluss"), ["Fluss: Glomma"], "two words"
+        )
+        require_equal(await read_texts(store, thread_id, text="flu"), [], "half a word")
+        require_equal(
+            await read_texts(store, other, text="heißt"),
             ["der fluss heißt Glomma"],
             "a word with a letter of its own",
         )
@@ -196,7 +198,7 @@ async def words_are_found(bench: StoreBench) -> None:
         matching_texts = [
             match.message.text for match in matches if match.thread_id in (thread_id, other)
         ]
-        same(
+        require_equal(
             matching_texts,
             ["Fluss: Glomma", "der fluss heißt Glomma"],
             "a word in all threads, newest first",
@@ -214,67 +216,71 @@ async def words_are_found(bench: StoreBench) -> None:
             "🌍",
             "a-b",
         ):
-            same(await texts(store, thread_id, text=text), [], f"the text {text!r}")
+            require_equal(await read_texts(store, thread_id, text=text), [], f"the text {text!r}")
 
 
 @store_check(look="Store.delete_messages")
-async def messages_are_deleted_and_others_stay(bench: StoreBench) -> None:
-    """Messages are deleted by their ids, which says how many there were and moves the thread's
-    time; what is written next follows what is left."""
+async def messages_can_be_deleted(bench: StoreBench) -> None:
+    """Messages are deleted by id. The call returns their number and updates the thread's time, and
+    new messages follow the remaining ones."""
     async with bench.thread() as (store, thread_id):
         await save_texts(store, thread_id, "a", "b", "c")
         later = START + timedelta(seconds=5)
-        same(
+        require_equal(
             await store.delete_messages(thread_id, ["c", "a", "nowhere"], later),
             2,
             "the number of those deleted",
         )
         await save_texts(store, thread_id, "d", seconds=6)
-        same(await texts(store, thread_id), ["b", "d"], "the thread")
-        same(
+        require_equal(await read_texts(store, thread_id), ["b", "d"], "the thread")
+        require_equal(
             await store.delete_messages(thread_id, ["nowhere"], later),
             0,
             "the number, where there are none",
         )
-        same(
+        require_equal(
             await store.delete_messages("nowhere", ["a"], later),
             0,
             "the number, where there is no thread",
         )
-        same(await texts(store, thread_id, text="a"), [], "a deleted message's words")
+        require_equal(await read_texts(store, thread_id, text="a"), [], "a deleted message's words")
 
 
 @store_check(look=_SAVE)
-async def several_that_write_at_once_lose_nothing(bench: StoreBench) -> None:
-    """Tasks that write into one thread at once lose nothing, and each keeps its order."""
+async def concurrent_writes_lose_nothing(bench: StoreBench) -> None:
+    """Tasks that write to one thread concurrently lose nothing, and each keeps its order."""
     async with bench.thread() as (store, thread_id):
-        await asyncio.gather(*[_write(store, thread_id, name) for name in "abcde"])
-        _check_all(await texts(store, thread_id), "abcde")
+        await asyncio.gather(*[_write_batches(store, thread_id, name) for name in "abcde"])
+        _require_all_batches(await read_texts(store, thread_id), "abcde")
 
 
 @store_check("shared", look=_SAVE)
-async def two_stores_that_write_at_once_lose_nothing(bench: StoreBench) -> None:
-    """Two stores of one database, as two processes have them, write into one new thread at once:
-    nothing is lost, each keeps its order, and each sees what the other wrote."""
+async def concurrent_stores_lose_nothing(bench: StoreBench) -> None:
+    """Two stores of one database, as two processes have, write to one new thread concurrently.
+    Nothing is lost, each keeps its order, and each sees the other's messages."""
     async with bench.thread() as (first, thread_id), bench.open() as second:
         await asyncio.gather(
             *[
-                _write(store, thread_id, name)
+                _write_batches(store, thread_id, name)
                 for store, name in ((first, "a"), (second, "b"), (second, "c"))
             ]
         )
-        _check_all(written := await texts(first, thread_id), "abc")
-        same(await texts(second, thread_id), written, "what the other one sees")
+        _require_all_batches(written := await read_texts(first, thread_id), "abc")
+        require_equal(await read_texts(second, thread_id), written, "what the other one sees")
 
 
-async def _write(store: Store, thread_id: str, name: str) -> None:
+async def _write_batches(store: Store, thread_id: str, name: str) -> None:
+    """Writes eight batches of two messages."""
     for number in range(8):
         await save_texts(store, thread_id, f"{name}{number}", f"{name}{number}b")
 
 
-def _check_all(written: list[str], names: str) -> None:
+def _require_all_batches(written: list[str], names: str) -> None:
+    """Requires that all batches of all writers are there, in order and unbroken."""
     for name in names:
         wanted = [f"{name}{number}{end}" for number in range(8) for end in ("", "b")]
-        same([text for text in written if text.startswith(name)], wanted, f"what {name} wrote")
+        require_equal(
+            [text for text in written if text.startswith(name)], wanted, f"what {name} wrote"
+        )
     pairs = [(written[index], written[index + 1]) for index in range(0, len(written), 2)]
-    demand(all(second == first + "b" for first, second in pairs), f"a batch was torn: {written}")
+    require(all(second == first + "b" for first, second in pairs), f"a batch was torn: {written}")

@@ -1,4 +1,4 @@
-"""What every wire must do, one function per behaviour."""
+"""The checks that every wire must pass, one function per behaviour."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from dragoman.testing.check import Check
 from dragoman.testing.wire import (
     conversation,
     error,
+    malformed,
     memory,
     mutations,
     recordings,
@@ -22,6 +23,7 @@ CHECKS: tuple[Check[Any], ...] = tuple(
     getattr(module, name)
     for module in (
         conversation,
+        malformed,
         request,
         memory,
         response,
@@ -34,4 +36,4 @@ CHECKS: tuple[Check[Any], ...] = tuple(
     )
     for name in module.__all__
 )
-"""In the order of a report."""
+"""All checks of a wire, in the order of a report."""

@@ -1,5 +1,5 @@
-"""What the checks of a wire work with: the wire, and short ways to send something through it and
-back."""
+"""`WireBench`, which the checks of a wire work with, and helpers that send messages through a wire
+and back."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ from dragoman.fold import close_part, fold, unfold
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, TextPart, ThinkingPart
-from dragoman.testing.check import Bench, CheckFailed, check_maker, demand
+from dragoman.testing.check import Bench, CheckFailed, check_maker, require
 from dragoman.transport.exchange import load_exchange
 from dragoman.wires import Wire
 
 __all__ = [
     "OPERATIONS",
-    "OWN",
+    "ORIGIN",
     "SIGNATURE",
     "WireBench",
-    "cut_into",
-    "events_of",
-    "fault_of",
-    "json_of",
-    "seal_of",
-    "sign_by_kit",
-    "text_values",
+    "split_bytes",
+    "make_stream_events",
+    "find_fault",
+    "find_lists",
+    "to_text",
+    "round_trip_json",
+    "find_signature",
+    "make_signed_thinking",
+    "list_texts",
     "wire_check",
 ]
 
@@ -50,19 +52,20 @@ OPERATIONS = {
     "serving": ("routes", "stream_type", "ping", "envelope"),
     "detection": ("votes",),
 }
-"""What a wire can do. Each of these it does wholly, both ways, or not at all."""
+"""Groups of a wire's functions, by name. A wire has all functions of a group or none."""
 
 SIGNATURE = "c2lnbmVkIGJ5IGRyYWdvbWFuJ3Mga2l0LCBpdCBnb2VzIGJhY2sgYnl0ZSBieSBieXRl"
-OWN = Origin("conformance", "https://api.conformance.invalid/v1", "m")
-"""Where the checks say that a message came from."""
+ORIGIN = Origin("conformance", "https://api.conformance.invalid/v1", "m")
+"""The origin of the checks' model messages."""
 
 
 class WireBench(Bench):
-    """A wire on the bench.
+    """Runs a wire's functions for the checks.
 
     Args:
         wire: the wire, or its name.
-        signed: a piece of thinking as its provider signs it; a signature of the usual kind, else.
+        signed: thinking as the wire's provider signs it; by default thinking with a `signature`
+            field.
         recordings: a folder of exchanges with a real server, as `transport.Recorder` writes them.
     """
 
@@ -78,79 +81,82 @@ class WireBench(Bench):
         files = [] if recordings is None else sorted(Path(recordings).glob("*.json"))
         self.recordings = [(file.name, load_exchange(file)) for file in files]
         self.signed_by_kit = signed is None
-        self.signed = signed or sign_by_kit(self.name)
+        self.signed = signed or make_signed_thinking(self.name)
 
     def has(self, group: str) -> bool:
-        """True if the wire has all operations of a group."""
+        """True if the wire has all functions of a group of `OPERATIONS`."""
         return all(getattr(self.wire, name, None) is not None for name in OPERATIONS[group])
 
-    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a wire has no server
+    def find_skip_reason(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a wire has no server
         """See `Bench.lacks`."""
         return next(
             (f"the wire {self.name} has no {need}" for need in needs if not self.has(need)), None
         )
 
-    def there(self, messages: Sequence[Message], **options: Any) -> tuple[Any, list[Loss]]:
-        """Returns the payload of messages, as JSON has it, and the losses told."""
+    def dump(self, messages: Sequence[Message], **options: Any) -> tuple[Any, list[Loss]]:
+        """Returns the payload of messages after a JSON round trip, and the losses."""
         losses: list[Loss] = []
         payload = self.wire.dump_messages(messages, losses=losses, **options)
-        return json_of(payload, "dump_messages"), losses
+        return round_trip_json(payload, "dump_messages"), losses
 
-    def and_back(
+    def round_trip(
         self, messages: Sequence[Message], **options: Any
     ) -> tuple[list[Message], list[Loss]]:
-        """Returns what comes back of messages, and the losses told."""
-        payload, losses = self.there(messages, **options)
+        """Returns messages dumped and loaded again, and the losses."""
+        payload, losses = self.dump(messages, **options)
         return self.wire.load_messages(payload), losses
 
-    def whole(self, message: Message) -> Json:
-        """Returns the whole response that says a model's message."""
-        return json_of(
-            self.wire.dump_response(events_of(message), id="r1", model="m"), "dump_response"
+    def dump_answer(self, message: Message) -> Json:
+        """Returns the whole response body for a model message."""
+        return round_trip_json(
+            self.wire.dump_response(make_stream_events(message), id="r1", model="m"),
+            "dump_response",
         )
 
-    def read_whole(self, message: Message, **options: Any) -> list[Event]:
-        """Returns the events that are read of a model's message when it is written as a whole
-        response."""
-        return list(self.wire.load_response(self.whole(message), **options))
+    def read_answer(self, message: Message, **options: Any) -> list[Event]:
+        """Returns the events of a model message that was written as a whole response."""
+        return list(self.wire.load_response(self.dump_answer(message), **options))
 
     def read_stream(self, message: Message, **options: Any) -> list[Event]:
-        """Returns the events that are read of a model's message when it is written as a stream."""
-        return self.decode([self.stream(events_of(message))], **options)
+        """Returns the events of a model message that was written as a stream."""
+        return self.decode([self.encode(make_stream_events(message))], **options)
 
-    def stream(self, events: Iterable[Event]) -> bytes:
-        """Returns the streamed response that tells of events."""
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """Returns the streamed response of events."""
         encoder = self.wire.encoder(id="r1", model="m")
         return b"".join([*[encoder.feed(event) for event in events], encoder.close()])
 
     def decode(self, pieces: Iterable[bytes], **options: Any) -> list[Event]:
-        """Returns the events of a streamed response in pieces."""
+        """Returns the events of a streamed response that arrives in these pieces."""
         decoder = self.wire.decoder(**options)
         events: list[Event] = []
         for piece in pieces:
             events += decoder.feed(piece)
         return events + decoder.close()
 
-    def message_of(self, events: Sequence[Event], what: str) -> Message:
-        """Returns the one message that events tell of."""
-        fault = fault_of(events)
-        demand(fault is None, f"the events of {what} are not well-formed: {fault}")
+    def fold_message(self, events: Sequence[Event], what: str) -> Message:
+        """Returns the one message of events, and fails the check if they are malformed or have
+        another number of messages."""
+        fault = find_fault(events)
+        require(fault is None, f"the events of {what} are not well-formed: {fault}")
         messages = fold(events)
-        demand(len(messages) == 1, f"{what} must be one message and is {len(messages)}")
+        require(len(messages) == 1, f"{what} must be one message and is {len(messages)}")
         return messages[0]
 
 
 wire_check = check_maker(WireBench, "wire ")
-"""Makes a check of a function on a wire's bench. `needs`: groups of `OPERATIONS`."""
+"""Decorator that makes a check from a function of a `WireBench`. `needs`: groups of
+`OPERATIONS`."""
 
 
-def sign_by_kit(wire: str) -> ThinkingPart:
-    """Returns a piece of thinking with a signature of the usual kind."""
+def make_signed_thinking(wire: str) -> ThinkingPart:
+    """Returns thinking with a signature in the wire's `native` fields."""
     return ThinkingPart("Let me look.", {wire: {"signature": SIGNATURE}})
 
 
-def events_of(message: Message, piece: int = 5) -> list[Event]:
-    """Returns the events of a model's message as a stream has them: its deltas in small pieces."""
+def make_stream_events(message: Message, piece: int = 5) -> list[Event]:
+    """Returns the events of a model message as a stream has them, with deltas of `piece`
+    characters."""
     events: list[Event] = []
     for event in unfold([message.replace(id=message.id or "m1")]):
         if isinstance(event, PartDelta):
@@ -163,11 +169,11 @@ def events_of(message: Message, piece: int = 5) -> list[Event]:
     return events
 
 
-def json_of(value: Any, what: str) -> Any:
-    """Returns a value as it is after a way through JSON.
+def round_trip_json(value: Any, what: str) -> Any:
+    """Returns a value encoded as JSON and decoded again.
 
     Raises:
-        CheckFailed: it cannot be written as JSON.
+        CheckFailed: it cannot be encoded as JSON.
     """
     try:
         return msgspec.json.decode(msgspec.json.encode(value))
@@ -175,18 +181,18 @@ def json_of(value: Any, what: str) -> Any:
         raise CheckFailed(f"{what} gives what cannot be written as JSON: {error}") from error
 
 
-def cut_into(data: bytes, size: int) -> Iterator[bytes]:
-    """Returns bytes in pieces of that size."""
+def split_bytes(data: bytes, size: int) -> Iterator[bytes]:
+    """Returns the bytes in pieces of `size` bytes."""
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
-def seal_of(signed: ThinkingPart, wire: str) -> str:
-    """Returns the longest text of what signs it."""
-    return max(text_values((signed.native or {}).get(wire)), key=len, default=signed.text)
+def find_signature(signed: ThinkingPart, wire: str) -> str:
+    """Returns the longest text in the `native` fields of signed thinking."""
+    return max(list_texts((signed.native or {}).get(wire)), key=len, default=signed.text)
 
 
-def text_values(value: Any) -> list[str]:
-    """Returns all texts in a value of JSON, keys aside."""
+def list_texts(value: Any) -> list[str]:
+    """Returns all texts in a JSON value except keys."""
     match value:
         case str():
             return [value]
@@ -196,14 +202,13 @@ def text_values(value: Any) -> list[str]:
             within = list(cast("list[Any]", value))
         case _:
             within = list[Any]()
-    return [text for inner in within for text in text_values(inner)]
+    return [text for inner in within for text in list_texts(inner)]
 
 
-def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
-    """Returns the first thing that is wrong with a stream of events, in words, or None.
+def find_fault(events: Iterable[Event], *, corrupt: bool = False) -> str | None:
+    """Returns a description of the first malformed event, or None if events are well-formed.
 
-    `spoilt`: they come of spoilt bytes, so that the end of a part may say something else than its
-    deltas.
+    `corrupt`: the events come from corrupt bytes, so the end of a part may differ from its deltas.
     """
     messages: set[str] = set()
     closed_messages: set[str] = set()
@@ -233,7 +238,7 @@ def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
                     return f"part {index} of the message {id_!r} is finished and was not open"
                 opened, deltas = open_parts.pop((id_, index))
                 closed_parts.add((id_, index))
-                if not spoilt and _text(part) != _text(close_part(opened, deltas)):
+                if not corrupt and _get_text(part) != _get_text(close_part(opened, deltas)):
                     return f"the deltas of part {index} of the message {id_!r} are not its text"
             case MessageFinished(message_id=id_):
                 if id_ not in messages or id_ in closed_messages:
@@ -248,5 +253,19 @@ def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
     return None
 
 
-def _text(part: Content | None) -> str:
+def _get_text(part: Content | None) -> str:
     return part.text if isinstance(part, TextPart | ThinkingPart) else ""
+
+
+def find_lists(payload: Any) -> list[list[Any]]:
+    """Returns the lists in a payload: the payload itself, or the lists directly in it, sorted by
+    key."""
+    if isinstance(payload, list):
+        return [cast("list[Any]", payload)]
+    fields = cast("Json", payload)
+    return [fields[key] for key in sorted(fields) if isinstance(fields[key], list)]
+
+
+def to_text(payload: Any) -> str:
+    """Returns a payload as JSON text."""
+    return msgspec.json.encode(payload).decode()

@@ -1,5 +1,4 @@
-"""Checks of a wire's errors: a refusal's status, headers and body → the exception that says it, and
-back."""
+"""Checks of errors: status, headers and body of a refusal → an exception, and back."""
 
 from __future__ import annotations
 
@@ -9,15 +8,15 @@ import msgspec
 
 from dragoman import errors
 from dragoman.errors import DragomanError, ProviderError, RateLimitError
-from dragoman.testing.check import attempt, demand, same
-from dragoman.testing.wire.bench import WireBench, json_of, wire_check
+from dragoman.testing.check import attempt, require, require_equal
+from dragoman.testing.wire.bench import WireBench, round_trip_json, wire_check
 
 __all__ = [
     "errors_return_by_class",
-    "refusals_are_never_raised",
+    "load_error_raises_nothing",
     "statuses_tell_the_class",
-    "waits_are_read",
-    "waits_are_written",
+    "retry_after_is_read",
+    "retry_after_is_written",
 ]
 
 _CERTAIN = (
@@ -31,7 +30,7 @@ _CERTAIN = (
     errors.ProviderTimeoutError,
     errors.ProviderError,
 )
-"""What every provider can say. That content is refused not every one can."""
+"""Error classes that every provider has. Not every provider can say that content is refused."""
 _STATUSES: dict[int, tuple[type[DragomanError], ...]] = {
     400: (errors.InvalidRequestError,),
     401: (errors.AuthenticationError,),
@@ -51,22 +50,22 @@ _STATUSES: dict[int, tuple[type[DragomanError], ...]] = {
 
 @wire_check("error", look="load_error, dump_error")
 def errors_return_by_class(bench: WireBench) -> None:
-    """An error that is written and read again is of the same class, holds the message, and has a
-    status from 400 to 599."""
+    """An error that is written and read has the same class and message and a status from 400 to
+    599."""
     for error_class in _CERTAIN:
         response = bench.wire.dump_error(error_class("The kit says no."))
-        demand(
+        require(
             400 <= response.status <= 599,
             f"the status of {error_class.__name__} is {response.status}",
         )
-        body = msgspec.json.encode(json_of(response.body, "dump_error"))
+        body = msgspec.json.encode(round_trip_json(response.body, "dump_error"))
         loaded = bench.wire.load_error(response.status, response.headers, body)
-        same(
+        require_equal(
             type(loaded).__name__,
             error_class.__name__,
             f"the class of an error with status {response.status}",
         )
-        demand(
+        require(
             "The kit says no." in loaded.message,
             f"the message of {error_class.__name__} is lost: {loaded.message!r}",
         )
@@ -74,48 +73,48 @@ def errors_return_by_class(bench: WireBench) -> None:
 
 @wire_check("error", look="load_error: the table of statuses")
 def statuses_tell_the_class(bench: WireBench) -> None:
-    """Where the body tells nothing (a proxy's page, or none), the status alone tells the class."""
+    """The status alone decides the class if the body says nothing, such as a proxy's page."""
     for status, kinds in _STATUSES.items():
         for body in (b"<html><body>no</body></html>", b"", b"{}", b"null"):
             loaded = bench.wire.load_error(status, {}, body)
             names = " or ".join(error_class.__name__ for error_class in kinds)
-            demand(
+            require(
                 type(loaded) in kinds,
                 f"{status} with the body {body!r} must be {names} and is {type(loaded).__name__}",
             )
-            demand(loaded.message, f"{status} with the body {body!r} has no message")
+            require(loaded.message, f"{status} with the body {body!r} has no message")
 
 
 @wire_check("error", look="load_error: retry_after(headers)")
-def waits_are_read(bench: WireBench) -> None:
-    """How many seconds to wait after a 429 is read from `Retry-After`."""
+def retry_after_is_read(bench: WireBench) -> None:
+    """The seconds to wait after a 429 are read from `Retry-After`."""
     body = bench.wire.dump_error(RateLimitError("Too fast.")).body
     loaded = bench.wire.load_error(429, {"retry-after": "7"}, msgspec.json.encode(body))
-    demand(isinstance(loaded, RateLimitError), f"429 is {loaded!r}")
-    same(getattr(loaded, "retry_after", None), 7.0, "`retry_after`")
+    require(isinstance(loaded, RateLimitError), f"429 is {loaded!r}")
+    require_equal(getattr(loaded, "retry_after", None), 7.0, "`retry_after`")
 
 
 @wire_check("error", look="dump_error: codec.serving.error_response")
-def waits_are_written(bench: WireBench) -> None:
-    """An error that says how many seconds to wait says so in the headers too, whose names are in
-    lower case; one without does not."""
+def retry_after_is_written(bench: WireBench) -> None:
+    """An error with seconds to wait writes `retry-after`; one without does not. Header names are
+    lower case."""
     headers = bench.wire.dump_error(RateLimitError("Too fast.", retry_after=7.0)).headers
-    same(headers.get("retry-after"), "7", "the header `retry-after`")
-    same(
+    require_equal(headers.get("retry-after"), "7", "the header `retry-after`")
+    require_equal(
         [name for name in headers if name != name.lower()],
         [],
         "names of headers that are not in lower case",
     )
-    demand(
+    require(
         "retry-after" not in bench.wire.dump_error(RateLimitError("Too fast.")).headers,
         "a wait is made up",
     )
 
 
 @wire_check("error", look="load_error")
-def refusals_are_never_raised(bench: WireBench) -> None:
-    """`load_error` returns a `ProviderError` for every status and body, and raises nothing; the raw
-    body stands in it."""
+def load_error_raises_nothing(bench: WireBench) -> None:
+    """`load_error` returns a `ProviderError` with the raw body for every status and body, and
+    raises nothing."""
     good = bench.wire.dump_error(ProviderError("No.")).body
     wrong: list[Any] = [None, 5, "text", [], {}, [5], {"message": 5, "code": [], "type": {}}]
     spoilt: list[Any] = [{**good, key: bad} for key in good for bad in wrong]
@@ -134,5 +133,5 @@ def refusals_are_never_raised(bench: WireBench) -> None:
             loaded = attempt(
                 lambda status=status, body=body: bench.wire.load_error(status, {}, body), what
             )
-            demand(isinstance(loaded, ProviderError), f"{what} is {loaded!r}")
-            same(loaded and loaded.body, body, "`body` of the error")
+            require(isinstance(loaded, ProviderError), f"{what} is {loaded!r}")
+            require_equal(loaded and loaded.body, body, "`body` of the error")

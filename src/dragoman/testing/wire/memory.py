@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import compute_prefix
 from dragoman.codec.history import History
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest
-from dragoman.testing.check import Skipped, same
+from dragoman.testing.check import Skipped, require_equal
 from dragoman.testing.samples import CONVERSATION, PARTS, TOOLS
-from dragoman.testing.wire.bench import OWN, WireBench, json_of, wire_check
+from dragoman.testing.wire.bench import ORIGIN, WireBench, round_trip_json, wire_check
 
 __all__ = ["memory_changes_nothing"]
 
@@ -24,33 +24,38 @@ __all__ = ["memory_changes_nothing"]
     "conversation", "request", look="dump_http: history=, and what codec.history_dump.Way is given"
 )
 def memory_changes_nothing(bench: WireBench) -> None:
-    """What is sent of a conversation that grows, message by message, is the same with the memory of
-    its earlier requests as without, wherever it is cut, and so are the losses: what is dumped of a
-    message depends on nothing before its segment or behind it."""
+    """A growing conversation is sent the same with and without the memory of earlier requests
+    (`history=`), with the same losses, at every length. So the dump of a message depends on nothing
+    outside its segment."""
     if "history" not in signature(bench.wire.dump_http).parameters:
         raise Skipped(f"the wire {bench.name} has no history=")
-    messages = _conversation(bench)
+    messages = _make_conversation(bench)
     for length in (1, 2, 5):
         history = History(least=1, segment=length)
         for end in range(1, len(messages) + 1):
             if messages[end - 1].role is not Role.USER:
                 continue
             request = ModelRequest("kit-model-1", messages[:end], TOOLS)
-            remembered, wanted = _send(bench, request, history), _send(bench, request, None)
+            remembered, wanted = (
+                _dump_http(bench, request, history),
+                _dump_http(bench, request, None),
+            )
             where = f"of {end} messages, remembered in segments of {length},"
             for what in wanted:
-                same(remembered[what], wanted[what], f"the {what} of a request {where}")
+                require_equal(remembered[what], wanted[what], f"the {what} of a request {where}")
 
 
-def _send(bench: WireBench, request: ModelRequest, history: History | None) -> Json:
-    """Returns what goes out, and what is told of it."""
+def _dump_http(bench: WireBench, request: ModelRequest, history: History | None) -> Json:
+    """Returns everything that a request sends, with its losses, by name."""
     losses: list[Loss] = []
     turn = (
-        None if history is None else history.turn(request.messages, request.tools, OWN, bench.name)
+        None
+        if history is None
+        else history.turn(request.messages, request.tools, ORIGIN, bench.name)
     )
     options: Json = {} if turn is None else {"history": turn}
-    http = bench.wire.dump_http(request, target=OWN, losses=losses, **options)
-    body = json_of(http.body, "dump_http")
+    http = bench.wire.dump_http(request, target=ORIGIN, losses=losses, **options)
+    body = round_trip_json(http.body, "dump_http")
     fields = list(cast("Json", body)) if isinstance(body, dict) else []
     return {
         "path": http.path, "headers": dict(http.headers), "body": body, "order of fields": fields,
@@ -58,20 +63,20 @@ def _send(bench: WireBench, request: ModelRequest, history: History | None) -> J
     }  # fmt: skip
 
 
-def _conversation(bench: WireBench) -> tuple[Message, ...]:
-    """Returns rounds of calls, every kind of part from both sides, and answers that are signed; the
-    provider may have stored the last ones."""
+def _make_conversation(bench: WireBench) -> tuple[Message, ...]:
+    """Returns rounds of tool calls, every type of part from both roles, and signed answers, of
+    which the provider has stored the last."""
     out = [CONVERSATION[0]]
     for number in range(3):
         for message in CONVERSATION[1:]:
             out.append(
                 message.replace(
-                    content=tuple([_number(piece, number) for piece in message.content])
+                    content=tuple([_number_ids(piece, number) for piece in message.content])
                 )
             )
         response_id = f"resp_{number}" if number == 2 else None
         signed = msgspec.structs.replace(
-            OWN, prefix=prefix(out, bench.name), response_id=response_id
+            ORIGIN, prefix=compute_prefix(out, bench.name), response_id=response_id
         )
         out.append(Message.model(bench.signed, f"Number {number}.").replace(origin=signed))
         for part in PARTS[number::3]:
@@ -81,7 +86,8 @@ def _conversation(bench: WireBench) -> tuple[Message, ...]:
     return tuple(out)
 
 
-def _number(piece: Any, number: int) -> Any:
+def _number_ids(piece: Any, number: int) -> Any:
+    """Returns a call or result with a number in its id, so that ids differ between rounds."""
     if isinstance(piece, ToolCallPart | ToolResultPart):
         return msgspec.structs.replace(piece, id=f"{piece.id}_{number}")
     return piece

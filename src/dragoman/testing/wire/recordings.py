@@ -1,4 +1,4 @@
-"""Checks of a wire against what a real server once sent, as `transport.Recorder` wrote it."""
+"""Checks of a wire with recordings of a real server, as `transport.Recorder` writes them."""
 
 from __future__ import annotations
 
@@ -8,53 +8,58 @@ from dragoman.errors import DecodeError, HistoryError, ProviderError, StreamCutE
 from dragoman.event import RunError
 from dragoman.fold import compact
 from dragoman.request import ModelRequest
-from dragoman.testing.check import Skipped, attempt, demand, same
-from dragoman.testing.wire.bench import WireBench, cut_into, fault_of, json_of, wire_check
+from dragoman.testing.check import Skipped, attempt, require, require_equal
+from dragoman.testing.wire.bench import (
+    WireBench,
+    find_fault,
+    round_trip_json,
+    split_bytes,
+    wire_check,
+)
 from dragoman.transport.exchange import Exchange
 
-__all__ = ["recorded_answers_are_read", "recorded_requests_return"]
+__all__ = ["recordings_of_answers_are_read", "recordings_of_requests_return"]
 
 
 @wire_check("request", "stream", "error", look="decoder, load_error")
-def recorded_answers_are_read(bench: WireBench) -> None:
-    """What a real server answered is read, in well-formed events, the same in any chunking, and is
-    not taken for something that is no answer; what it refused with is an error."""
+def recordings_of_answers_are_read(bench: WireBench) -> None:
+    """A recorded answer is read into well-formed events, the same with any chunking. A recorded
+    refusal is an error."""
     for name, exchange, _ in _load_recorded(bench):
         if exchange.status >= 400:
             events = attempt(
                 lambda e=exchange: bench.wire.load_error(e.status, e.headers, e.body), name
             )
-            demand(isinstance(events, ProviderError), f"the refusal in {name} is {events!r}")
+            require(isinstance(events, ProviderError), f"the refusal in {name} is {events!r}")
             continue
         whole = attempt(lambda e=exchange: bench.decode([e.body]), name) or []
-        fault = fault_of(whole)
-        demand(fault is None, f"the events of {name} are not well-formed: {fault}")
+        fault = find_fault(whole)
+        require(fault is None, f"the events of {name} are not well-formed: {fault}")
         errors = [event.error for event in whole if isinstance(event, RunError)]
         unread = [error for error in errors if isinstance(error, DecodeError | StreamCutError)]
-        demand(
+        require(
             not unread or exchange.cut_after is not None,
             f"the answer in {name} is not read: {unread}",
         )
         if not errors:
-            same(
-                compact(bench.decode(cut_into(exchange.body, 7))),
+            require_equal(
+                compact(bench.decode(split_bytes(exchange.body, 7))),
                 compact(whole),
                 f"{name} in pieces of 7 bytes",
             )
 
 
 @wire_check("request", look="load_request, dump_http")
-def recorded_requests_return(bench: WireBench) -> None:
-    """A request that was once sent is, loaded and dumped, the same request: nothing of it is lost,
-    and nothing is added."""
+def recordings_of_requests_return(bench: WireBench) -> None:
+    """A recorded request, loaded and dumped, is the same request."""
     for name, exchange, loaded in _load_recorded(bench):
-        body = json_of(bench.wire.dump_http(loaded).body, "dump_http")
-        same(body, exchange.request_body, f"the body of the request in {name}")
+        body = round_trip_json(bench.wire.dump_http(loaded).body, "dump_http")
+        require_equal(body, exchange.request_body, f"the body of the request in {name}")
 
 
 def _load_recorded(bench: WireBench) -> list[tuple[str, Exchange, ModelRequest]]:
-    """Returns the recorded exchanges that asked a model: name of the file, exchange, request.
-    Others, such as lists of models or embeddings, went to other paths."""
+    """Returns the recorded exchanges that asked a chat model: file name, exchange and request.
+    Others, such as model lists or embeddings, use other paths."""
     recorded: list[tuple[str, Exchange, ModelRequest]] = []
     for name, exchange in bench.recordings:
         path = urlsplit(exchange.url or "").path

@@ -1,4 +1,4 @@
-"""Checks of a wire's requests: what is asked of a model → a body, a path and headers, and back."""
+"""Checks of requests: a `ModelRequest` → body, path and headers, and back."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.testing.check import attempt, demand, same
-from dragoman.testing.samples import CONVERSATION, SCHEMA, TOOLS, comparable
-from dragoman.testing.wire.bench import WireBench, json_of, wire_check
+from dragoman.testing.check import attempt, require, require_equal
+from dragoman.testing.samples import CONVERSATION, SCHEMA, TOOLS, simplify_messages
+from dragoman.testing.wire.bench import WireBench, round_trip_json, wire_check
 
 __all__ = [
     "bad_bodies_are_refused",
     "http_requests_are_complete",
     "options_pass_untouched",
     "requests_return",
-    "schemas_return_or_are_told",
-    "settings_return_or_are_told",
+    "schemas_return_or_are_reported",
+    "settings_return_or_are_reported",
     "tools_return",
 ]
 
@@ -44,35 +44,41 @@ _SETTINGS: dict[str, tuple[Any, ...]] = {
 
 @wire_check("request", look=_LOOK)
 def requests_return(bench: WireBench) -> None:
-    """A request comes back with its model, its messages and whether it is to be streamed."""
+    """A request returns with its model, its messages and whether it is streamed."""
     for stream in (True, False):
-        back = _and_back(bench, _REQUEST.replace(messages=CONVERSATION, stream=stream))
-        same(back.model, _REQUEST.model, "the model")
-        same(back.stream, stream, "whether it is streamed")
-        same(comparable(back.messages), comparable(CONVERSATION), "the conversation")
+        back = _round_trip_http(bench, _REQUEST.replace(messages=CONVERSATION, stream=stream))
+        require_equal(back.model, _REQUEST.model, "the model")
+        require_equal(back.stream, stream, "whether it is streamed")
+        require_equal(
+            simplify_messages(back.messages), simplify_messages(CONVERSATION), "the conversation"
+        )
 
 
 @wire_check("request", look=_LOOK)
 def tools_return(bench: WireBench) -> None:
-    """Tools come back with name, description and schema, in order; one that the provider runs comes
-    back or is told as a loss."""
-    back = _and_back(bench, _REQUEST.replace(tools=TOOLS))
-    same([_spec(tool) for tool in back.tools], [_spec(tool) for tool in TOOLS], "the tools")
-    _, back, losses = _by_body(bench, _REQUEST.replace(tools=(ServerTool("web_search"),)))
-    demand(
+    """Tools return with name, description and schema, in order. A tool that the provider runs
+    returns or is reported as a loss."""
+    back = _round_trip_http(bench, _REQUEST.replace(tools=TOOLS))
+    require_equal(
+        [_simplify_tool(tool) for tool in back.tools],
+        [_simplify_tool(tool) for tool in TOOLS],
+        "the tools",
+    )
+    _, back, losses = _round_trip_body(bench, _REQUEST.replace(tools=(ServerTool("web_search"),)))
+    require(
         losses or any(isinstance(tool, ServerTool) for tool in back.tools),
         "a ServerTool is lost, and no loss tells",
     )
 
 
 @wire_check("request", look=_LOOK)
-def settings_return_or_are_told(bench: WireBench) -> None:
-    """Every setting comes back as it was, or else a `Loss` without a place names it. Effort and
-    budget of reasoning may stand for one another, and what is usual need not be said."""
+def settings_return_or_are_reported(bench: WireBench) -> None:
+    """Every setting returns unchanged, or a `Loss` without a position names it. Reasoning effort
+    and budget may replace each other, and default values may be left out."""
     for name, values in _SETTINGS.items():
         for value in values:
             wanted = _REQUEST.replace(settings=Settings(**{name: value}), tools=TOOLS)
-            _, back, losses = _by_body(bench, wanted)
+            _, back, losses = _round_trip_body(bench, wanted)
             loaded = getattr(back.settings, name)
             usual = loaded is None and value in ("auto", True)
             is_kept = (
@@ -80,55 +86,54 @@ def settings_return_or_are_told(bench: WireBench) -> None:
                 or usual
                 or (name == "reasoning" and loaded is not None and value != "off")
             )
-            demand(
+            require(
                 is_kept or any(loss.message is None for loss in losses),
                 f"the setting {name}={value!r} comes back as {loaded!r}, and no loss tells: {losses}",
             )
 
 
 @wire_check("request", look=_LOOK)
-def schemas_return_or_are_told(bench: WireBench) -> None:
-    """A schema for the answer comes back with what it describes, or else a `Loss` tells."""
-    _, back, losses = _by_body(bench, _REQUEST.replace(output_schema=SCHEMA))
+def schemas_return_or_are_reported(bench: WireBench) -> None:
+    """An output schema returns with the properties that it describes, or is reported as a
+    `Loss`."""
+    _, back, losses = _round_trip_body(bench, _REQUEST.replace(output_schema=SCHEMA))
     schema = back.output_schema
-    demand(schema is not None or losses, "the output schema is lost, and no loss tells")
+    require(schema is not None or losses, "the output schema is lost, and no loss tells")
     if schema is not None:
-        same(_core(schema), _core(SCHEMA), "the output schema")
+        require_equal(_simplify_schema(schema), _simplify_schema(SCHEMA), "the output schema")
 
 
 @wire_check("request", look=_LOOK)
 def options_pass_untouched(bench: WireBench) -> None:
-    """A field of the body that dragoman has no name for is written as it is, and comes back in
-    `options`."""
+    """A body field that dragoman has no name for is written unchanged and returns in `options`."""
     option = {"a": [1, None, {"b": "ü"}], "c": False}
-    body, back, _ = _by_body(bench, _REQUEST.replace(options={"kit_option": option}))
-    same(body.get("kit_option"), option, "an unknown option in the body")
-    same(back.options.get("kit_option"), option, "an unknown option that was loaded")
+    body, back, _ = _round_trip_body(bench, _REQUEST.replace(options={"kit_option": option}))
+    require_equal(body.get("kit_option"), option, "an unknown option in the body")
+    require_equal(back.options.get("kit_option"), option, "an unknown option that was loaded")
 
 
 @wire_check("request", look="dump_http")
 def http_requests_are_complete(bench: WireBench) -> None:
-    """A request over HTTP has a path after the base URL, headers of text, and a body of JSON that
-    is `dump_request`'s, with the same losses; path or body name the model and say whether to
-    stream."""
+    """An HTTP request has a path after the base URL, text headers, and the JSON body and losses of
+    `dump_request`. Path or body name the model and whether to stream."""
     wanted = _REQUEST.replace(tools=TOOLS)
     http = [bench.wire.dump_http(wanted.replace(stream=stream)) for stream in (False, True)]
     for request in http:
-        demand(
+        require(
             request.path.startswith("/"),
             f"the path must begin with a slash and is {request.path!r}",
         )
-        same(request.method, "POST", "the method")
+        require_equal(request.method, "POST", "the method")
         odd = [name for name, value in request.headers.items() if type(value) is not str]
-        demand(not odd, f"the headers {odd} are no text")
-        body = json_of(request.body, "dump_http")
-        demand(isinstance(body, dict), f"the body must be an object and is {body!r}")
-        demand(_REQUEST.model in f"{request.path}{body}", "neither path nor body name the model")
-    pairs = [(request.path, json_of(request.body, "dump_http")) for request in http]
-    demand(pairs[0] != pairs[1], "neither path nor body say whether the answer is to be streamed")
-    same(
+        require(not odd, f"the headers {odd} are no text")
+        body = round_trip_json(request.body, "dump_http")
+        require(isinstance(body, dict), f"the body must be an object and is {body!r}")
+        require(_REQUEST.model in f"{request.path}{body}", "neither path nor body name the model")
+    pairs = [(request.path, round_trip_json(request.body, "dump_http")) for request in http]
+    require(pairs[0] != pairs[1], "neither path nor body say whether the answer is to be streamed")
+    require_equal(
         pairs[0][1],
-        json_of(bench.wire.dump_request(wanted), "dump_request"),
+        round_trip_json(bench.wire.dump_request(wanted), "dump_request"),
         "the body of dump_http",
     )
     every = Settings(**{name: values[-1] for name, values in _SETTINGS.items()})
@@ -136,14 +141,14 @@ def http_requests_are_complete(bench: WireBench) -> None:
     losses: tuple[list[Loss], list[Loss]] = ([], [])
     bench.wire.dump_http(wanted, losses=losses[0])
     bench.wire.dump_request(wanted, losses=losses[1])
-    same(*losses, "the losses of dump_http")
+    require_equal(*losses, "the losses of dump_http")
 
 
 @wire_check("request", look="load_request")
 def bad_bodies_are_refused(bench: WireBench) -> None:
-    """What is no request of this format is refused with a `HistoryError`, and nothing else is ever
+    """A body that is not a request of this format raises `HistoryError`. Nothing else is ever
     raised."""
-    body = json_of(
+    body = round_trip_json(
         bench.wire.dump_request(_REQUEST.replace(tools=TOOLS, output_schema=SCHEMA)), "dump_request"
     )
     wrong: list[Any] = [None, 5, "text", [5], [None], {"a": 5}]
@@ -163,32 +168,37 @@ def bad_bodies_are_refused(bench: WireBench) -> None:
         )
         for bad in bad_bodies
     ]
-    demand(None in loaded, "nothing is refused, not even an empty body")
+    require(None in loaded, "nothing is refused, not even an empty body")
 
 
-def _and_back(bench: WireBench, request: ModelRequest) -> ModelRequest:
-    """Returns a request after HTTP and back, as a server reads it."""
+def _round_trip_http(bench: WireBench, request: ModelRequest) -> ModelRequest:
+    """Returns a request as a server reads it from HTTP."""
     http = bench.wire.dump_http(request)
     headers = {name.lower(): value for name, value in http.headers.items()}
-    return bench.wire.load_request(json_of(http.body, "dump_http"), path=http.path, headers=headers)
+    return bench.wire.load_request(
+        round_trip_json(http.body, "dump_http"), path=http.path, headers=headers
+    )
 
 
-def _by_body(bench: WireBench, request: ModelRequest) -> tuple[Json, ModelRequest, list[Loss]]:
-    """Returns the body of a request, what is read of it, and the losses told."""
+def _round_trip_body(
+    bench: WireBench, request: ModelRequest
+) -> tuple[Json, ModelRequest, list[Loss]]:
+    """Returns the body of a request, the request that is read from it, and the losses."""
     losses: list[Loss] = []
-    body = json_of(bench.wire.dump_request(request, losses=losses), "dump_request")
+    body = round_trip_json(bench.wire.dump_request(request, losses=losses), "dump_request")
     back = bench.wire.load_request(body, path=bench.wire.dump_http(request).path)
     return body, back, losses
 
 
-def _spec(tool: ToolSpec | ServerTool) -> Any:
+def _simplify_tool(tool: ToolSpec | ServerTool) -> Any:
+    """Returns what must survive of a tool: name, description and schema."""
     return (
-        (tool.name, tool.description, _core(tool.input_schema))
+        (tool.name, tool.description, _simplify_schema(tool.input_schema))
         if isinstance(tool, ToolSpec)
         else tool
     )
 
 
-def _core(schema: Any) -> Any:
-    """Returns what a schema describes: names, types and descriptions of its properties."""
+def _simplify_schema(schema: Any) -> Any:
+    """Returns what must survive of a schema: its type and its properties."""
     return schema.get("type"), dict(schema.get("properties", {}))

@@ -1,5 +1,5 @@
-"""Checks of what a wire sends of an agent's run: what its client may see (`runs.visible`), as one
-answer."""
+"""Checks of what a wire sends of an agent's run: the events that its client may see
+(`runs.visible`), as one answer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dragoman.fold import fold, unfold
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.runs import visible
-from dragoman.testing.check import demand, same
-from dragoman.testing.samples import TEXT, USAGE, comparable
-from dragoman.testing.wire.bench import WireBench, events_of, json_of, wire_check
+from dragoman.testing.check import require, require_equal
+from dragoman.testing.samples import TEXT, USAGE, simplify_messages
+from dragoman.testing.wire.bench import WireBench, make_stream_events, round_trip_json, wire_check
 
-__all__ = ["retracted_answers_leave_nothing", "runs_are_one_answer"]
+__all__ = ["retractions_leave_nothing", "runs_are_one_answer"]
 
 _MINE = ToolCallPart("call_mine", "get_weather", {"city": "Oslo"})
 _CLIENTS = ToolCallPart("call_client", "get_time", {"zone": ["Åbo", 1]}, run_by="client")
@@ -58,19 +58,18 @@ _INNER: list[Event] = [
     ],
     RunError(ToolError("an error of the kit"), "kit-inner"),
 ]
-"""A run of an agent within a tool."""
+"""The events of an agent within a tool."""
 
 
 @wire_check(
     "stream", "response", look="encoder, dump_response: several messages, calls by who runs them"
 )
 def runs_are_one_answer(bench: WireBench) -> None:
-    """A run of several messages, of which `runs.visible` makes what a client may see, is one
-    answer, the same streamed and whole: all texts with a line's end between them, calls that the
-    client runs and none that the agent ran, nothing of an agent within a tool, usage once, and the
-    last finish reason."""
+    """A run of several messages, filtered by `runs.visible`, is one answer, the same streamed and
+    whole. It has all texts separated by a line end, only the calls that the client runs, nothing of
+    agents within tools, the usage once, and the last finish reason."""
     run = [
-        *[RunStarted("kit-run"), StepStarted("one"), *_begin(_VOID)[:1], _AGAIN],
+        *[RunStarted("kit-run"), StepStarted("one"), *_start_message(_VOID)[:1], _AGAIN],
         *[
             *unfold([_FIRST]),
             *_INNER,
@@ -83,17 +82,19 @@ def runs_are_one_answer(bench: WireBench) -> None:
         RunFinished("kit-run", "pending", USAGE + USAGE, (Interrupt(_CLIENTS.id, call=_CLIENTS),)),
     ]
     for way, read in _WAYS.items():
-        loaded = bench.message_of(read(bench, visible(run)), f"a {way} run")
-        wanted = bench.message_of(read(bench, events_of(_VISIBLE)), f"a {way} answer")
-        same(
+        loaded = bench.fold_message(read(bench, visible(run)), f"a {way} run")
+        wanted = bench.fold_message(read(bench, make_stream_events(_VISIBLE)), f"a {way} answer")
+        require_equal(
             loaded.text.replace("\n", ""),
             _VISIBLE.text.replace("\n", ""),
             f"the text of a {way} run",
         )
         calls = [(call.name, call.arguments) for call in loaded.tool_calls]
-        same(calls, [(_CLIENTS.name, _CLIENTS.arguments)], f"the calls in a {way} run")
-        same(comparable([loaded]), comparable([wanted]), f"what a {way} run says")
-        same(
+        require_equal(calls, [(_CLIENTS.name, _CLIENTS.arguments)], f"the calls in a {way} run")
+        require_equal(
+            simplify_messages([loaded]), simplify_messages([wanted]), f"what a {way} run says"
+        )
+        require_equal(
             (loaded.finish_reason, loaded.usage),
             (wanted.finish_reason, wanted.usage),
             f"the end of a {way} run",
@@ -103,40 +104,44 @@ def runs_are_one_answer(bench: WireBench) -> None:
 @wire_check(
     "stream", "response", look="encoder, dump_response: MessageDropped, and an error after text"
 )
-def retracted_answers_leave_nothing(bench: WireBench) -> None:
-    """A retracted message is not in a whole response. Of a stream nothing can be taken back:
-    `runs.visible` ends it with an error instead, which is told behind the text that went out, and
-    what the model said anew is not sent."""
-    events = [*_begin(_VOID), _AGAIN, *unfold([_SECOND])]
-    loaded = bench.message_of(_whole(bench, events), "a response with a retracted message")
-    wanted = bench.message_of(_whole(bench, events_of(_SECOND)), "a response")
-    same(comparable([loaded]), comparable([wanted]), "a response with a retracted message")
+def retractions_leave_nothing(bench: WireBench) -> None:
+    """A retracted message is not in a whole response. A stream cannot take anything back:
+    `runs.visible` ends it with an error after the text that was sent, and the new message is not
+    sent."""
+    events = [*_start_message(_VOID), _AGAIN, *unfold([_SECOND])]
+    loaded = bench.fold_message(_read_whole(bench, events), "a response with a retracted message")
+    wanted = bench.fold_message(_read_whole(bench, make_stream_events(_SECOND)), "a response")
+    require_equal(
+        simplify_messages([loaded]),
+        simplify_messages([wanted]),
+        "a response with a retracted message",
+    )
     streamed = _read_stream(bench, visible(events))
     last = streamed[-1] if streamed else None
-    demand(isinstance(last, RunError), f"a stream that cannot go on ends with {last!r}")
+    require(isinstance(last, RunError), f"a stream that cannot go on ends with {last!r}")
     texts = [message.text for message in fold(streamed)]
-    demand(
+    require(
         all(_VOID.text.startswith(text) for text in texts),
         f"what went out before the error is {texts}",
     )
-    demand(texts and texts[0], "what came before the error is lost")
+    require(texts and texts[0], "what came before the error is lost")
 
 
-def _begin(message: Message) -> list[Event]:
-    """Returns the events of a message that has no end."""
+def _start_message(message: Message) -> list[Event]:
+    """Returns the events of a message without its end."""
     return unfold([message])[:-1]
 
 
 def _read_stream(bench: WireBench, events: Iterable[Event]) -> list[Event]:
-    return bench.decode([bench.stream(events)])
+    return bench.decode([bench.encode(events)])
 
 
-def _whole(bench: WireBench, events: Iterable[Event]) -> list[Event]:
-    body = json_of(bench.wire.dump_response(events, id="r1", model="m"), "dump_response")
+def _read_whole(bench: WireBench, events: Iterable[Event]) -> list[Event]:
+    body = round_trip_json(bench.wire.dump_response(events, id="r1", model="m"), "dump_response")
     return bench.wire.load_response(body)
 
 
 _WAYS: dict[str, Callable[[WireBench, Iterable[Event]], list[Event]]] = {
     "streamed": _read_stream,
-    "whole": _whole,
+    "whole": _read_whole,
 }

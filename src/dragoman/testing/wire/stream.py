@@ -1,4 +1,4 @@
-"""Checks of a wire's streams: an answer in pieces, in any chunking, cut anywhere."""
+"""Checks of streams: an answer in pieces, with any chunking, cut anywhere."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from dragoman.errors import OverloadedError, StreamCutError
 from dragoman.event import MessageFinished, PartDelta, RunError
 from dragoman.fold import compact, fold
 from dragoman.message import FinishReason, Message, ToolCallPart
-from dragoman.testing.check import demand, same
-from dragoman.testing.samples import ANSWER, TEXT, comparable
-from dragoman.testing.wire.bench import WireBench, cut_into, events_of, fault_of, wire_check
+from dragoman.testing.check import require, require_equal
+from dragoman.testing.samples import ANSWER, TEXT, simplify_messages
+from dragoman.testing.wire.bench import (
+    WireBench,
+    find_fault,
+    make_stream_events,
+    split_bytes,
+    wire_check,
+)
 
 __all__ = [
-    "arguments_in_pieces_are_whole",
+    "arguments_in_pieces_are_complete",
     "chunking_changes_nothing",
     "cut_streams_keep_what_came",
-    "errors_within_a_stream_are_told",
+    "errors_in_streams_are_events",
     "streams_return",
     "text_arrives_before_the_end",
 ]
@@ -26,16 +32,17 @@ _STREAM = "decoder, encoder"
 
 @wire_check("stream", look=_STREAM)
 def streams_return(bench: WireBench) -> None:
-    """A streamed response comes back as the answer that it was, and as the whole response says
-    it."""
-    loaded = bench.message_of(
-        bench.decode([bench.stream(events_of(ANSWER))]), "a streamed response"
+    """A streamed response returns as the same answer, equal to the whole response."""
+    loaded = bench.fold_message(
+        bench.decode([bench.encode(make_stream_events(ANSWER))]), "a streamed response"
     )
-    same(comparable([loaded]), comparable([ANSWER]), "the answer")
+    require_equal(simplify_messages([loaded]), simplify_messages([ANSWER]), "the answer")
     if bench.has("response"):
-        whole = bench.message_of(bench.wire.load_response(bench.whole(ANSWER)), "a whole response")
-        same(comparable([loaded]), comparable([whole]), "what is streamed")
-        same(
+        whole = bench.fold_message(
+            bench.wire.load_response(bench.dump_answer(ANSWER)), "a whole response"
+        )
+        require_equal(simplify_messages([loaded]), simplify_messages([whole]), "what is streamed")
+        require_equal(
             (loaded.finish_reason, loaded.usage),
             (whole.finish_reason, whole.usage),
             "finish reason and usage of the stream",
@@ -44,14 +51,13 @@ def streams_return(bench: WireBench) -> None:
 
 @wire_check("stream", look="decoder.feed: what it keeps of an unfinished line or sign")
 def chunking_changes_nothing(bench: WireBench) -> None:
-    """However the bytes are cut, also byte by byte and within a sign of UTF-8, the events say the
-    same."""
-    data = bench.stream(events_of(ANSWER))
+    """The events are the same for any chunking, also byte by byte and within a UTF-8 character."""
+    data = bench.encode(make_stream_events(ANSWER))
     wanted = compact(bench.decode([data]))
     for size in (1, 2, 3, 7, 64):
-        events = compact(bench.decode(cut_into(data, size)))
-        same(events, wanted, f"what comes in pieces of {size} bytes")
-    same(
+        events = compact(bench.decode(split_bytes(data, size)))
+        require_equal(events, wanted, f"what comes in pieces of {size} bytes")
+    require_equal(
         compact(bench.decode([data.replace(b"\n", b"\r\n")])),
         wanted,
         "what comes with other line ends",
@@ -60,37 +66,40 @@ def chunking_changes_nothing(bench: WireBench) -> None:
 
 @wire_check("stream", look="decoder.feed, encoder.feed")
 def text_arrives_before_the_end(bench: WireBench) -> None:
-    """Text is told when it comes and not held back: after half of the bytes of a long text there
-    are deltas."""
-    data = bench.stream(events_of(Message.model("word " * 60)))
+    """Text is not held back: half of the bytes of a long text already give deltas."""
+    data = bench.encode(make_stream_events(Message.model("word " * 60)))
     events = bench.wire.decoder().feed(data[: len(data) // 2])
     deltas = [event for event in events if isinstance(event, PartDelta)]
-    demand(len(deltas) > 1, f"half of the stream gives {len(deltas)} deltas")
-    demand(fault_of(bench.decode([data])) is None, "the events are not well-formed")
+    require(len(deltas) > 1, f"half of the stream gives {len(deltas)} deltas")
+    require(find_fault(bench.decode([data])) is None, "the events are not well-formed")
 
 
 @wire_check("stream", look=f"{_STREAM}: the arguments of calls")
-def arguments_in_pieces_are_whole(bench: WireBench) -> None:
-    """Arguments that come in pieces, of calls one after the other or side by side, are those that
-    were sent; none are `{}`."""
+def arguments_in_pieces_are_complete(bench: WireBench) -> None:
+    """Arguments that arrive in pieces, of calls one after another or interleaved, are complete.
+    Missing arguments are `{}`."""
     calls = [
         ToolCallPart("one", "get_weather", {"city": TEXT, "n": {"deep": [1, 2, {"x": None}]}}),
         ToolCallPart("two", "get_weather", {"city": "Oslo"}),
         ToolCallPart("three", "get_time", {}),
     ]
     answer = Message.model(*calls).replace(finish_reason=FinishReason.tool_calls)
-    in_turn = events_of(answer, piece=1)
+    in_turn = make_stream_events(answer, piece=1)
     aside = [event for event in in_turn if isinstance(event, PartDelta)]
     others = [event for event in in_turn if not isinstance(event, PartDelta)]
     begun = [event for event in others if type(event).__name__ in ("MessageStarted", "PartStarted")]
     ended = [event for event in others if event not in begun]
-    side_by_side = [*begun, *[event for group in _dealt(aside) for event in group], *ended]
+    side_by_side = [
+        *begun,
+        *[event for group in _interleave_deltas(aside) for event in group],
+        *ended,
+    ]
     for order, events in (("in turn", in_turn), ("side by side", side_by_side)):
-        loaded = bench.message_of(
-            bench.decode(cut_into(bench.stream(events), 5)), f"a stream of calls {order}"
+        loaded = bench.fold_message(
+            bench.decode(split_bytes(bench.encode(events), 5)), f"a stream of calls {order}"
         )
         messages = [(call.name, call.arguments, call.state) for call in loaded.tool_calls]
-        same(
+        require_equal(
             messages,
             [(call.name, call.arguments, "complete") for call in calls],
             f"the calls that were streamed {order}",
@@ -99,35 +108,34 @@ def arguments_in_pieces_are_whole(bench: WireBench) -> None:
 
 @wire_check("stream", look="decoder.close")
 def cut_streams_keep_what_came(bench: WireBench) -> None:
-    """A stream that ends too early, anywhere, raises nothing: it ends in a `RunError` with a
-    `StreamCutError` that has all of the message that had come, and no call is left to be run that
-    was not whole."""
-    data = bench.stream(events_of(ANSWER))
+    """A stream that ends early, anywhere, raises nothing. It ends in a `RunError` with a
+    `StreamCutError` that has the partial message, and no incomplete call can run."""
+    data = bench.encode(make_stream_events(ANSWER))
     whole = {call.name: call.arguments for call in ANSWER.tool_calls}
     for end in range(0, len(data), max(3, len(data) // 400)):
         events = bench.decode([data[:end]])
-        fault = fault_of(events)
-        demand(
+        fault = find_fault(events)
+        require(
             fault is None,
             f"cut after {end} of {len(data)} bytes, the events are not well-formed: {fault}",
         )
         messages = fold(events)
         last = events[-1] if events else None
         if not isinstance(last, RunError):
-            same(
-                comparable(messages),
-                comparable([ANSWER]),
+            require_equal(
+                simplify_messages(messages),
+                simplify_messages([ANSWER]),
                 f"what is told as whole though it was cut after {end} bytes",
             )
             continue
-        demand(
+        require(
             isinstance(last.error, StreamCutError), f"the error of a cut stream is {last.error!r}"
         )
         for message in messages:
-            demand(
+            require(
                 TEXT.startswith(message.text), f"of a cut stream comes the text {message.text!r}"
             )
-            same(
+            require_equal(
                 last.error.partial and last.error.partial.content,
                 message.content,
                 "`partial` of the error",
@@ -137,30 +145,34 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
                 for call in message.tool_calls
                 if call.state == "complete" and call.arguments != whole[call.name]
             ]
-            demand(not broken, f"a call that was cut is told as complete: {broken}")
+            require(not broken, f"a call that was cut is told as complete: {broken}")
 
 
 @wire_check("stream", look=f"{_STREAM}: errors")
-def errors_within_a_stream_are_told(bench: WireBench) -> None:
-    """An error in the middle of a stream is a `RunError` of its class, after what came before,
-    which it has as `partial`."""
-    begun = [event for event in events_of(ANSWER) if not isinstance(event, MessageFinished)][:12]
-    events = bench.decode([bench.stream([*begun, RunError(OverloadedError("No capacity."))])])
+def errors_in_streams_are_events(bench: WireBench) -> None:
+    """An error in a stream becomes a `RunError` of its class, after the earlier events, with the
+    partial message."""
+    begun = [
+        event for event in make_stream_events(ANSWER) if not isinstance(event, MessageFinished)
+    ][:12]
+    events = bench.decode([bench.encode([*begun, RunError(OverloadedError("No capacity."))])])
     last = events[-1] if events else None
-    demand(isinstance(last, RunError), f"a stream that ends with an error ends with {last!r}")
+    require(isinstance(last, RunError), f"a stream that ends with an error ends with {last!r}")
     error = cast("RunError", last).error
-    demand(
+    require(
         isinstance(error, OverloadedError),
         f"an OverloadedError in a stream comes back as {error!r}",
     )
-    demand("No capacity." in error.message, f"the error's message is lost: {error.message!r}")
+    require("No capacity." in error.message, f"the error's message is lost: {error.message!r}")
     messages = fold(events)
-    demand(messages and messages[0].content, "what came before the error is lost")
-    same(error.partial and error.partial.content, messages[0].content, "`partial` of the error")
+    require(messages and messages[0].content, "what came before the error is lost")
+    require_equal(
+        error.partial and error.partial.content, messages[0].content, "`partial` of the error"
+    )
 
 
-def _dealt(deltas: list[PartDelta]) -> list[list[PartDelta]]:
-    """Returns deltas of several parts, one of each in turn."""
+def _interleave_deltas(deltas: list[PartDelta]) -> list[list[PartDelta]]:
+    """Returns the deltas in groups that take one delta of each part in turn."""
     by_part: dict[int, list[PartDelta]] = {}
     for delta in deltas:
         by_part.setdefault(delta.index, []).append(delta)

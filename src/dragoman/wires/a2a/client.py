@@ -13,8 +13,8 @@ from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
 from dragoman.codec.agent_turns import AgentTurns, agent_turns
-from dragoman.codec.json_values import if_list, if_object, merged, rest
-from dragoman.codec.media import label
+from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
+from dragoman.codec.media import media_label
 from dragoman.fold import arguments_text
 from dragoman.interrupt import Resume
 from dragoman.json_bytes import Json
@@ -92,9 +92,9 @@ def dump_request(
     # Without the extension an agent takes plain parts alone.
     if not peer.extras:
         message["parts"] = _plain_parts(run_request, if_list(message["parts"]))
-        params["message"] = rest(message, "metadata", "extensions")
+        params["message"] = read_extra_fields(message, "metadata", "extensions")
     params["configuration"] = {"acceptedOutputModes": list(_OUTPUT)}
-    return merged(params, request.options)
+    return merge_wire_fields(params, request.options)
 
 
 def _quirks_of(quirks: Any) -> Quirks:
@@ -173,7 +173,7 @@ def _words_of(piece: Content) -> str:
         return f"[calls {piece.name} with {arguments}]"
     if isinstance(piece, ToolResultPart):
         return f"[{piece.name or piece.id} gave {result_text(piece)}]"
-    return f"[{label(piece)}]" if isinstance(piece, _FILES) else ""
+    return f"[{media_label(piece)}]" if isinstance(piece, _FILES) else ""
 
 
 def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:

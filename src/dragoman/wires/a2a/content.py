@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import filled, first_text, if_object, if_text, rest
-from dragoman.codec.media import as_text, decoded
+from dragoman.codec.json_values import drop_empty, first_text, if_object, if_text, read_extra_fields
+from dragoman.codec.media import decode_base64, describe_as_text
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
@@ -51,16 +51,16 @@ def _dump_bytes(piece: DataPart) -> list[Json]:
     if OWN.form(piece.native).get("data") and (value := _json(piece.data)) is not None:
         return [{**fields, "data": value[0]}]
     raw = {"raw": b64encode(piece.data).decode(), "mediaType": piece.mime_type}
-    return [{**fields, **raw, **filled({"filename": piece.name})}]
+    return [{**fields, **raw, **drop_empty({"filename": piece.name})}]
 
 
 def _dump_link(piece: LinkPart) -> list[Json]:
-    named = filled({"mediaType": piece.mime_type, "filename": piece.name})
+    named = drop_empty({"mediaType": piece.mime_type, "filename": piece.name})
     return [{**OWN.fields(piece.native), "url": piece.url, **named}]
 
 
 def _dump_file(piece: FilePart) -> list[Json]:
-    return [{"text": as_text(piece)}]
+    return [{"text": describe_as_text(piece)}]
 
 
 def _dump_call(call: ToolCallPart) -> list[Json]:
@@ -148,7 +148,7 @@ def _file(fields: JsonMap, part: JsonMap) -> Content:
 
 
 def _bytes(raw: Any) -> bytes:
-    if (data := decoded(raw)) is not None:
+    if (data := decode_base64(raw)) is not None:
         return data
     if not isinstance(raw, str):
         raise HistoryError("the bytes of a file are base64; send them as a text")
@@ -162,7 +162,7 @@ def _bytes(raw: Any) -> bytes:
 
 def _native(part: JsonMap, *more: str) -> Native:
     """Fields of a part that its piece has none for."""
-    fields = rest(part, *(name for name in _READ if name not in more))
+    fields = read_extra_fields(part, *(name for name in _READ if name not in more))
     return OWN.note({name: value for name, value in fields.items() if value not in (None, "", {})})
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.carried import apply_difference
+from dragoman.codec.difference import apply_difference
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.run_decoder import DecodedPart
 from dragoman.event import (
@@ -124,7 +124,7 @@ class Decoder(PlainDecoder):
         if key is None:
             return
         part = self.open.pop(key, None)
-        built = None if part is None else part.whole()
+        built = None if part is None else part.build_part()
         last = finished[-1]
         fields = {"native": last} if len(finished) == 4 else if_object(last)
         # Without its start there is nothing to which the fields could belong.

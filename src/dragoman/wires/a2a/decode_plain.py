@@ -86,8 +86,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         """The text so far of an agent that sends all of it each time."""
         self._growing_ids: set[str] = set()
 
-    def kind_of(self, event: Json) -> tuple[str, Json]:
-        """See `RunDecoder.kind_of`."""
+    def read_type(self, event: Json) -> tuple[str, Json]:
+        """See `RunDecoder.read_type`."""
         if is_rpc(event):
             if event.get("error") is not None:
                 raise error_of(event)
@@ -127,7 +127,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         for emitter in self._emitters.values():
             if not emitter.finished:
                 emitter.finish(FinishReason.error, cut=True)
-                error.at(partial=emitter.partial())
+                error.at(partial=emitter.build_partial_message())
         self._emitters.clear()
 
     # steps
@@ -248,13 +248,13 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     def _emit(self, emitter: Emitter, part: Json) -> None:
         for piece in load_content(part):
             if isinstance(piece, TextPart) and piece.native is None:
-                emitter.text("text", piece.text)
+                emitter.add_text("text", piece.text)
             elif isinstance(piece, ToolResultPart):
                 self._tell_result(piece, emitter.message_id)
             elif isinstance(piece, ThinkingPart):
-                emitter.thinking("thinking", piece.text)
+                emitter.add_thinking("thinking", piece.text)
             else:
-                emitter.whole(piece)
+                emitter.add_whole_part(piece)
 
     def _read_shared(self, name: str, parts: Sequence[Json], *, is_change: bool) -> None:
         for part in parts:
@@ -372,7 +372,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._growing_ids.add(id_)
             emitter, before = self._new_emitter(id_), ""
             self._emitters[id_] = emitter
-        emitter.text("text", continuation(text, before))
+        emitter.add_text("text", continuation(text, before))
         self._growing = emitter, text
 
     def _tell_end(self, message: Json) -> bool:
@@ -387,14 +387,14 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             return text == before
         if not holds(text, before):
             return False
-        emitter.text("text", continuation(text, before))
+        emitter.add_text("text", continuation(text, before))
         self._growing = emitter, text
         for part in _parts_of(message):
             for piece in load_content(part):
                 if isinstance(piece, ToolResultPart):
                     self._tell_result(piece, emitter.message_id)
                 elif not isinstance(piece, TextPart):
-                    emitter.whole(_for_client(piece))
+                    emitter.add_whole_part(_for_client(piece))
         return True
 
     def _finish_growing(self) -> None:

@@ -24,8 +24,8 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec import run_encoder
-from dragoman.codec.encoder import NONE, Objects
-from dragoman.codec.framing import event_bytes
+from dragoman.codec.encoder import NO_OBJECTS, Objects
+from dragoman.codec.framing import frame_server_event
 from dragoman.codec.json_values import if_text
 from dragoman.codec.run_encoder import Key, RunEncoder, split_frame
 from dragoman.codec.serving import SSE_PING
@@ -144,7 +144,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         """See `RunEncoder.frame`."""
         if "rpc_id" in self._envelope:
             data = rpc_result(data, self._envelope["rpc_id"])
-        return event_bytes(_encode(data))
+        return frame_server_event(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
         """The bytes of the text that is held, if this is more of the same and nothing else is to be
@@ -181,9 +181,9 @@ class Encoder(RunEncoder[ArtifactPart]):
             return False
         return True
 
-    def closing(self) -> Objects:
-        """See `RunEncoder.closing`. Of no events there is no task."""
-        return super().closing() if self._is_begun else NONE
+    def close_objects(self) -> Objects:
+        """See `RunEncoder.close_objects`. Of no events there is no task."""
+        return super().close_objects() if self._is_begun else NO_OBJECTS
 
     def end_stream(self) -> None:
         """See `RunEncoder.end_stream`. A run that was not ended was cut; messages alone are a task
@@ -491,7 +491,7 @@ def dump_response(
     """Events → the whole task that their stream tells of. `envelope`: as for `encoder`."""
     events, run = list(events), Encoder(envelope)
     objects = [data for event in events for data in run.objects(event)]
-    task = aggregated([*objects, *run.closing()])
+    task = aggregated([*objects, *run.close_objects()])
     if envelope.get("extras", True):
         fields = with_events(compact([_without_details(event) for event in events]))
         # A task that is read whole has no objects that could carry the events, so it carries all of

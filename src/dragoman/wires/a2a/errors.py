@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dragoman import errors
-from dragoman.codec.error_body import parsed
+from dragoman.codec.error_body import parse_body
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
+from dragoman.codec.serving import ErrorResponse, error_response, error_status, look_up_class
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json, JsonMap
 
@@ -93,7 +93,7 @@ _READER = ErrorReader(rules=ErrorRules())
 def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
     """The reason by which an exception is told, and what it is in each binding. `reason`: where the
     caller knows it."""
-    reason = reason if reason in FAULTS else of_class(_REASONS, error, "INTERNAL_ERROR")
+    reason = reason if reason in FAULTS else look_up_class(_REASONS, error, "INTERNAL_ERROR")
     return reason, FAULTS[reason]
 
 
@@ -116,7 +116,7 @@ def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
     reason, fault = fault_of(error, reason)
     status, grpc = fault.status, fault.grpc
     if reason == "INTERNAL_ERROR":  # the protocol has no word for who may ask, and how often
-        status = status_of(error)
+        status = error_status(error)
         grpc = _STATUS_NAMES.get(status, grpc)
     body = {
         "code": status,
@@ -156,7 +156,7 @@ def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
     message = if_text(fields.get("message"))
     if kind is not None and message:
         return kind(message, status=status)
-    error = _READER.error_of(dict(body))
+    error = _READER.load_inner_error(dict(body))
     return error if status is None else error.at(status=status)
 
 
@@ -174,7 +174,7 @@ def _kind_of(code: object, info: JsonMap) -> type[DragomanError] | None:
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """As in `Wire`: an error's response, of either binding → the exception."""
-    fields = if_object(parsed(body))
+    fields = if_object(parse_body(body))
     error = if_object(fields.get("error"))
     has_details = if_list(error.get("data")) or if_list(error.get("details"))
     if has_details or error.get("code") in _CODES:

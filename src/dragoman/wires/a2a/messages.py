@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
@@ -82,13 +82,13 @@ def load_messages(
         raise HistoryError("a conversation in A2A is a list of messages, or a task")
     entries = if_list(payload)
     if problems is None:
-        bounded(entries)
+        check_depth(entries)
     loaded: list[Message] = []
     for index, entry in compact_messages(entries):
         try:
             loaded += load_message(entry, origin)
         except HistoryError as error:
-            noted(error, problems, index, _faulty_field(entry))
+            note_problem(error, problems, index, _faulty_field(entry))
     return loaded
 
 
@@ -187,7 +187,9 @@ def _split(
 
 def _native(fields: JsonMap) -> Native:
     """Returns the fields of an entry that a message has none for."""
-    unread = {_SNAKE.get(name, name): value for name, value in rest(fields, *_READ).items()}
+    unread = {
+        _SNAKE.get(name, name): value for name, value in read_extra_fields(fields, *_READ).items()
+    }
     if unread.get("extensions") == [EXTENSION]:
         del unread["extensions"]
     return OWN.note({name: value for name, value in unread.items() if value not in (None, "", [])})
@@ -265,7 +267,7 @@ def _pack(message: Message, indexes: Sequence[int]) -> str:
         if isinstance(piece, TextPart) and piece.native is None:
             content[index] = {"at": part_index}
         elif isinstance(piece, DataPart) and not OWN.form(piece.native):
-            content[index] = {**rest(content[index], "data"), "at": part_index}
+            content[index] = {**read_extra_fields(content[index], "data"), "at": part_index}
     return text_of(stored)
 
 
@@ -297,7 +299,7 @@ def _fill(entry: Any, parts: list[Any]) -> Any:
     if isinstance(piece, TextPart):
         return {"type": "text", "text": piece.text}
     if isinstance(piece, DataPart) and fields.get("type") == "data":
-        return {**rest(fields, "at"), "data": msgspec.to_builtins(piece)["data"]}
+        return {**read_extra_fields(fields, "at"), "data": msgspec.to_builtins(piece)["data"]}
     raise ValueError("another piece")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import filled, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import drop_empty, if_list, if_object, if_text, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.quirks import OLD_KINDS
 
@@ -62,11 +62,11 @@ class OldBinding:
 
     def dump_push(self, config: JsonMap) -> Json:
         """Returns an address for push notifications."""
-        address = rest(config, "taskId")
+        address = read_extra_fields(config, "taskId")
         # 0.3 lists the schemes that may be used, 1.0 names one.
         if auth := if_object(address.get("authentication")):
             schemes = [auth["scheme"]] if "scheme" in auth else []
-            address["authentication"] = {"schemes": schemes, **rest(auth, "scheme")}
+            address["authentication"] = {"schemes": schemes, **read_extra_fields(auth, "scheme")}
         return {"taskId": config.get("taskId"), "pushNotificationConfig": address}
 
     def dump_params(self, params: JsonMap) -> Json:
@@ -121,7 +121,7 @@ class OldBinding:
             return {"kind": "data", "data": _object_of(part["data"]), **metadata}
         named = {"mimeType": part.get("mediaType"), "name": part.get("filename")}
         source = {"bytes": part["raw"]} if "raw" in part else {"uri": part.get("url", "")}
-        return {"kind": "file", "file": {**source, **filled(named)}, **metadata}
+        return {"kind": "file", "file": {**source, **drop_empty(named)}, **metadata}
 
 
 class OldRestBinding(OldBinding):
@@ -129,12 +129,15 @@ class OldRestBinding(OldBinding):
 
     def dump_message(self, message: JsonMap) -> Json:
         """See `OldBinding.dump_message`."""
-        return {**rest(message, "parts", "referenceTaskIds"), "content": self._dump_parts(message)}
+        return {
+            **read_extra_fields(message, "parts", "referenceTaskIds"),
+            "content": self._dump_parts(message),
+        }
 
     def dump_push(self, config: JsonMap) -> Json:
         """See `OldBinding.dump_push`. The address is known by its name."""
         name = f"tasks/{config.get('taskId')}/pushNotificationConfigs/{config.get('id')}"
-        return {"name": name, **rest(super().dump_push(config), "taskId")}
+        return {"name": name, **read_extra_fields(super().dump_push(config), "taskId")}
 
     def _wrap(self, name: str, value: Json) -> Json:
         return {"msg" if name == "message" else name: value}
@@ -194,11 +197,11 @@ def new_params(params: JsonMap) -> Json:
     parts = [
         _new_part(if_object(part)) for part in if_list(message.get("content", message.get("parts")))
     ]
-    return {**params, "message": {**rest(message, "content"), "parts": parts}}
+    return {**params, "message": {**read_extra_fields(message, "content"), "parts": parts}}
 
 
 def _new_part(part: JsonMap) -> Json:
-    fields = rest(part, "file", "data")
+    fields = read_extra_fields(part, "file", "data")
     if "data" in part:
         data = if_object(part["data"])
         return {**fields, "data": data.get("data", data)}

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import if_object, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.errors import HistoryError
 from dragoman.event import Event, event_from_json, event_to_json
 from dragoman.json_bytes import Json
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 NAME = "a2a"
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 VERSION = "1.0"
 """Of the protocol that is written; 0.2 and 0.3 are read too."""
@@ -119,7 +119,7 @@ def extras(metadata: Any) -> dict[str, str]:
 
 def others(metadata: Any) -> Json:
     """Returns the application's own metadata."""
-    return rest(if_object(metadata), EXTENSION, CANONICAL)
+    return read_extra_fields(if_object(metadata), EXTENSION, CANONICAL)
 
 
 def with_events(events: Sequence[Event]) -> dict[str, str]:
@@ -144,7 +144,7 @@ def _decode(text: Any, kind: Any) -> Any:
     if not isinstance(text, str):
         return None
     try:
-        json_bytes.bound(text, _DEPTH)
+        json_bytes.check_depth(text, _DEPTH)
         return msgspec.json.decode(text, type=kind)
     except ValueError:
         return None

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.carried import apply_carried
-from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.difference import restore_fields
+from dragoman.codec.framing import frame_server_event
+from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -87,7 +87,7 @@ def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the proto
 
 def framed(value: JsonMap) -> bytes:
     """An object of a stream as bytes."""
-    return event_bytes(json_bytes.encode(value))
+    return frame_server_event(json_bytes.encode(value))
 
 
 T = TypeVar("T")
@@ -170,7 +170,7 @@ def load_run(
     if problems is not None and not request.messages and not request.resume:
         problems.append(Problem(0, "parts", "the message says nothing"))
     carried = extras(entry.get("metadata")).get("run")
-    return apply_carried(request, if_object(json_of(carried)), _CARRIED)
+    return restore_fields(request, if_object(json_of(carried)), _CARRIED)
 
 
 def _params_of(body: Any) -> tuple[Json, Json | None]:
@@ -179,7 +179,7 @@ def _params_of(body: Any) -> tuple[Json, Json | None]:
     if not isinstance(body, dict):
         raise HistoryError("a request of A2A is a JSON object")
     fields = if_object(body)
-    bounded(fields)
+    check_depth(fields)
     if not is_rpc(fields):
         return fields, None
     return if_object(fields.get("params")), {"id": fields.get("id")}
@@ -201,7 +201,7 @@ def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
 
 def _without_place(message: Message) -> Message:
     """Returns a message without what says where it belongs; the request says that."""
-    fields = rest(OWN.fields(message.native), "contextId", *_FIELDS)
+    fields = read_extra_fields(OWN.fields(message.native), "contextId", *_FIELDS)
     return message.replace(native=_with_fields(message.native, fields))
 
 
@@ -219,7 +219,7 @@ def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
     fields = {
         **task_id,
         **{name: message[name] for name in _FIELDS if name in message},
-        **rest(params, "message", "metadata"),
+        **read_extra_fields(params, "message", "metadata"),
     }
     native = OWN.note(
         {name: value for name, value in fields.items() if value not in (None, "", [])}
@@ -247,7 +247,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
     if request.thread_id:
         message["contextId"] = request.thread_id
     message |= {name: fields[name] for name in ("taskId", "referenceTaskIds") if name in fields}
-    params = {"message": message, **rest(fields, *_FIELDS)}
+    params = {"message": message, **read_extra_fields(fields, *_FIELDS)}
     return {**params, "metadata": dict(request.metadata)} if request.metadata else params
 
 
@@ -278,7 +278,7 @@ def task_of(request: RunRequest) -> str:
 
 def in_task(request: RunRequest, task_id: str) -> RunRequest:
     """A request that goes on with a task; empty: that begins one."""
-    fields = rest(OWN.fields(request.native), "taskId")
+    fields = read_extra_fields(OWN.fields(request.native), "taskId")
     if task_id:
         fields["taskId"] = task_id
     return request.replace(native=_with_fields(request.native, fields))

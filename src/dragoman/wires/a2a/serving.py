@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.agent_card import Abilities, AgentCard, Skill
-from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either
+from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, any_of, list_schema, object_schema
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.quirks import EXTENSION, VERSION
 
@@ -112,33 +112,33 @@ _STATUS: JsonSchema = {
         for state in ("WORKING", "INPUT_REQUIRED", "COMPLETED", "FAILED", "CANCELED")
     ]
 }
-_PART = either(
-    an_object({"text": TEXT}, metadata=_ANY),
-    an_object({"url": TEXT}, mediaType=TEXT, filename=TEXT),
-    an_object(
+_PART = any_of(
+    object_schema({"text": TEXT}, metadata=_ANY),
+    object_schema({"url": TEXT}, mediaType=TEXT, filename=TEXT),
+    object_schema(
         {"raw": {"type": "string", "contentEncoding": "base64"}}, mediaType=TEXT, filename=TEXT
     ),
-    an_object({"data": {}}, metadata=_ANY),
+    object_schema({"data": {}}, metadata=_ANY),
 )
-_MESSAGE = an_object(
-    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "parts": a_list(_PART, least=1)},
+_MESSAGE = object_schema(
+    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "parts": list_schema(_PART, least=1)},
     contextId=TEXT,
     taskId=TEXT,
     metadata=_ANY,
-    extensions=a_list(TEXT),
-    referenceTaskIds=a_list(TEXT),
+    extensions=list_schema(TEXT),
+    referenceTaskIds=list_schema(TEXT),
 )
-_AUTHENTICATION = an_object({"scheme": TEXT}, credentials=TEXT)
-_PUSH = an_object({"url": TEXT}, id=TEXT, token=TEXT, authentication=_AUTHENTICATION)
-_CONFIGURATION = an_object(
-    acceptedOutputModes=a_list(TEXT),
+_AUTHENTICATION = object_schema({"scheme": TEXT}, credentials=TEXT)
+_PUSH = object_schema({"url": TEXT}, id=TEXT, token=TEXT, authentication=_AUTHENTICATION)
+_CONFIGURATION = object_schema(
+    acceptedOutputModes=list_schema(TEXT),
     historyLength=_COUNT,
     returnImmediately=BOOLEAN,
     taskPushNotificationConfig=_PUSH,
 )
-_SEND = an_object({"message": _MESSAGE}, configuration=_CONFIGURATION, metadata=_ANY)
-_TASK = an_object({"id": TEXT}, historyLength=_COUNT)
-_LIST = an_object(
+_SEND = object_schema({"message": _MESSAGE}, configuration=_CONFIGURATION, metadata=_ANY)
+_TASK = object_schema({"id": TEXT}, historyLength=_COUNT)
+_LIST = object_schema(
     contextId=TEXT,
     status=_STATUS,
     pageSize={"type": "integer", "minimum": 1, "maximum": 100},
@@ -153,14 +153,14 @@ _PARAMS: Mapping[str, JsonSchema] = {
     "SendStreamingMessage": _SEND,
     "GetTask": _TASK,
     "ListTasks": _LIST,
-    "CancelTask": an_object({"id": TEXT}, metadata=_ANY),
-    "SubscribeToTask": an_object({"id": TEXT}),
-    "CreateTaskPushNotificationConfig": an_object(
+    "CancelTask": object_schema({"id": TEXT}, metadata=_ANY),
+    "SubscribeToTask": object_schema({"id": TEXT}),
+    "CreateTaskPushNotificationConfig": object_schema(
         {"taskId": TEXT, "url": TEXT}, id=TEXT, token=TEXT, authentication=_AUTHENTICATION
     ),
-    "GetTaskPushNotificationConfig": an_object(_OF_TASK),
-    "ListTaskPushNotificationConfigs": an_object({"taskId": TEXT}),
-    "DeleteTaskPushNotificationConfig": an_object(_OF_TASK),
+    "GetTaskPushNotificationConfig": object_schema(_OF_TASK),
+    "ListTaskPushNotificationConfigs": object_schema({"taskId": TEXT}),
+    "DeleteTaskPushNotificationConfig": object_schema(_OF_TASK),
     "GetExtendedAgentCard": _ANY,
 }
 """Method of JSON-RPC → its parameters."""
@@ -168,26 +168,27 @@ _PARAMS: Mapping[str, JsonSchema] = {
 
 def _rpc(method: str, params: JsonSchema) -> JsonSchema:
     id_: JsonSchema = {"type": ["string", "integer", "null"]}
-    return an_object(
+    return object_schema(
         {"jsonrpc": {"const": "2.0"}, "id": id_, "method": {"const": method}, "params": params}
     )
 
 
-_OLD_PART = either(
-    an_object({"text": TEXT}), an_object({"file": an_object(fileWithUri=TEXT, mimeType=TEXT)})
+_OLD_PART = any_of(
+    object_schema({"text": TEXT}),
+    object_schema({"file": object_schema(fileWithUri=TEXT, mimeType=TEXT)}),
 )
-_OLD_MESSAGE = an_object(
-    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "content": a_list(_OLD_PART, least=1)},
+_OLD_MESSAGE = object_schema(
+    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "content": list_schema(_OLD_PART, least=1)},
     contextId=TEXT,
 )
-_RPC = either(*[_rpc(method, params) for method, params in _PARAMS.items()])
+_RPC = any_of(*[_rpc(method, params) for method, params in _PARAMS.items()])
 _AT: Mapping[str, JsonSchema] = {
     "": _RPC,
     "/": _RPC,
     "/message:send": _SEND,
     "/message:stream": _SEND,
-    "/v1/message:send": an_object({"request": _OLD_MESSAGE}, configuration=_ANY),
-    "/v1/message:stream": an_object({"request": _OLD_MESSAGE}, configuration=_ANY),
+    "/v1/message:send": object_schema({"request": _OLD_MESSAGE}, configuration=_ANY),
+    "/v1/message:stream": object_schema({"request": _OLD_MESSAGE}, configuration=_ANY),
     "/tasks/{id}/pushNotificationConfigs": _PUSH,
 }
 bodies: Mapping[str, JsonSchema] = {

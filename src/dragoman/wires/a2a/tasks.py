@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.codec.response import dump_entries, load_entries
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.response import dump_usage_entries, load_usage_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
 from dragoman.json_bytes import Json, JsonMap
@@ -73,13 +73,13 @@ def load_finish(state: str) -> FinishReason | None:
 
 def dump_usage(usage: Usage | None) -> dict[str, str]:
     """The field `usage`; none where nothing is known."""
-    entries = dump_entries(usage)
+    entries = dump_usage_entries(usage)
     return {"usage": text_of(entries)} if entries else {}
 
 
 def load_usage(fields: Mapping[str, str]) -> Usage | None:
     """The sum of the field `usage`; `None`: nothing is known."""
-    return load_entries(json_of(fields.get("usage")))
+    return load_usage_entries(json_of(fields.get("usage")))
 
 
 STAGES: Mapping[str, tuple[str, ...]] = {
@@ -178,7 +178,7 @@ def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
 
 def cancelled(task: JsonMap) -> Json:
     """A task that was cancelled while it waited."""
-    status = rest(if_object(task.get("status")), "message")
+    status = read_extra_fields(if_object(task.get("status")), "message")
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import first_text, if_list, if_object, if_text, text_or_json
-from dragoman.codec.media import label
+from dragoman.codec.media import media_label
 from dragoman.fold import arguments_text, parse_call
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
@@ -79,7 +79,7 @@ def result_text(result: ToolResultPart) -> str:
     if not result.is_content:
         return text_or_json(result.result)
     texts = [
-        piece.text if isinstance(piece, TextPart) else f"[{label(piece)}]"
+        piece.text if isinstance(piece, TextPart) else f"[{media_label(piece)}]"
         for piece in result.result
     ]
     return "".join(texts)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
 from dragoman.codec.agent_turns import agent_turns
-from dragoman.codec.json_values import merged
+from dragoman.codec.json_values import merge_wire_fields
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
@@ -48,7 +48,7 @@ def dump_request(
     )
     if losses is not None:
         losses += _find_losses(request)
-    return merged(dump_run(run_request), request.options)
+    return merge_wire_fields(dump_run(run_request), request.options)
 
 
 def _find_losses(request: ModelRequest) -> list[Loss]:

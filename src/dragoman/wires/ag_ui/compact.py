@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text, optional_field, rest
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_text,
+    optional_field,
+    read_extra_fields,
+)
 from dragoman.errors import DecodeError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
@@ -55,7 +61,10 @@ class _Stream:
             more = {}
         before = if_object(self._start.get("metadata")) if self._start else {}
         metadata = {**before, **more}
-        self._start = {**rest(fields, "metadata"), **optional_field("metadata", metadata)}
+        self._start = {
+            **read_extra_fields(fields, "metadata"),
+            **optional_field("metadata", metadata),
+        }
 
     def dump(self) -> list[Json]:
         """All of it, made one."""

@@ -9,9 +9,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
-from dragoman.codec.media import decoded
+from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_values import (
+    if_object,
+    if_objects,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
+from dragoman.codec.media import decode_base64
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
@@ -106,8 +112,8 @@ def _read_media(block_type: str, block: JsonMap) -> Media:
     mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
     metadata = app_metadata(block.get("metadata"))
     name = if_text(metadata.get(_NAME)) or None
-    unread: JsonMap | None = rest(source, "type", "value", "mimeType") or None
-    data = decoded(value) if source.get("type") == "data" else None
+    unread: JsonMap | None = read_extra_fields(source, "type", "value", "mimeType") or None
+    data = decode_base64(value) if source.get("type") == "data" else None
     if data is not None:
         part: Media = DataPart(data, mime_type or _UNTYPED, name)
     elif source.get("type") == "file":
@@ -125,7 +131,7 @@ def _read_media(block_type: str, block: JsonMap) -> Media:
 def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> Json:
     """The fields of a part of media that are not neutral. `source`: those of its source, if there
     are some."""
-    native = rest(block, "type", "metadata", "source", *([_NAME] if name else []))
+    native = read_extra_fields(block, "type", "metadata", "source", *([_NAME] if name else []))
     metadata = app_metadata(block.get("metadata"))
     if name:
         metadata.pop(_NAME)
@@ -140,7 +146,7 @@ def _read_binary(block: JsonMap) -> Block:
     """A part of versions before 1.0: bytes, a URL or a file's id."""
     mime_type, name = if_text(block.get("mimeType")) or None, if_text(block.get("filename")) or None
     text = block.get("data")
-    if isinstance(text, str) and (data := decoded(text)) is not None:
+    if isinstance(text, str) and (data := decode_base64(text)) is not None:
         return DataPart(data, mime_type or _UNTYPED, name)
     if isinstance(url := block.get("url"), str):
         return LinkPart(url, mime_type, name)
@@ -152,7 +158,7 @@ def _read_binary(block: JsonMap) -> Block:
 def _write(piece: Block) -> Json:
     native_fields = OWN.fields(piece.native)
     if isinstance(piece, TextPart):
-        return merged({"type": "text", "text": piece.text}, native_fields)
+        return merge_wire_fields({"type": "text", "text": piece.text}, native_fields)
     source = _write_source(piece)
     if piece.mime_type is not None:
         source["mimeType"] = piece.mime_type
@@ -160,7 +166,7 @@ def _write(piece: Block) -> Json:
     block = {"type": block_type, "source": source}
     if piece.name:
         block["metadata"] = {_NAME: piece.name}
-    return merged(block, native_fields)
+    return merge_wire_fields(block, native_fields)
 
 
 def _write_source(piece: Media) -> Json:

@@ -69,7 +69,7 @@ class Decoder(PartsDecoder):
         self._started_id = ""
         """Id of the run, as its start has it."""
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """Content of what is open, the shortest way."""
         # most other payloads are told apart without parsing them
         if b'"delta"' not in payload or self._has_ended or self._older.is_within_chunks:
@@ -89,13 +89,13 @@ class Decoder(PartsDecoder):
         self._events.append(PartDelta(part.message_id, part.index, content.delta))
         return True
 
-    def take(self, event: Json) -> None:
-        """See `ResponseDecoder.take`. An object of old may stand for several."""
+    def read_event(self, event: Json) -> None:
+        """See `ResponseDecoder.read_event`. An object of old may stand for several."""
         for fields in self._older.read(event):
-            self.read_object(*self.kind_of(fields))
+            self.read_object(*self.read_type(fields))
 
-    def kind_of(self, event: Json) -> tuple[str, Json]:
-        """See `RunDecoder.kind_of`."""
+    def read_type(self, event: Json) -> tuple[str, Json]:
+        """See `RunDecoder.read_type`."""
         kind = event.get("type")
         if isinstance(kind, str):
             return kind, event
@@ -115,23 +115,23 @@ class Decoder(PartsDecoder):
             self._over = True
             return
         for fields in self._older.close():
-            self.read_object(*self.kind_of(fields))
+            self.read_object(*self.read_type(fields))
         super().end()
 
-    def body(self, body: bytes) -> None:
+    def read_body(self, body: bytes) -> None:
         """What came in place of a stream: an error's body, or a list of events."""
         try:
             value = json_bytes.decode(body)
         except ValueError:
-            super().body(body)
+            super().read_body(body)
             return
         if isinstance(value, list):
             for event in value:  # pyright: ignore[reportUnknownVariableType]
-                self.read(body_bytes(if_object(event)))
+                self.read_payload(body_bytes(if_object(event)))
             if not self._over:
                 self.end()
         else:
-            super().body(body)
+            super().read_body(body)
 
     # the run
 
@@ -221,7 +221,7 @@ class Decoder(PartsDecoder):
             return
         value: Any = if_text(fields.get("value"))
         try:
-            json_bytes.bound(value, 3 * json_bytes.MOST_DEPTH)
+            json_bytes.check_depth(value, 3 * json_bytes.MOST_DEPTH)
             self._events.append(event_from_json(value))
         except (HistoryError, ValueError, TypeError) as error:
             raise DecodeError("an event that was carried cannot be read") from error

@@ -104,12 +104,12 @@ class ReadPart(DecodedPart):
         """Its signature, which may follow its end."""
         self.is_ended = False
 
-    def whole(self, *, cut: bool = False) -> Content | None:
+    def build_part(self, *, cut: bool = False) -> Content | None:
         """See `OpenPart.whole`; with what was carried, and the signature where it was."""
         if "part" in self.extras:
             whole = load_piece(close_part(self.base, self.deltas), self.extras["part"])
         else:
-            whole = super().whole(cut=cut)
+            whole = super().build_part(cut=cut)
         if self.sealed is None or not isinstance(whole, ThinkingPart):
             return whole
         # the peer's field holds what a provider signed: put it where that provider had it
@@ -243,7 +243,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
 
     def close_part(self, part: ReadPart, *, cut: bool = False) -> None:
         """Tells the end of a part that is open no longer."""
-        whole = part.whole(cut=cut)
+        whole = part.build_part(cut=cut)
         if isinstance(whole, ToolCallPart):
             self.calls[whole.id] = whole
         elif isinstance(whole, TextPart) and part.message is not None:

@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text, optional_field, rest, text_or_json
+from dragoman.codec.json_values import (
+    if_object,
+    if_text,
+    optional_field,
+    read_extra_fields,
+    text_or_json,
+)
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.ag_ui.decode_seed import SeedEvents
 from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family
@@ -136,7 +142,13 @@ class OldEvents:
                 self._lanes[owner] = (family, id_)
             if family is REASONING:
                 out.append({"type": "REASONING_START", "messageId": id_, **common})
-            out.append({**rest(fields, "type", "delta"), "type": family.start, family.key: id_})
+            out.append(
+                {
+                    **read_extra_fields(fields, "type", "delta"),
+                    "type": family.start,
+                    family.key: id_,
+                }
+            )
         if delta := if_text(fields.get("delta")):
             out.append({"type": family.content, family.key: id_, "delta": delta, **common})
         return out
@@ -163,13 +175,13 @@ def _split_call(fields: Json) -> list[Json]:
     → today's."""
     event_type = fields["type"]
     if event_type == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
-        return [{**rest(fields, "result"), "content": text_or_json(fields["result"])}]
+        return [{**read_extra_fields(fields, "result"), "content": text_or_json(fields["result"])}]
     if event_type != CALL.start or "arguments" not in fields:
         return [fields]
     function = if_object(fields.get("function")) or fields
     id_ = if_text(fields.get("toolCallId")) or if_text(fields.get("id"))
     name = if_text(fields.get("toolCallName")) or if_text(function.get("name"))
-    start = {**rest(fields, "arguments"), "toolCallId": id_, "toolCallName": name}
+    start = {**read_extra_fields(fields, "arguments"), "toolCallId": id_, "toolCallName": name}
     arguments = function.get("arguments", {})
     text = "" if arguments is None else text_or_json(arguments)
     return [

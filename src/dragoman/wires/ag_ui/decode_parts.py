@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import if_text, optional_field, rest
+from dragoman.codec.difference import apply_difference
+from dragoman.codec.json_values import if_text, optional_field, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted
 from dragoman.json_bytes import Json, JsonMap
@@ -96,7 +96,7 @@ class PartsDecoder(MessagesDecoder):
 
     def _start_foreign(self, family: Family, id_: str, fields: Json) -> ReadPart:
         owner = if_text(fields.get("subagentRunId"))
-        native_fields = rest(fields, *_COMMON, "metadata", *_OF_START)
+        native_fields = read_extra_fields(fields, *_COMMON, "metadata", *_OF_START)
         metadata = app_metadata(fields.get("metadata"))
         part = _base_of(family, id_, fields)
         if family is TEXT:
@@ -175,7 +175,9 @@ class PartsDecoder(MessagesDecoder):
     def _result(self, fields: Json) -> None:
         extras, id_ = self.extras(fields), if_text(fields.get("messageId"))
         # in our own stream the metadata is that of the message
-        neutral = rest(fields, *_COMMON, "messageId", *(["metadata"] if self.is_own else []))
+        neutral = read_extra_fields(
+            fields, *_COMMON, "messageId", *(["metadata"] if self.is_own else [])
+        )
         result = load_result(neutral, extras, self._names)
         if self.is_own:
             message_id = self._message_of(id_, extras, fields, Role.USER)

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_object, if_objects, if_text, rest, text_or_json
+from dragoman.codec.json_values import (
+    if_object,
+    if_objects,
+    if_text,
+    read_extra_fields,
+    text_or_json,
+)
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.a2a.compact import continuation, holds
 
@@ -115,7 +121,7 @@ class SeedEvents:
         ids = {_id(call) for call in calls}
         out = [] if self._calls.keys() <= ids else self._tell_calls()
         out += self._finish(text) if text else self._end_text()
-        common = rest(fields, "toolCall", "toolCalls", "content")
+        common = read_extra_fields(fields, "toolCall", "toolCalls", "content")
         for call in calls:
             self._add_call(call, common)
         return out
@@ -161,7 +167,7 @@ class SeedEvents:
 
 def _results(fields: Json) -> list[Json]:
     """The results of one event; text beside them is the user's."""
-    common = rest(fields, "results", "result", "content", "toolCallId")
+    common = read_extra_fields(fields, "results", "result", "content", "toolCallId")
     listed = if_objects(fields["results"]) if isinstance(fields.get("results"), list) else [fields]
     out = [
         {**common, "toolCallId": _id(result), "content": text_or_json(result.get("result"))}

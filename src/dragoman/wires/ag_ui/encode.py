@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import if_object, optional_field, rest
+from dragoman.codec.json_values import if_object, optional_field, read_extra_fields
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import StreamCutError
 from dragoman.event import (
@@ -103,7 +103,7 @@ class Encoder(MessagesEncoder):
     def _write_event(self, event: Event, fields: Json, extras: JsonMap = {}) -> None:
         """An object, with what would be read otherwise."""
         metadata = self.meta({**extras, **unread(event, fields)}, if_object(fields.get("metadata")))
-        self.write({**rest(fields, "metadata"), **metadata})
+        self.write({**read_extra_fields(fields, "metadata"), **metadata})
 
     def _run_started(self, event: RunStarted) -> None:
         if self._opened is not None and not self.over:

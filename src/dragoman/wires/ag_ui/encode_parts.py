@@ -14,8 +14,8 @@ from functools import cached_property
 
 import msgspec
 
-from dragoman.codec.carried import find_difference, is_equal
-from dragoman.codec.json_values import optional_field, rest
+from dragoman.codec.difference import find_difference, is_equal
+from dragoman.codec.json_values import optional_field, read_extra_fields
 from dragoman.codec.run_encoder import EncodedPart
 from dragoman.event import MessageStarted, OpenText, PartStarted
 from dragoman.fold import close_part
@@ -111,7 +111,7 @@ class WrittenPart(EncodedPart):
         read = close_part(self._base, self.deltas)
         more = msgspec.to_builtins(unsigned) if read is None else find_difference(unsigned, read)
         # clients overwrite the metadata of the start by that of the end: repeat where the part is
-        extras = {**rest(self.extras, "part"), "part": more}
+        extras = {**read_extra_fields(self.extras, "part"), "part": more}
         if signed:
             extras["signed"] = signed
         return extras, signature

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dragoman import errors
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
 from dragoman.codec.json_values import if_object, if_text
-from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
+from dragoman.codec.serving import ErrorResponse, error_response, error_status, look_up_class
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import JsonMap
 
@@ -54,7 +54,7 @@ load_error = _READER.load_error
 
 def code_of(error: DragomanError) -> str:
     """The code that tells the kind of an error."""
-    return of_class(_CODES, error, "error")
+    return look_up_class(_CODES, error, "error")
 
 
 def error_of(event: JsonMap) -> DragomanError:
@@ -71,4 +71,4 @@ def error_of(event: JsonMap) -> DragomanError:
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     body = {"error": {"message": error.message, "code": code_of(error)}}
-    return error_response(error, status_of(error), body)
+    return error_response(error, error_status(error), body)

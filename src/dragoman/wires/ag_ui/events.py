@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from dragoman.codec.carried import apply_difference, find_difference
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, optional_field, rest
-from dragoman.codec.response import dump_entries, load_entries
+from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    optional_field,
+    read_extra_fields,
+)
+from dragoman.codec.response import dump_usage_entries, load_usage_entries
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Custom,
@@ -146,7 +153,7 @@ def dump_finished(
     }
     if event.result is not None:
         fields["result"] = event.result
-    if usage := dump_entries(event.usage):
+    if usage := dump_usage_entries(event.usage):
         fields["usage"] = usage
     return {**OWN.fields(event.native), **fields}
 
@@ -242,7 +249,7 @@ def _read_finished(fields: JsonMap, calls: Calls) -> Event:
     return RunFinished(
         if_text(fields.get("runId")),
         outcomes.get(if_text(outcome.get("type")), otherwise),
-        load_entries(fields.get("usage")),
+        load_usage_entries(fields.get("usage")),
         (*interrupts, *client_calls),
         fields.get("result"),
         load_native(fields, *_COMMON, "runId", "threadId", "outcome", "usage", "result"),
@@ -258,7 +265,7 @@ def _read_patch(fields: JsonMap, calls: Calls) -> Event | None:
 
 def _read_as_custom(fields: JsonMap, _: Calls) -> Event:
     event_type = fields["type"]
-    value = rest(fields, *_COMMON, "metadata", _OWNER[0])
+    value = read_extra_fields(fields, *_COMMON, "metadata", _OWNER[0])
     native = OWN.with_form(load_native({"metadata": fields.get("metadata")}), type=event_type)
     return Custom(_AS_CUSTOM[event_type], value, native, _optional_text(fields.get(_OWNER[0])))
 

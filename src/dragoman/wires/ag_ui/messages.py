@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_object, if_objects, if_text
+from dragoman.codec.json_values import check_depth, if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss
@@ -95,7 +95,7 @@ def load_conversation(
         try:
             fields = _load_entry(entry, problems)
         except HistoryError as error:
-            noted(error, problems, index, "role" if isinstance(entry, dict) else None)
+            note_problem(error, problems, index, "role" if isinstance(entry, dict) else None)
             continue
         is_retracted = group_extras(fields).get("void") is True
         # what a run within a tool said is told by the tool's result
@@ -114,7 +114,7 @@ def _load_entry(entry: Any, problems: list[Problem] | None) -> Json:
     role = fields.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise HistoryError(f"AG-UI has no role {role!r:.100}; it has {', '.join(ROLES)}")
-    return fields if problems is None else bounded(fields)
+    return fields if problems is None else check_depth(fields)
 
 
 class _Groups:
@@ -164,7 +164,9 @@ def load_messages(
     Raises:
         HistoryError: it is no list of messages of AG-UI.
     """
-    return load_conversation(bounded(payload) if problems is None else payload, origin, problems)
+    return load_conversation(
+        check_depth(payload) if problems is None else payload, origin, problems
+    )
 
 
 def dump_conversation(

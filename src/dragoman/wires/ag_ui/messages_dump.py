@@ -14,10 +14,15 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from dragoman.codec.carried import find_difference, is_equal
+from dragoman.codec.difference import find_difference, is_equal
 from dragoman.codec.ids import DistinctIds
-from dragoman.codec.json_values import if_object, merged, optional_field, rest
-from dragoman.codec.native import signatures
+from dragoman.codec.json_values import (
+    if_object,
+    merge_wire_fields,
+    optional_field,
+    read_extra_fields,
+)
+from dragoman.codec.native import read_signatures
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
@@ -235,7 +240,7 @@ class _GroupWriter:
         entry, extras = self.entries[0]
         speaker = next((each for each, _ in self.entries if each["role"] in _SPEAKING), None)
         if speaker is entry:
-            merged(entry, OWN.fields(self.message.native))
+            merge_wire_fields(entry, OWN.fields(self.message.native))
             metadata = self.message.own_metadata
             shown = {key: value for key, value in metadata.items() if key not in RESERVED}
             entry["metadata"] = {**if_object(entry.get("metadata")), **shown}
@@ -279,10 +284,10 @@ def dump_group(message: Message, position: int, group: DumpedNames) -> list[Json
 
 def dump_thinking(piece: ThinkingPart, id_: str, position_extras: JsonMap) -> tuple[Json, Json]:
     """Thinking → a reasoning message without its extras, and those."""
-    native_fields = rest(OWN.fields(piece.native), "id")
+    native_fields = read_extra_fields(OWN.fields(piece.native), "id")
     entry: Json = {"id": id_, "role": "reasoning", "content": piece.text}
     unsigned, signed, signature = (piece, None, None) if native_fields else split_signature(piece)
-    entry = merged(entry, native_fields)
+    entry = merge_wire_fields(entry, native_fields)
     if signature is not None:
         entry["encryptedValue"] = signature
     extras: Json = optional_field("signed", signed)
@@ -298,7 +303,9 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
     """Thinking without the text that its provider signed or hid it with, where that stood, and that
     text: the peer has a field for it."""
     native_fields = OWN.fields(piece.native).get("encryptedValue")
-    signed = {NAME: native_fields} if isinstance(native_fields, str) else signatures(piece.native)
+    signed = (
+        {NAME: native_fields} if isinstance(native_fields, str) else read_signatures(piece.native)
+    )
     if len(signed) != 1:
         return piece, None, None
     ((wire, signature),) = signed.items()
@@ -313,7 +320,7 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
 
 def _unread(message: Message, read: Message) -> Json:
     """The fields of a message that would be read otherwise."""
-    more = rest(find_difference(message, read), "metadata")
+    more = read_extra_fields(find_difference(message, read), "metadata")
     if not is_equal(message.own_metadata, read.own_metadata):
         more["metadata"] = message.own_metadata
     return more

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.carried import apply_difference
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.difference import apply_difference
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
@@ -85,7 +85,9 @@ def load_group(
         try:
             read = _load_pieces(entry, extras, names, form, is_first=head is None)
         except HistoryError as error:
-            noted(error, problems, index, "toolCalls" if entry.get("toolCalls") else "content")
+            note_problem(
+                error, problems, index, "toolCalls" if entry.get("toolCalls") else "content"
+            )
             continue
         head = _choose_head(head, entry)
         pieces += read
@@ -135,7 +137,7 @@ def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> M
     # results and reasoning keep their fields in their pieces, not in the message
     if role not in ("tool", *_BESIDE):
         metadata = app_metadata(entry.get("metadata"))
-        native_fields = rest(entry, "id", "role", "content", "toolCalls", "metadata")
+        native_fields = read_extra_fields(entry, "id", "role", "content", "toolCalls", "metadata")
         form = {**form, **({"role": role} if role == "developer" else {})}
         native = OWN.note(native_fields, form)
     id_ = if_text(entry.get("id")) or None
@@ -199,7 +201,7 @@ def _list_calls(entry: JsonMap) -> list[Json]:
 
 
 def _load_activity(entry: JsonMap) -> MarkPart:
-    fields = rest(entry, "role", "metadata")
+    fields = read_extra_fields(entry, "role", "metadata")
     if metadata := app_metadata(entry.get("metadata")):
         fields["metadata"] = metadata
     return MarkPart(ACTIVITY, OWN.note(fields, mark=True))

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object, optional_field, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import if_list, if_object, optional_field, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native
 
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 NAME = "ag_ui"
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 VERSION = "1.0"
 """Of the protocol that is written."""
@@ -118,12 +118,12 @@ def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
 def add_extras(fields: JsonMap, extras: JsonMap) -> Json:
     """An object with these extras in its metadata."""
     metadata = dump_metadata(if_object(fields.get("metadata")), extras)
-    return {**rest(fields, "metadata"), **metadata}
+    return {**read_extra_fields(fields, "metadata"), **metadata}
 
 
 def load_native(fields: JsonMap, *neutral: str, form: JsonMap | None = None) -> Native:
     """The fields of an object that are not `neutral`, and the application's metadata."""
-    own = rest(fields, "metadata", *neutral)
+    own = read_extra_fields(fields, "metadata", *neutral)
     if metadata := app_metadata(fields.get("metadata")):
         own["metadata"] = metadata
     return OWN.note(own, form)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.carried import apply_carried, find_difference
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.difference import find_difference, restore_fields
+from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -58,7 +58,7 @@ def load_run(
     forwarded = fields.get("forwardedProps")
     carried = load_extras(forwarded)
     if isinstance(forwarded, dict):
-        forwarded = rest(if_object(forwarded), OURS) or None
+        forwarded = read_extra_fields(if_object(forwarded), OURS) or None
     request = RunRequest(
         tuple(load_conversation(fields.get("messages", []), origin, problems)),
         thread_id=if_text(fields.get("threadId")) or None,
@@ -68,9 +68,9 @@ def load_run(
         state=fields.get("state"),
         resume=load_resume(fields.get("resume")),
         metadata={} if forwarded is None else {"forwarded_props": forwarded},
-        native=OWN.note(rest(fields, *_READ)),
+        native=OWN.note(read_extra_fields(fields, *_READ)),
     )
-    return apply_carried(request, carried, _CARRIED)
+    return restore_fields(request, carried, _CARRIED)
 
 
 def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
@@ -78,7 +78,7 @@ def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
     if not isinstance(body, dict):
         raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
     given = if_object(body)
-    bounded(given if problems is None else rest(given, "messages"))
+    check_depth(given if problems is None else read_extra_fields(given, "messages"))
     fields = {name: value for name, value in rename_fields(given).items() if value is not None}
     for name, (field_type, noun) in _TYPES.items():
         if name in fields and not isinstance(fields[name], field_type):

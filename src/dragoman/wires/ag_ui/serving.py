@@ -4,45 +4,53 @@ send."""
 from __future__ import annotations
 
 from dragoman.codec.agent_card import Abilities, AgentCard
-from dragoman.codec.body_schema import TEXT, JsonSchema, a_list, an_object, either
+from dragoman.codec.body_schema import TEXT, JsonSchema, any_of, list_schema, object_schema
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import ToolSpec
 
 __all__ = ["bodies", "dump_capabilities"]
 
 _ANY: JsonSchema = {}
-_SOURCE = either(
-    an_object({"type": {"const": "url"}, "value": TEXT}, mimeType=TEXT),
-    an_object({"type": {"const": "data"}, "value": TEXT, "mimeType": TEXT}),
+_SOURCE = any_of(
+    object_schema({"type": {"const": "url"}, "value": TEXT}, mimeType=TEXT),
+    object_schema({"type": {"const": "data"}, "value": TEXT, "mimeType": TEXT}),
 )
-_PIECE = either(
-    an_object({"type": {"const": "text"}, "text": TEXT}),
-    an_object({"type": {"enum": ["image", "audio", "document"]}, "source": _SOURCE}),
+_PIECE = any_of(
+    object_schema({"type": {"const": "text"}, "text": TEXT}),
+    object_schema({"type": {"enum": ["image", "audio", "document"]}, "source": _SOURCE}),
 )
-_CALL = an_object(
+_CALL = object_schema(
     {
         "id": TEXT,
         "type": {"const": "function"},
-        "function": an_object({"name": TEXT, "arguments": TEXT}),
+        "function": object_schema({"name": TEXT, "arguments": TEXT}),
     }
 )
-_MESSAGE = either(
-    an_object(
-        {"id": TEXT, "role": {"const": "user"}, "content": either(TEXT, a_list(_PIECE, least=1))}
+_MESSAGE = any_of(
+    object_schema(
+        {
+            "id": TEXT,
+            "role": {"const": "user"},
+            "content": any_of(TEXT, list_schema(_PIECE, least=1)),
+        }
     ),
-    an_object({"id": TEXT, "role": {"enum": ["system", "developer"]}, "content": TEXT}),
-    an_object({"id": TEXT, "role": {"const": "assistant"}}, content=TEXT, toolCalls=a_list(_CALL)),
-    an_object({"id": TEXT, "role": {"const": "tool"}, "toolCallId": TEXT, "content": TEXT}),
+    object_schema({"id": TEXT, "role": {"enum": ["system", "developer"]}, "content": TEXT}),
+    object_schema(
+        {"id": TEXT, "role": {"const": "assistant"}}, content=TEXT, toolCalls=list_schema(_CALL)
+    ),
+    object_schema({"id": TEXT, "role": {"const": "tool"}, "toolCallId": TEXT, "content": TEXT}),
 )
-_INPUT = an_object(
-    {"threadId": TEXT, "runId": TEXT, "messages": a_list(_MESSAGE)},
-    tools=a_list(an_object({"name": TEXT, "description": TEXT}, parameters={"type": "object"})),
-    context=a_list(an_object({"description": TEXT, "value": TEXT})),
+_INPUT = object_schema(
+    {"threadId": TEXT, "runId": TEXT, "messages": list_schema(_MESSAGE)},
+    tools=list_schema(
+        object_schema({"name": TEXT, "description": TEXT}, parameters={"type": "object"})
+    ),
+    context=list_schema(object_schema({"description": TEXT, "value": TEXT})),
     state=_ANY,
     forwardedProps=_ANY,
     parentRunId=TEXT,
-    resume=a_list(
-        an_object(
+    resume=list_schema(
+        object_schema(
             {"interruptId": TEXT, "status": {"enum": ["resolved", "cancelled"]}}, payload=_ANY
         )
     ),

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.carried import apply_difference, find_difference
+from dragoman.codec.difference import apply_difference, find_difference
 from dragoman.codec.json_values import (
     if_list,
     if_object,
     if_text,
-    merged,
+    merge_wire_fields,
     optional_field,
     text_or_json,
 )
-from dragoman.codec.media import as_text
+from dragoman.codec.media import describe_as_text
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
 from dragoman.json_bytes import Json, JsonMap
@@ -77,7 +77,7 @@ def _dump_tool(spec: ToolSpec) -> Json:
         "description": spec.description,
         "parameters": dict(spec.input_schema),
     }
-    tool = merged(tool, OWN.fields(spec.native))
+    tool = merge_wire_fields(tool, OWN.fields(spec.native))
     return add_extras(tool, find_difference(spec, _load_tool(tool)))
 
 
@@ -101,7 +101,9 @@ def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool 
     """Writes an element of `toolCalls`. `id_`: under which the protocol knows the call; `position`:
     extras that say where it is."""
     function = {"name": piece.name, "arguments": text_of(piece)}
-    call = merged({"id": id_, "type": "function", "function": function}, OWN.fields(piece.native))
+    call = merge_wire_fields(
+        {"id": id_, "type": "function", "function": function}, OWN.fields(piece.native)
+    )
     if not extras:
         return add_extras(call, {})
     difference = find_difference(piece, load_call(call))
@@ -147,7 +149,9 @@ def dump_output(
         return json_bytes.encode(piece.result).decode(), {_JSON: True}
     if parts:
         return [dump_block(part, extras=extras) for part in piece.result], {}
-    texts = [part.text if isinstance(part, TextPart) else as_text(part) for part in piece.result]
+    texts = [
+        part.text if isinstance(part, TextPart) else describe_as_text(part) for part in piece.result
+    ]
     return "\n".join(texts), {}
 
 
@@ -191,7 +195,7 @@ def dump_result(
     native_fields = OWN.fields(piece.native)
     if piece.is_error:
         message["error"] = if_text(native_fields.get("error")) or _error_text(content) or "error"
-    message = merged(message, native_fields)
+    message = merge_wire_fields(message, native_fields)
     difference = find_difference(piece, load_result(message, form, names))
     return message, {**position, **form, **part_extras(difference)}
 

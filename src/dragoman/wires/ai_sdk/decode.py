@@ -51,8 +51,8 @@ class Decoder(TurnDecoder):
         self._pending: dict[str, Interrupt] = {}
         """Id of a call, or of what waits without one → what waits."""
 
-    def kind_of(self, event: Json) -> tuple[str, Json]:
-        """See `RunDecoder.kind_of`."""
+    def read_type(self, event: Json) -> tuple[str, Json]:
+        """See `RunDecoder.read_type`."""
         kind = event.get("type")
         if isinstance(kind, str):
             return kind, event

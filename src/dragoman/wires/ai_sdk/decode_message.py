@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from dragoman.codec import run_decoder
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.codec.run_decoder import RunDecoder, Step
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
@@ -101,7 +101,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
 
     def describe_turn(self, metadata: JsonMap) -> None:
         """Adds metadata of the UI message to what is known of it. Objects in it are merged."""
-        merges = [(self._metadata, rest(metadata, OURS))]
+        merges = [(self._metadata, read_extra_fields(metadata, OURS))]
         while merges:
             target, fields = merges.pop()
             for name, value in fields.items():

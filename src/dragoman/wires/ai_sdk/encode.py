@@ -18,7 +18,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import SSE_PING
-from dragoman.codec.turns import turn_after
+from dragoman.codec.turns import next_turn_id
 from dragoman.event import (
     Custom,
     Event,
@@ -136,7 +136,9 @@ class Encoder(PartEncoder):
         names = [answers[-1].turn, answers[-1].id] if answers else []
         # A run goes on with the last answer if calls of that are answered now, or if its messages
         # have that turn's name.
-        self._goes_on = turn_after(self._before) is not None or (turn is not None and turn in names)
+        self._goes_on = next_turn_id(self._before) is not None or (
+            turn is not None and turn in names
+        )
         if turn is None and self._goes_on:
             turn = names[0] or names[1]
         self.write({"type": "start", "messageId": turn} if turn else {"type": "start"})
@@ -328,7 +330,7 @@ def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
     chunks = [dict(chunk) for event in unfold(messages) for chunk in run.objects(event)]
     described = [
         {"type": "message-metadata", "messageMetadata": chunk["messageMetadata"]}
-        for chunk in run.closing()
+        for chunk in run.close_objects()
         if "messageMetadata" in chunk
     ]
     return [*(chunk for chunk in chunks if chunk["type"] not in _STREAM_CHUNKS), *described]

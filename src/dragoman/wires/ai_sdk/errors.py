@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
 from dragoman.codec.json_values import if_text
-from dragoman.codec.serving import ErrorResponse, error_response, status_of
+from dragoman.codec.serving import ErrorResponse, error_response, error_status
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.json_bytes import JsonMap
 
@@ -22,4 +22,4 @@ def error_of(chunk: JsonMap) -> DragomanError:
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
-    return error_response(error, status_of(error), {"error": {"message": error.message}})
+    return error_response(error, error_status(error), {"error": {"message": error.message}})

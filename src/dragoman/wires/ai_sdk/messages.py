@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import rest
+from dragoman.codec.json_values import read_extra_fields
 from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
 from dragoman.json_bytes import Json
@@ -58,8 +58,8 @@ def _without_id(piece: Content, id_: str) -> Content:
     fields = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
     if fields.get("id") != id_:
         return piece
-    native = rest(piece.native or {}, NAME)
-    if others := rest(fields, "id"):
+    native = read_extra_fields(piece.native or {}, NAME)
+    if others := read_extra_fields(fields, "id"):
         native[NAME] = others
     return msgspec.structs.replace(piece, native=native or None)
 

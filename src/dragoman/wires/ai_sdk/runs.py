@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -51,14 +51,14 @@ def load_run(
     listed = _listed_messages(body)
     # Messages that cannot be read are noted, so that one that nests too deep is no error of the
     # body.
-    bounded(body if problems is None else rest(body, "messages"))
+    check_depth(body if problems is None else read_extra_fields(body, "messages"))
     messages = load_messages(listed, origin=origin, problems=problems)
     # Without the id of a message the last answer is made anew, which the client may have sent
     # along.
     if body.get("trigger") == "regenerate-message" and not if_text(body.get("messageId")):
         messages = _without_answer(messages)
     resumes = (*approvals(messages), *_load_resumes(body.get("resume")))
-    unread = rest(body, *_READ)
+    unread = read_extra_fields(body, *_READ)
     system = body.get("system")
     if isinstance(system, str):
         messages = [*([Message.system(system)] if system else []), *messages]

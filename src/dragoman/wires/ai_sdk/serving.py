@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.codec.agent_card import Abilities, AgentCard
-from dragoman.codec.body_schema import TEXT, JsonSchema, a_list, an_object, either
+from dragoman.codec.body_schema import TEXT, JsonSchema, any_of, list_schema, object_schema
 from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["bodies", "dump_capabilities", "nothing_runs"]
@@ -11,19 +11,21 @@ __all__ = ["bodies", "dump_capabilities", "nothing_runs"]
 nothing_runs = 204
 """Status with which a client that wants to go on reading is answered where nothing runs."""
 _STATE: JsonSchema = {"enum": ["input-available", "output-available", "output-error"]}
-_PART = either(
-    an_object({"type": {"const": "text"}, "text": TEXT}),
-    an_object({"type": {"const": "file"}, "mediaType": TEXT, "url": TEXT}),
-    an_object({"type": {"const": "step-start"}}),
-    an_object(
+_PART = any_of(
+    object_schema({"type": {"const": "text"}, "text": TEXT}),
+    object_schema({"type": {"const": "file"}, "mediaType": TEXT, "url": TEXT}),
+    object_schema({"type": {"const": "step-start"}}),
+    object_schema(
         {"type": {"const": "tool-look"}, "toolCallId": TEXT, "state": _STATE}, input={}, output={}
     ),
 )
-_MESSAGE = an_object(
-    {"id": TEXT, "role": {"enum": ["user", "assistant", "system"]}, "parts": a_list(_PART)}
+_MESSAGE = object_schema(
+    {"id": TEXT, "role": {"enum": ["user", "assistant", "system"]}, "parts": list_schema(_PART)}
 )
 _TRIGGER: JsonSchema = {"enum": ["submit-message", "regenerate-message"]}
-_INPUT = an_object({"id": TEXT, "messages": a_list(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT)
+_INPUT = object_schema(
+    {"id": TEXT, "messages": list_schema(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT
+)
 bodies: JsonMap = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
 """Path → JSON Schema of what clients send there."""
 

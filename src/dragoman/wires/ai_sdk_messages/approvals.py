@@ -12,7 +12,7 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
-from dragoman.repair import OpenCall, Source, open_calls, trace_repair
+from dragoman.repair import OpenCall, Source, find_open_calls, trace_repair
 from dragoman.wires.ai_sdk_messages.own import OWN, Fields, Part, Parts, join_native, pick, present
 
 __all__ = ["approval_parts", "approvals", "dump_moved", "has_parts", "mended"]
@@ -30,7 +30,7 @@ def approvals(messages: Sequence[Message]) -> list[Resume]:
     what `resume=` of a run takes."""
     in_parts = _approvals_in_parts(messages) if has_parts(messages) else {}
     answers: list[Resume] = []
-    for waiting in open_calls(messages):
+    for waiting in find_open_calls(messages):
         approval = _approval_of(waiting.call) or in_parts.get(waiting.call.id, {})
         if isinstance(approval.get("approved"), bool):
             answers.append(_answer_to(waiting, approval, messages))
@@ -72,7 +72,7 @@ def _find_answered_round(messages: Sequence[Message]) -> int | None:
     `None`: it does not."""
     if not approvals(messages):
         return None
-    start = open_calls(messages)[0].position
+    start = find_open_calls(messages)[0].position
     while start and messages[start - 1].role is Role.MODEL:
         start -= 1
     answering = [message for message in messages[start:] if message.role is not Role.MODEL]

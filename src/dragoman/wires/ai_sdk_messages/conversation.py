@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_list, if_object
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.json_values import check_depth, if_list, if_object
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
@@ -80,7 +80,7 @@ def load_conversation(
         )
     entries = cast("list[Any]", payload)
     if problems is None:
-        bounded(entries)
+        check_depth(entries)
     loading = Loading(origin, _ids_in(entries))
     messages = loading.messages
     starts: list[tuple[int, str]] = []
@@ -92,12 +92,12 @@ def load_conversation(
             starts.append((start, UI))
             continue
         try:
-            checked = entry if problems is None else bounded(entry)
+            checked = entry if problems is None else check_depth(entry)
             dialect = _dialect_of(checked, rows=rows, is_model=is_model)
             starts.append((start, dialect))
             _load_entry(checked, dialect, f"[{index}]", loading)
         except HistoryError as error:
-            noted(error, problems, index, _field_of(error))
+            note_problem(error, problems, index, _field_of(error))
     _tell_apart(starts, messages)
     return messages
 

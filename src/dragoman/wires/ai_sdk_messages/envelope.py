@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_list, if_object
+from dragoman.codec.json_values import drop_empty, if_list, if_object
 from dragoman.message import FinishReason, Message, Origin, Usage
 from dragoman.wires.ai_sdk_messages.metadata import foreign, is_native
 from dragoman.wires.ai_sdk_messages.own import OWN, Part, Parts, flags
@@ -116,9 +116,9 @@ def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
     if message.usage is not None:
         extra["usage"] = msgspec.to_builtins(message.usage)
     if message.metadata:
-        extra |= filled({"metadata": message.own_metadata})
+        extra |= drop_empty({"metadata": message.own_metadata})
     if message.native:
-        extra |= filled({"native": foreign("message", message.native)})
+        extra |= drop_empty({"native": foreign("message", message.native)})
     return extra
 
 

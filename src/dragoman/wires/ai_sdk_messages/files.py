@@ -16,8 +16,15 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec.json_values import if_object, if_text
-from dragoman.codec.media import Media, data_url, decoded, from_url, guessed, plain_data
-from dragoman.content import file_type
+from dragoman.codec.media import (
+    Media,
+    decode_base64,
+    decode_plain_url,
+    dump_data_url,
+    guess_media_type,
+    load_url,
+)
+from dragoman.content import guess_mime_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.ai_sdk_messages.metadata import find_carried_fields
 from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, Fields, Part, present, restore, text_in
@@ -102,7 +109,7 @@ def load_old_file(part: Part, reading: Reading, where: str) -> None:
     reading.opens()
     dialect, text = reading.dialect, text_field(part, "data", where)
     piece = _load_carried_file(part, dialect)
-    if piece is None and (data := decoded(text)) is not None:
+    if piece is None and (data := decode_base64(text)) is not None:
         mime_type = text_in(part, dialect.mime)
         piece = DataPart(data, _OTHER if mime_type is None else mime_type)
     piece = _describe(piece or file_at(text), part, dialect)
@@ -122,7 +129,7 @@ def dump_old_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part
 def _old_part(piece: Media, dialect: MessageDialect) -> Part:
     # A relative address that is base64 by chance would be read as data.
     unread = _unread(piece)
-    if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
+    if isinstance(piece, LinkPart) and decode_base64(piece.url) is not None:
         unread["url"] = piece.url
     return _data_part(piece, _base64_or_url(piece), dialect, unread)
 
@@ -165,7 +172,7 @@ def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
     if not isinstance(data, str) or not _is_url(data):
         read = _bytes_of(data)
         if read is not None:
-            return DataPart(read[0], type_ or file_type("", read[0])), {"data": read[1]}
+            return DataPart(read[0], type_ or guess_mime_type("", read[0])), {"data": read[1]}
     if isinstance(data, str) and data:
         return _with(file_at(data), None, type_ or None), {}
     return None, {}
@@ -238,7 +245,7 @@ def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None =
         form = {}
     unread, piece_kind = _unread(piece), "file"
     data = _model_data(piece, form)
-    if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
+    if isinstance(piece, LinkPart) and decode_base64(piece.url) is not None:
         unread["url"] = piece.url
     # Only ai 7 has references; earlier releases find a provider's file by its bare id.
     if (reference := _reference_to(piece, form, dialect, version)) is not None:
@@ -260,7 +267,7 @@ def _model_data(piece: Media, form: Fields) -> Any:
     if isinstance(piece, DataPart) and "bytes" in form:
         data = _as_bytes(piece.data, form["bytes"])
     elif isinstance(piece, DataPart) and tag in ("data-url", "url"):
-        data = data_url(piece)
+        data = dump_data_url(piece)
     if tag in ("data", "url"):
         return {"type": tag, tag: data}
     return data
@@ -280,12 +287,12 @@ def _reference_to(
 
 def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
     """A file by a text: base64, a URL, a provider's id."""
-    data = decoded(text)
+    data = decode_base64(text)
     if data is None:
         return file_at(text)
     if isinstance(mime_type, str):
         return DataPart(data, mime_type)
-    return DataPart(data, "image/png" if is_image else file_type("", data))
+    return DataPart(data, "image/png" if is_image else guess_mime_type("", data))
 
 
 def _load_tagged_file(
@@ -302,12 +309,12 @@ def _load_tagged_file(
     if tag == "data" and text is not None:
         return _text_file(text, mime_type, is_image), None, {"tag": tag}
     if tag == "url" and text is not None:
-        return from_url(text), None, {"tag": tag}
+        return load_url(text), None, {"tag": tag}
     read = None if isinstance(data, str) else _bytes_of(data)
     if read is None:
         return None, None, {}
     if not isinstance(mime_type, str):
-        mime_type = file_type("", read[0])
+        mime_type = guess_mime_type("", read[0])
     return DataPart(read[0], mime_type), None, {"bytes": _FORMS.get(read[1], read[1])}
 
 
@@ -333,7 +340,7 @@ def file_at(url: str) -> Media:
     # OpenAI's ids stand where a URL would; a relative address may begin like one, but has a path.
     if url.startswith(_IDS) and "/" not in url and ":" not in url:
         return FilePart(url)
-    return plain_data(url) or from_url(url)
+    return decode_plain_url(url) or load_url(url)
 
 
 def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
@@ -369,14 +376,14 @@ def _type_of(piece: Media) -> str:
     """The type of a file, which no part is without."""
     mime_type = piece.mime_type
     if not mime_type and isinstance(piece, LinkPart):
-        mime_type = guessed(piece.url)
+        mime_type = guess_media_type(piece.url)
     return mime_type or _OTHER
 
 
 def _url_of(piece: Media) -> str:
     """What stands where a URL does. The inverse of `file_at`."""
     if isinstance(piece, DataPart):
-        return data_url(piece)
+        return dump_data_url(piece)
     return piece.url if isinstance(piece, LinkPart) else piece.id
 
 
@@ -429,7 +436,7 @@ def _bytes_of(value: Any) -> tuple[bytes, str] | None:
     if isinstance(value, bytes):
         return value, "bytes"
     if isinstance(value, str):
-        data = decoded(value)
+        data = decode_base64(value)
         return None if data is None else (data, "base64")
     numbers, form = _numbers_of(if_object(value))
     is_bytes = all(type(number) is int and 0 <= number < 256 for number in numbers)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_object, rest
+from dragoman.codec.json_values import drop_empty, if_object, read_extra_fields
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.metadata import metadata_of
 from dragoman.wires.ai_sdk_messages.own import (
@@ -111,7 +111,7 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
         reading.pieces.append(ToolCallPart(id_, name, inner["args"]))
         reading.answers.append(ToolResultPart(id_, name, as_result(inner["result"], V4)))
         return
-    head = _OLD.flatten(part, rest(inner, *_OLD_OF_RESULT) if answered else inner)
+    head = _OLD.flatten(part, read_extra_fields(inner, *_OLD_OF_RESULT) if answered else inner)
     without, carried = _pop_result(head)
     changes = _changes_of(carried)
     # What somebody else wrote under our key stays in the metadata of the call.
@@ -236,13 +236,13 @@ def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fi
     """Reads the object of a call and the part around it. `form`: what is noted of where it
     stands."""
     id_, name, state = _identity(inner, where, _STATES)
-    fields = _ROW.flatten(rest(part, "type"), inner)
+    fields = _ROW.flatten(read_extra_fields(part, "type"), inner)
     answered = state in _ANSWERED or ("result" in inner and state == _RESPONDED)
     carried: Any = None
     if answered:
         fields, carried = _pop_result(fields)
         form = {**form, **present(answered=state if state == _RESPONDED else None)}
-    head = rest(fields, *_ROW_OF_RESULT) if answered else fields
+    head = read_extra_fields(fields, *_ROW_OF_RESULT) if answered else fields
     run_by = runner_of(part)
     call, noted = _load_arguments(ToolCallPart(id_, name, run_by=run_by), inner, state, reading)
     reading.opens(says=False)
@@ -372,9 +372,9 @@ def _pop_result(fields: Part) -> tuple[Part, Any]:
     extras = if_object(metadata.get(OURS))
     if extras.get("result") is None:
         return fields, None
-    call_extras = rest(extras, "result")
-    metadata = {**rest(metadata, OURS), **filled({OURS: call_extras})}
-    return {**rest(fields, _KEY), **filled({_KEY: metadata})}, extras["result"]
+    call_extras = read_extra_fields(extras, "result")
+    metadata = {**read_extra_fields(metadata, OURS), **drop_empty({OURS: call_extras})}
+    return {**read_extra_fields(fields, _KEY), **drop_empty({_KEY: metadata})}, extras["result"]
 
 
 def _with_result(part: Part, carried: Part) -> Part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.message import MarkPart, ProviderPart
 from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, Fields, Part, pick
 from dragoman.wires.ai_sdk_messages.reading import IMPLIED, STEP, MessageDialect, Reading, load_mark
@@ -20,7 +20,7 @@ def load_source(part: Part, reading: Reading, where: str) -> None:
     """Reads a source of ai 4: the mark that ai 5 has of it."""
     source = if_object(part.get("source"))
     is_url = source.get("sourceType") == "url" and {"id", "url"} <= source.keys()
-    fields = rest(source, "sourceType")
+    fields = read_extra_fields(source, "sourceType")
     if len(part) != 2 or not is_url or not fields.keys() <= _SOURCE:
         load_mark(part, reading, where)
         return
@@ -78,7 +78,7 @@ def _from_source(fields: Fields) -> Part:
 
 
 def _copy_document(fields: Fields) -> Part:
-    return {"type": "source-document", **rest(fields, "createdAt")}
+    return {"type": "source-document", **read_extra_fields(fields, "createdAt")}
 
 
 _Change = Callable[[Fields], Part]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_list, if_object
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import drop_empty, if_list, if_object
+from dragoman.codec.native import WireNative
 from dragoman.message import (
     NOTES,
     Content,
@@ -47,8 +47,8 @@ __all__ = [
 
 P = TypeVar("P", bound=Content)
 ANTHROPIC, REDACTED = "anthropic", "redacted_thinking"
-RESPONSES = Own("openai_responses")
-_GOOGLE = Own("google")
+RESPONSES = WireNative("openai_responses")
+_GOOGLE = WireNative("google")
 _PROVIDERS = {
     "anthropic": "anthropic",
     "google": "google",
@@ -146,7 +146,7 @@ def _lift_anthropic(piece_kind: str, fields: Part) -> Part:
         wire_fields = {"signature": fields.pop("signature")}
     elif text_in(fields, "redactedData") is not None:
         wire_fields = {"type": REDACTED, "data": fields.pop("redactedData")}
-    return filled({ANTHROPIC: wire_fields})
+    return drop_empty({ANTHROPIC: wire_fields})
 
 
 def _lift_google(piece_kind: str, fields: Part) -> Fields:
@@ -194,7 +194,7 @@ def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
     metadata = _lower(piece_kind, native) if native else {}
     carried = foreign(piece_kind, native) if native else {}
     if carried or fields:
-        metadata[OURS] = filled({"native": carried, "fields": dict(fields)})
+        metadata[OURS] = drop_empty({"native": carried, "fields": dict(fields)})
     return metadata
 
 
@@ -229,7 +229,7 @@ def _lower_anthropic(piece_kind: str, fields: Fields) -> Part:
         wire_fields["redactedData"] = fields["data"]
     else:
         wire_fields = present(signature=text_in(fields, "signature"))
-    return filled({ANTHROPIC: wire_fields})
+    return drop_empty({ANTHROPIC: wire_fields})
 
 
 def _lower_item(piece_kind: str, native: Native) -> Part:

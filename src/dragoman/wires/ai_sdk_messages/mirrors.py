@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.json_values import filled, if_object, if_objects, if_text
+from dragoman.codec.json_values import drop_empty, if_object, if_objects, if_text
 from dragoman.codec.media import Media
 from dragoman.message import MarkPart, Native, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.ai_sdk_messages.files import load_row_attachment
@@ -147,7 +147,7 @@ def mirror_parts(parts: Parts, ways: Any) -> Part:
     where they say something."""
     contents = contents_of(parts)
     if not isinstance(ways, dict):
-        return filled({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
+        return drop_empty({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
     fields: Part = {}
     for key, way in cast("Part", ways).items():
         make = _WAYS.get(key, {}).get(way) if isinstance(way, str) else None

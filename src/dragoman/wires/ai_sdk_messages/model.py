@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_object, if_text, rest
-from dragoman.codec.media import label
-from dragoman.codec.replay import kind_of
-from dragoman.codec.turns import only_answers
+from dragoman.codec.json_values import drop_empty, if_object, if_text, read_extra_fields
+from dragoman.codec.media import media_label
+from dragoman.codec.replay import name_part_type
+from dragoman.codec.turns import holds_only_answers
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -70,7 +70,7 @@ _MEDIA = (DataPart, LinkPart, FilePart)
 
 def _load_block(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001 whatever it holds
     """Reads a block that only its provider understands."""
-    native = OWN.note(rest(part, "type"), {"in": reading.dialect.name}, mark=True)
+    native = OWN.note(read_extra_fields(part, "type"), {"in": reading.dialect.name}, mark=True)
     reading.add(ProviderPart(part["type"], native))
 
 
@@ -113,7 +113,7 @@ def load_message(
     reading, form = _load_content(fields, role, dialect, where)
     message, extras = _describe(reading, fields, form, origin)
     is_joined = if_object(extras).get(JOINED) is True and role is Role.USER
-    if is_joined and out and only_answers(out[-1]):
+    if is_joined and out and holds_only_answers(out[-1]):
         message = message.replace(content=(*out.pop().content, *message.content))
     out.append(message)
 
@@ -123,14 +123,14 @@ def _describe(
 ) -> tuple[Message, Any]:
     """A message with what it says beside its content, and what is under our key; `None`: nothing,
     or somebody else wrote it."""
-    own = rest(fields, "role", "content", OPTIONS)
+    own = read_extra_fields(fields, "role", "content", OPTIONS)
     options = fields.get(OPTIONS)
     extras = if_object(options).get(OURS)
     whole = {**own, **pick(fields, [OPTIONS])}
     if extras is None:
         return _message_of(reading, whole, form, origin), None
-    other_options = rest(if_object(options), OURS)
-    message = _message_of(reading, {**own, **filled({OPTIONS: other_options})}, form, origin)
+    other_options = read_extra_fields(if_object(options), OURS)
+    message = _message_of(reading, {**own, **drop_empty({OPTIONS: other_options})}, form, origin)
     # What is under our key counts only if it is what would be written for this message.
     described = _with_extras(message, extras, reading)
     if described is None:
@@ -159,7 +159,7 @@ def _load_content(entry: Part, role: Role, dialect: str, where: str) -> tuple[Re
         load_parts(cast("list[Any]", content), reading, f"{where}.content")
         if _is_bare_text(reading.pieces):
             form["content"] = "list"
-        if is_tool and not only_answers(Message(role, tuple(reading.pieces))):
+        if is_tool and not holds_only_answers(Message(role, tuple(reading.pieces))):
             form["role"] = "tool"
     else:
         expected = ", a list of results" if is_tool else " or a list of parts"
@@ -295,9 +295,9 @@ class _Writing:
             return part
         part = self._part_in_role(piece)
         if part is None:
-            detail = label(piece) if isinstance(piece, _MEDIA) else ""
+            detail = media_label(piece) if isinstance(piece, _MEDIA) else ""
             why = f"a message of the {self.message.role.value}'s has no such part"
-            self._lose(piece_index, kind_of(piece), why, detail)
+            self._lose(piece_index, name_part_type(piece), why, detail)
         return part
 
     def _part_in_role(self, piece: Content) -> Part | None:

@@ -17,9 +17,9 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_list, if_object
+from dragoman.codec.json_values import drop_empty, if_list, if_object
 from dragoman.codec.layout import FormatFields
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native
 
@@ -57,7 +57,7 @@ Part = Json
 """A JSON object that is made: a part, the message around it, or what is in one."""
 Parts = list[Part]
 NAME = "ai_sdk"
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 OURS = "dragoman"
 """Key in metadata under which stands what the family has no field for."""
@@ -114,7 +114,7 @@ def note(
     unread = [key for key in written if key not in read]
     values |= {key: [written[key]] for key in unread if key in _VALUES}
     absent = [key for key in unread if key not in _VALUES]
-    form = {**form, **filled({"values": values, "absent": absent})}
+    form = {**form, **drop_empty({"values": values, "absent": absent})}
     # Most messages are of the newest dialect, which is therefore not noted.
     if (fields or form) and dialect != UI:
         form["in"] = dialect

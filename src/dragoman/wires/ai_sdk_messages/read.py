@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, rest
-from dragoman.codec.turns import inner_ids, only_answers
+from dragoman.codec.json_values import if_list, if_object, read_extra_fields
+from dragoman.codec.turns import holds_only_answers, make_inner_ids
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Origin, Role
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, JOINED, Expected, extras_of, with_extras
@@ -98,7 +98,7 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
     parts = message.get("parts")
     if type(parts) is not list:
         fault(f"{where}.parts must be a list of objects, the parts of a message")
-    fields = {} if message.keys() <= _READ else rest(message, *_READ)
+    fields = {} if message.keys() <= _READ else read_extra_fields(message, *_READ)
     head = Head(UI_DIALECT, fields, {})
     id_in(message, head)
     if "metadata" in message:
@@ -158,7 +158,7 @@ def metadata_in(value: Any, head: Head) -> None:
         head.fields["metadata"] = {key: metadata[key] for key in metadata if key == "thinking"}
     if OURS in metadata and metadata[OURS] is None:
         head.fields["metadata"] = {**if_object(head.fields.get("metadata")), OURS: None}
-    head.metadata, head.extras = rest(metadata, OURS, "thinking"), metadata.get(OURS)
+    head.metadata, head.extras = read_extra_fields(metadata, OURS, "thinking"), metadata.get(OURS)
 
 
 def id_of_turn(first: Message) -> str | None:
@@ -227,7 +227,7 @@ def _messages_of(
     id_, origin = head.id, loading.origin
     ids: Iterator[str | None] = iter(lambda: None, 0)
     if id_ is not None:
-        ids = inner_ids(id_, loading.taken)
+        ids = make_inner_ids(id_, loading.taken)
     messages: list[Message] = []
     expected: list[Expected] = []
     for step in steps:
@@ -286,7 +286,7 @@ def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
     out = loading.messages
     first, before = messages[0], out[-1] if out else None
     extras = if_object(head.extras)
-    if before is None or before.role is not Role.USER or not only_answers(before):
+    if before is None or before.role is not Role.USER or not holds_only_answers(before):
         out += messages
     elif extras.get(JOINED) is True and first.role is Role.USER:
         # The results before it and what the user said are one message.

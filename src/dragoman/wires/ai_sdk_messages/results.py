@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
-from dragoman.codec.media import decoded
+from dragoman.codec.media import decode_base64
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -106,7 +106,7 @@ def _load_item(fields: Fields) -> _Item | None:
     url, id_ = text_in(fields, "url"), text_in(fields, "fileId")
     if type_ == "text" and text:
         return TextPart(text)
-    if type_ in _DATA and mime_type and (data := decoded(fields.get("data"))) is not None:
+    if type_ in _DATA and mime_type and (data := decode_base64(fields.get("data"))) is not None:
         return DataPart(data, mime_type, name)
     if type_ in _URLS and url is not None:
         return LinkPart(url, mime_type or None, name)

@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.approvals import dump_moved, has_parts
@@ -86,9 +86,9 @@ def _pop_ours(options: Any) -> tuple[Part, Any]:
     row_extras = if_object(extras.get(_ROW))
     if not row_extras or not row_extras.keys() <= _OURS:
         return {}, options
-    other_extras = rest(extras, _ROW)
+    other_extras = read_extra_fields(extras, _ROW)
     other_options = {
-        **rest(if_object(options), OURS),
+        **read_extra_fields(if_object(options), OURS),
         **({OURS: other_extras} if other_extras else {}),
     }
     return row_extras, other_options or None
@@ -206,7 +206,7 @@ def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
         row["createdAt"] = dump_time(time, form)
     if isinstance(form, list) and form[0] == _format_time(time):
         row["createdAt"] = form[1]
-    return _with_ours({**row, **rest(entry, "role")}, if_object(note.get("ours")))
+    return _with_ours({**row, **read_extra_fields(entry, "role")}, if_object(note.get("ours")))
 
 
 def _with_ours(row: Part, row_extras: Part) -> Part:
@@ -225,7 +225,7 @@ def _split(entry: Part) -> Iterator[Part]:
         yield entry
         return
     blocks = [list(block) for _, block in groupby(cast("Parts", content), _is_of_tools)]
-    more = rest(entry, "role", "content")
+    more = read_extra_fields(entry, "role", "content")
     for block in blocks:
         is_text = block[0].keys() == {"type", "text"} and block[0]["type"] == "text"
         is_plain = is_text and len(blocks) > 1 and len(block) == 1

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import filled, if_list, if_object, rest
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import drop_empty, if_list, if_object, read_extra_fields
+from dragoman.codec.native import WireNative
 from dragoman.message import Native, TextPart, ThinkingPart
 from dragoman.wires.ai_sdk_messages.metadata import (
     ANTHROPIC,
@@ -60,7 +60,7 @@ __all__ = [
     "load_text",
 ]
 
-_UNMARKED_THOUGHT = Own("google").note(form={"thought": "absent"}) or {}
+_UNMARKED_THOUGHT = WireNative("google").note(form={"thought": "absent"}) or {}
 """Native of thinking that Gemini sent as an empty text with a signature."""
 _TEXT_KEYS = frozenset(["type", "text", "signature"])
 
@@ -391,8 +391,8 @@ def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: MessageDialect) -
     """As `finish`, without what Anthropic signed in the metadata."""
     metadata = metadata_of("reasoning", piece.native)
     if ANTHROPIC in metadata:
-        left = rest(if_object(metadata.pop(ANTHROPIC)), "signature", "redactedData")
-        metadata |= filled({ANTHROPIC: left})
+        left = read_extra_fields(if_object(metadata.pop(ANTHROPIC)), "signature", "redactedData")
+        metadata |= drop_empty({ANTHROPIC: left})
     if metadata:
         part[dialect.metadata] = metadata
     return restore(piece.native, part, dialect.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.codec.timing import in_utc
+from dragoman.codec.timing import convert_to_utc
 
 __all__ = ["date_of", "is_js_date", "js_date", "old_date", "old_date_of"]
 
@@ -34,7 +34,7 @@ def is_js_date(value: Any) -> bool:
 def js_date(date: datetime) -> str:
     """Returns a date as `JSON.stringify` writes it. One with more than milliseconds keeps them."""
     if date.tzinfo is not UTC:
-        date = in_utc(date)
+        date = convert_to_utc(date)
     precision = "microseconds" if date.microsecond % 1000 else "milliseconds"
     return date.isoformat(timespec=precision)[:-6] + "Z"
 
@@ -53,4 +53,4 @@ def old_date_of(value: Any) -> datetime | None:
 
 def old_date(date: datetime) -> str:
     """Returns a date as UI messages of ai 4 have it, in milliseconds."""
-    return in_utc(date).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return convert_to_utc(date).isoformat(timespec="milliseconds").replace("+00:00", "Z")

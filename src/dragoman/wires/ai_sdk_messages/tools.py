@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeGuard, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields, text_or_json
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.own import (
@@ -93,7 +93,7 @@ def load_tool(part: Part, reading: Reading, where: str) -> None:
     if not isinstance(state, str) or state not in STATES:
         fault(f"{where}.state must be one of {', '.join(STATES)}, not {state!r:.50}")
     answered = state in _ANSWERED
-    head = without_refusal(rest(part, *_OF_RESULT) if answered else part, id_, state)
+    head = without_refusal(read_extra_fields(part, *_OF_RESULT) if answered else part, id_, state)
     call, form = load_input(ToolCallPart(id_, name, run_by=runner_of(part)), part, state)
     form |= flags(dynamic=is_dynamic)
     write = partial(dump_call, answered=answered)

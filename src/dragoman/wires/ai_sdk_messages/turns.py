@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.codec.turns import only_answers
-from dragoman.codec.turns import turns as turns_of
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.turns import holds_only_answers
+from dragoman.codec.turns import split_turns as turns_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -67,7 +67,7 @@ class MessageGroup(NamedTuple):
     def is_orphaned(self) -> bool:
         """True if it is results alone, without a model's message before them."""
         first = self.messages[0]
-        return first.role is Role.USER and only_answers(first)
+        return first.role is Role.USER and holds_only_answers(first)
 
     def locate(self, index: int, piece_index: int) -> tuple[int, int]:
         """Returns where in the conversation a piece of one of the messages stands: the position of
@@ -127,7 +127,7 @@ def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
     if first.role is not Role.USER or before.messages[0].role is not Role.MODEL:
         return False
     results = first.tool_results
-    if not results or only_answers(first):
+    if not results or holds_only_answers(first):
         return False
     if len(results) != sum(isinstance(piece, ToolResultPart) for piece in first.content):
         return False
@@ -162,7 +162,7 @@ def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
         is_model = message.role is Role.MODEL
         if steering and (is_steering(message) or (is_model and is_steering(before))):
             continue
-        if not (_is_next_step(messages, index) if is_model else only_answers(message)):
+        if not (_is_next_step(messages, index) if is_model else holds_only_answers(message)):
             return index
     return len(messages)
 
@@ -221,7 +221,7 @@ def load_steering(segment: Segment, content: Sequence[Content]) -> Message:
     """Returns what the user said behind a segment, which names no turn yet. `content`: the pieces
     of its part."""
     part = segment.steering
-    native = OWN.note(rest(part, "type", "id", "parts"), segment.form)
+    native = OWN.note(read_extra_fields(part, "type", "id", "parts"), segment.form)
     return Message(Role.USER, tuple(content), part["id"], native=native)
 
 

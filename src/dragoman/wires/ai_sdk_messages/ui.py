@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.loss import Lost
 from dragoman.message import Message, Role
 from dragoman.wires.ai_sdk_messages.detection import is_v4
@@ -46,7 +46,7 @@ def _envelope(envelope: Envelope) -> Part:
         message = {"id": envelope.id, **message}
     fields = _own_fields(first) if first.native else {}
     message |= with_metadata(envelope, fields)
-    return {**message, **rest(fields, "metadata")} if fields else message
+    return {**message, **read_extra_fields(fields, "metadata")} if fields else message
 
 
 def _own_fields(first: Message) -> Part:
@@ -112,7 +112,7 @@ def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> P
 def _without_approval(part: Part) -> Part:
     """A call of ai 5, which knows no approvals: one that waits is a call, one that was refused has
     failed."""
-    plain, state = rest(part, "approval"), part["state"]
+    plain, state = read_extra_fields(part, "approval"), part["state"]
     if state == "output-denied":
         reason = if_text(if_object(part["approval"]).get("reason"))
         text = f"denied: {reason}" if reason else _DENIED

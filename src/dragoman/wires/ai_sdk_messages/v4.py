@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.message import Message, Role
 from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP
 from dragoman.wires.ai_sdk_messages.files import dump_old_file, load_attachment, load_old_file
@@ -74,7 +74,7 @@ def load_v4(entry: Part, where: str, loading: Loading) -> None:
         loading.messages.append(plain)
         return
     role = role_in(entry, _ROLES, where)
-    head = Head(V4_DIALECT, rest(entry, *_READ), {"in": V4})
+    head = Head(V4_DIALECT, read_extra_fields(entry, *_READ), {"in": V4})
     if entry["role"] == "data":
         head.form["role"] = "data"
     id_in(entry, head)
@@ -206,7 +206,9 @@ def _envelope(envelope: Envelope) -> Part:
 def _split_attachments(written: Parts) -> tuple[Parts, Parts]:
     """The parts of a message, and its attachments."""
     parts = [part for part in written if part["type"] != ATTACHMENT]
-    return parts, [rest(part, "type") for part in written if part["type"] == ATTACHMENT]
+    return parts, [
+        read_extra_fields(part, "type") for part in written if part["type"] == ATTACHMENT
+    ]
 
 
 def _time_field(first: Message, form: Part) -> Part:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 
 from dragoman.codec.marks import INTERRUPT
-from dragoman.codec.turns import inner_ids
+from dragoman.codec.turns import make_inner_ids
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -296,7 +296,7 @@ def _expect(
         return [Expected(id_, minted_turn, origin_of(next(named, None), None))]
     ids: Iterator[str | None] = iter(lambda: None, 0)
     if id_ is not None:
-        ids = inner_ids(id_, taken)
+        ids = make_inner_ids(id_, taken)
     expected: list[Expected] = []
     for index, message in enumerate(group.messages):
         if index and is_steering(message):

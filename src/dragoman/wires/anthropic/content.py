@@ -13,11 +13,19 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec import outgoing
-from dragoman.codec.ids import NAMES, STANDARD
-from dragoman.codec.json_values import if_objects, if_text, rest
-from dragoman.codec.loading import is_plain
-from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, guessed, label, text_of
-from dragoman.codec.replay import kind_of
+from dragoman.codec.ids import CALL_IDS, TOOL_NAMES
+from dragoman.codec.json_values import if_objects, if_text, read_extra_fields
+from dragoman.codec.media import (
+    ELSEWHERE,
+    IMAGES,
+    Media,
+    describe_as_text,
+    guess_media_type,
+    media_label,
+    read_media_text,
+)
+from dragoman.codec.message_list import is_plain_text
+from dragoman.codec.replay import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -92,7 +100,7 @@ def load_content(
                 raise HistoryError(
                     f'"{where}.content[{place}]" must be an object, a content block'
                 ).at(field=f"{where}.content[{place}]")
-        if not blocks or is_plain(blocks):
+        if not blocks or is_plain_text(blocks):
             form["content"] = "list" if blocks else []
         return tuple([_load_piece(block, role, names) for block in blocks])
     if (
@@ -110,7 +118,7 @@ def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
     form."""
     return (
         blocks[0]["text"]
-        if is_plain(blocks) and OWN.form(message.native).get("content") != "list"
+        if is_plain_text(blocks) and OWN.form(message.native).get("content") != "list"
         else blocks
     )
 
@@ -155,7 +163,7 @@ def load_media(block: JsonMap) -> Media | None:
     """An image, a document or a file → its part; `None` where no part has room for all of it."""
     kind, source = block.get("type"), block.get("source")
     name = (if_text(block.get("title")) or None) if kind == "document" else None
-    fields = rest(block, "type", "source", "file_id", "title")
+    fields = read_extra_fields(block, "type", "source", "file_id", "title")
     own, held = OWN.note(fields), OWN.note(fields, mark=True)
     match source:
         case None if isinstance(file_id := block.get("file_id"), str):
@@ -188,9 +196,9 @@ def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
         )
     if not isinstance(piece, (ToolCallPart, ToolResultPart)):
         return piece
-    fits = STANDARD.fits(piece.id)
+    fits = CALL_IDS.fits(piece.id)
     if isinstance(piece, ToolCallPart):
-        fits = fits and piece.id not in names and NAMES.fits(piece.name)
+        fits = fits and piece.id not in names and TOOL_NAMES.fits(piece.name)
         names[piece.id] = piece.name
     if fits or piece.run_by != "agent":
         return piece
@@ -214,7 +222,9 @@ def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
 
 def _load_text(block: JsonMap) -> TextPart | None:
     text = if_text(block.get("text"))  # the API refuses blank text, and no part may be empty
-    return TextPart(text, OWN.note(rest(block, "type", "text"))) if text.strip() else None
+    return (
+        TextPart(text, OWN.note(read_extra_fields(block, "type", "text"))) if text.strip() else None
+    )
 
 
 def _load_thinking(block: JsonMap) -> ThinkingPart | None:
@@ -222,7 +232,7 @@ def _load_thinking(block: JsonMap) -> ThinkingPart | None:
     if not isinstance(text, str):
         return None
     form = {} if "signature" in block else {"signature": "absent"}
-    return ThinkingPart(text, OWN.note(rest(block, "type", "thinking"), form=form))
+    return ThinkingPart(text, OWN.note(read_extra_fields(block, "type", "thinking"), form=form))
 
 
 def _load_redacted(block: JsonMap) -> ThinkingPart:
@@ -274,8 +284,12 @@ def _dump_media(part: Media, out: OutgoingBlocks, position: int, place: int) -> 
     block, lost = _media_block(part)
     if out.messages[position].role is not Role.USER and block["type"] in ("image", "document"):
         block, lost = _media_text(part), None
-        if text_of(part) is None:
-            lost = kind_of(part), "the API takes media from the user alone", label(part)
+        if read_media_text(part) is None:
+            lost = (
+                name_part_type(part),
+                "the API takes media from the user alone",
+                media_label(part),
+            )
     if lost is not None:
         out.lose(position, place, *lost)
     return block
@@ -285,7 +299,7 @@ def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
     """A part → its block, and what is lost by it, why, and which one: a part that the API does not
     take becomes a text that names it."""
     kind, source, why = _media_source(part)
-    lost = None if why is None else (kind_of(part), why, label(part))
+    lost = None if why is None else (name_part_type(part), why, media_label(part))
     if source is None:
         return _media_text(part), lost
     block = {**OWN.fields(part.native), "type": kind, **source}
@@ -298,7 +312,7 @@ def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
 
 def _media_text(part: Media) -> Block:
     """A text block that stands for something that cannot be sent."""
-    return {"type": "text", "text": as_text(part)}
+    return {"type": "text", "text": describe_as_text(part)}
 
 
 def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
@@ -315,7 +329,7 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
             None,
         )
     if isinstance(part, LinkPart):
-        mime_type = part.mime_type or guessed(part.url)
+        mime_type = part.mime_type or guess_media_type(part.url)
         if mime_type == _PDF or mime_type is None or mime_type.startswith("image/"):
             return (
                 "document" if mime_type == _PDF else "image",
@@ -328,7 +342,7 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
         data = b64encode(part.data).decode()
         held = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
         return "document" if mime_type == _PDF else "image", held, None
-    if (text := text_of(part)) is not None:
+    if (text := read_media_text(part)) is not None:
         return (
             "document",
             {"source": {"type": "text", "media_type": "text/plain", "data": text}},

@@ -11,7 +11,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import as_list, if_object, if_text, need_object, rest
+from dragoman.codec.json_values import as_list, if_object, if_text, need_object, read_extra_fields
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import OpenText
 from dragoman.fold import parse_call
@@ -86,7 +86,7 @@ class Decoder(MessageDecoder):
         self._part = OpenPart(-1, None, OpenText())
         self._kind: type[_Text | _Thinking | _Input] | None = None
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """A delta of the block that deltas are coming for."""
         try:
             event = _decode_delta(payload)
@@ -103,7 +103,7 @@ class Decoder(MessageDecoder):
         self._out.add(self._part, event.delta.text)
         return True
 
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """Any event but the delta that was expected."""
         kind = event.get("type")
         if kind == "message_start":
@@ -153,7 +153,7 @@ class Decoder(MessageDecoder):
             served_model=model if isinstance(model, str) else None,
             response_id=id_ if isinstance(id_, str) else None,
         )
-        self._note(rest(message, *_MESSAGE))
+        self._note(read_extra_fields(message, *_MESSAGE))
         self._count(message.get("usage"))
         begun = (
             {"usage": dict(self._usage)} if other_usage(self._usage) else {}
@@ -174,7 +174,7 @@ class Decoder(MessageDecoder):
         if opened is None:
             self._held[index] = dict(block)
         else:
-            self._out.add(self._out.part(index, opened[0]), opened[1])
+            self._out.add(self._out.ensure_part(index, opened[0]), opened[1])
 
     def _opened(self, block: Json) -> tuple[Content, str] | None:
         """A block → its part without what deltas tell, and what is already known of that."""
@@ -217,14 +217,18 @@ class Decoder(MessageDecoder):
             if type(part.part) is not of or not isinstance(text, str):
                 raise DecodeError(f"a {kind} does not fit block {index}")
             self._out.add(part, text)
-            OWN.open_notes(part.native).setdefault("delta", {}).update(rest(delta, "type", field))
+            OWN.open_notes(part.native).setdefault("delta", {}).update(
+                read_extra_fields(delta, "type", field)
+            )
         else:
             more = {"citations": [delta.get("citation")]} if kind == "citations_delta" else delta
             self._further.setdefault(index, []).append(more)
 
     def _close(self, index: int) -> None:
         if (held := self._held.pop(index, None)) is not None:
-            self._out.whole(load_block(grown(held, self._further.pop(index, ())), self._names))
+            self._out.add_whole_part(
+                load_block(grown(held, self._further.pop(index, ())), self._names)
+            )
         elif (part := self._out.find(index)) is not None and part is not self._late:
             self._index = -1
             self._settle(index)
@@ -246,8 +250,8 @@ class Decoder(MessageDecoder):
         delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
         self._stop_reason = reason if isinstance(reason, str) else self._stop_reason
-        self._note(rest(delta, "stop_reason"))
-        self._note(rest(event, "type", "delta", "usage"))
+        self._note(read_extra_fields(delta, "stop_reason"))
+        self._note(read_extra_fields(event, "type", "delta", "usage"))
         self._count(event.get("usage"))
 
     def _note(self, fields: JsonMap) -> None:
@@ -290,7 +294,7 @@ def grown(block: JsonMap, deltas: Iterable[JsonMap]) -> Json:
     stands in place of what was there."""
     runs: dict[str, list[Any]] = {key: [value] for key, value in block.items()}
     for delta in deltas:
-        for key, value in rest(delta, "type").items():
+        for key, value in read_extra_fields(delta, "type").items():
             run = runs.setdefault(key, [])
             if run and not (type(run[-1]) is type(value) and isinstance(value, (str, list))):
                 run.clear()

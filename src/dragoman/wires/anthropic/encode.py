@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
+from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
 from dragoman.codec.formats import ResponseFormat
-from dragoman.codec.json_values import if_list, if_object, merged, rest
-from dragoman.codec.outgoing import prepared
-from dragoman.codec.response import model_of
+from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
+from dragoman.codec.outgoing import prepare_outgoing
+from dragoman.codec.response import name_model
 from dragoman.errors import DragomanError
 from dragoman.event import MessageDropped, MessageStarted, PartDelta, PartFinished, PartStarted
 from dragoman.json_bytes import Json, JsonMap
@@ -37,7 +37,7 @@ __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_ty
 
 stream_type = "text/event-stream"
 """The media type of a streamed response."""
-ping = as_typed_event({"type": "ping"})
+ping = frame_typed_event({"type": "ping"})
 """The event that keeps a stream open."""
 
 _STREAMED = ("text", "thinking", *CALLS)
@@ -62,7 +62,7 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
         "stop_sequence": response.pop("stop_sequence", None),
         "usage": dump_usage(message.usage, response.pop("usage", {})),
     }
-    return merged(answer, response)
+    return merge_wire_fields(answer, response)
 
 
 class Encoder(ResponseEncoder):
@@ -87,7 +87,7 @@ class Encoder(ResponseEncoder):
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the state has read it
         if not first:
-            return NONE
+            return NO_OBJECTS
         state = self._state
         self._usage = if_object(state.envelope.get("usage"))
         message = {
@@ -101,15 +101,15 @@ class Encoder(ResponseEncoder):
 
     def part_started(self, event: PartStarted) -> Objects:
         self._parts[event.message_id, event.index] = event.part
-        return NONE
+        return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
         key = (event.message_id, event.index)
         if self._waits(key, event) or (part := self._parts.get(key)) is None:
-            return NONE
+            return NO_OBJECTS
         delta = _delta(part, str(event.delta))
         if delta is None:  # it comes whole at its end
-            return NONE
+            return NO_OBJECTS
         if self._open:
             return [self._more(delta)]
         return [self._begin(_opening(part)), self._more(delta)]
@@ -117,7 +117,7 @@ class Encoder(ResponseEncoder):
     def part_finished(self, event: PartFinished) -> Objects:
         key = (event.message_id, event.index)
         if self._waits(key, event):
-            return NONE
+            return NO_OBJECTS
         if self._parts.pop(key, None) is None:  # it is closed already, and no block is amended
             self._turn = None
             return self._next()
@@ -130,7 +130,7 @@ class Encoder(ResponseEncoder):
         self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
         self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
         return (
-            NONE
+            NO_OBJECTS
             if self._turn is None or self._turn[0] != dropped
             else [*self._close(), *self._next()]
         )
@@ -152,14 +152,14 @@ class Encoder(ResponseEncoder):
             for key, value in if_object(response.pop("usage", {})).items()
             if (key, value) not in begun
         }
-        end = merged(
+        end = merge_wire_fields(
             {"type": "message_delta", "delta": delta, "usage": dump_usage(state.usage, other)},
             response,
         )
         return [*self._close_all(), end, {"type": "message_stop"}]
 
     def frame(self, data: JsonMap) -> bytes:
-        return as_typed_event(data)
+        return frame_typed_event(data)
 
     def _waits(self, key: _Key, event: PartDelta | PartFinished) -> bool:
         """Whether another part has its turn. Otherwise it is this one's."""
@@ -192,7 +192,7 @@ class Encoder(ResponseEncoder):
         if (beside := if_object(OWN.notes(part.native).get("delta"))) and (
             last := _delta(part, "")
         ) is not None:
-            out.append(self._more(merged(last, beside)))
+            out.append(self._more(merge_wire_fields(last, beside)))
         if isinstance(part, ThinkingPart) and "signature" in own:
             out.append(self._more({"type": "signature_delta", "signature": own["signature"]}))
         if isinstance(part, TextPart):
@@ -232,7 +232,7 @@ class Encoder(ResponseEncoder):
     def _close(self) -> Objects:
         self._turn = None
         was_open, self._open = self._open, False
-        return [{"type": "content_block_stop", "index": self._block}] if was_open else NONE
+        return [{"type": "content_block_stop", "index": self._block}] if was_open else NO_OBJECTS
 
 
 _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
@@ -245,7 +245,7 @@ def _head(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> J
         "id": envelope.get("id") or (origin and origin.response_id) or message_id or "message-0",
         "type": "message",
         "role": "assistant",
-        "model": envelope.get("model") or model_of(origin),
+        "model": envelope.get("model") or name_model(origin),
     }
 
 
@@ -266,7 +266,10 @@ def _blocks(content: tuple[Content, ...]) -> list[Json]:
     ]
     message = Message(Role.MODEL, tuple(pieces))
     return dump_blocks(
-        prepared(OutgoingBlocks, [message], None, Quirks(), None, ids={}, names={}, answer=True), 0
+        prepare_outgoing(
+            OutgoingBlocks, [message], None, Quirks(), None, ids={}, names={}, answer=True
+        ),
+        0,
     )
 
 
@@ -295,7 +298,7 @@ def _text(part: Content) -> str:
 
 def _opening(part: Content) -> Json:
     """The block of a text, thinking or call as it begins: without what deltas hold."""
-    own = rest(OWN.fields(part.native), "citations", "signature")
+    own = read_extra_fields(OWN.fields(part.native), "citations", "signature")
     if isinstance(part, ToolCallPart):
         return {"type": "tool_use", **own, "id": part.id, "name": part.name, "input": {}}
     if isinstance(part, ThinkingPart):

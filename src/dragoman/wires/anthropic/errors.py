@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, read_error_info
 from dragoman.codec.json_values import as_text, if_object
-from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
+from dragoman.codec.serving import ErrorResponse, error_response, error_status, look_up_class
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json
 
@@ -42,7 +42,7 @@ _WORDS: Mapping[type[DragomanError], str] = {
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
-    status, words = status_of(error, _OWN_STATUSES), of_class(_WORDS, error, "")
+    status, words = error_status(error, _OWN_STATUSES), look_up_class(_WORDS, error, "")
     message = error.message if words in error.message.lower() else f"{words}: {error.message}"
     body: Json = {
         "type": "error",
@@ -56,8 +56,8 @@ def dump_error(error: DragomanError) -> ErrorResponse:
 def _info(payload: Any) -> ErrorInfo:
     outer = if_object(payload)
     kind = if_object(outer.get("error", outer)).get("type")
-    return msgspec.structs.replace(error_info(payload), means=_TYPES.get(as_text(kind)))
+    return msgspec.structs.replace(read_error_info(payload), means=_TYPES.get(as_text(kind)))
 
 
 _READER = ErrorReader(_info)
-load_error, error_of = _READER.load_error, _READER.error_of
+load_error, error_of = _READER.load_error, _READER.load_inner_error

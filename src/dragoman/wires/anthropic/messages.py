@@ -6,13 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.ids import fit_names, map_call_ids
+from dragoman.codec.json_values import (
+    check_depth,
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    read_extra_fields,
+)
 from dragoman.codec.layout import Layout
-from dragoman.codec.loading import load_plain
-from dragoman.codec.marks import kinds, unmarked_all
-from dragoman.codec.outgoing import only_text, prepared
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.marks import collect_part_types, strip_all_marks
+from dragoman.codec.message_list import load_plain_message
+from dragoman.codec.outgoing import prepare_outgoing, read_sole_text
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
@@ -116,20 +123,22 @@ def load_conversation(
     if system := payload.get("system"):
         try:
             form: Json = {}
-            content = load_content({"content": bounded(system)}, Role.SYSTEM, names, form, "system")
+            content = load_content(
+                {"content": check_depth(system)}, Role.SYSTEM, names, form, "system"
+            )
             out.append(Message(Role.SYSTEM, content, native=OWN.note(form=form)))
         except HistoryError as error:
-            noted(error, problems, -1, "system")
+            note_problem(error, problems, -1, "system")
     for position, entry in enumerate(cast("list[Any]", entries)):
         try:
             if problems is not None:
-                bounded(entry)
-            plain = load_plain(entry, _SPEAKERS, origin)
+                check_depth(entry)
+            plain = load_plain_message(entry, _SPEAKERS, origin)
             out.append(
                 plain or _load(entry, position, names, out[-1].role if out else None, origin)
             )
         except HistoryError as error:
-            noted(error, problems, position, _fault(entry))
+            note_problem(error, problems, position, _fault(entry))
     return out
 
 
@@ -166,10 +175,10 @@ def prepare_conversation(
     """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with
     those of the calls; `model`: its model, else the target's. Without a target, an id or name that
     breaks the rules but was recorded so stays as it is."""
-    messages, places = unmarked_all(messages)
+    messages, places = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
-    if ToolCallPart in kinds(messages):
+    if ToolCallPart in collect_part_types(messages):
         calls = [
             each
             for message in messages
@@ -178,7 +187,7 @@ def prepare_conversation(
         ]
     named = [*tools, *(call for call in calls if call.run_by != "provider")]
     as_is = [each.name for each in named if target is None and _is_recorded(each)]
-    return prepared(
+    return prepare_outgoing(
         OutgoingBlocks,
         messages,
         target,
@@ -186,8 +195,8 @@ def prepare_conversation(
         losses,
         places=places,
         model=((target and target.model) or "") if model is None else model,
-        ids=call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
-        names=fitted([each.name for each in named], quirks.names, as_is=as_is),
+        ids=map_call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
+        names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
     )
 
 
@@ -200,7 +209,7 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
     begun = out.target is None or out.before > 0
     for position in range(head, len(out.messages)):
         message = out.messages[position]
-        if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
+        if message.role is not Role.SYSTEM and (text := read_sole_text(message)) is not None:
             entry = {"role": _SENT_ROLES[message.role], "content": text}
             if begun and message.role is Role.MODEL:
                 entries += _whole(turn, out)
@@ -266,7 +275,7 @@ def _load(
     content = load_content(entry, role, names, form, f"messages[{position}]")
     if role is Role.USER and _would_move(content, before):
         form["turn"] = "as is"
-    native = OWN.note(rest(entry, "role", "content"), form=form)
+    native = OWN.note(read_extra_fields(entry, "role", "content"), form=form)
     return Message(role, content, origin=origin if role is Role.MODEL else None, native=native)
 
 

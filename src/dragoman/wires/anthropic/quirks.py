@@ -7,17 +7,18 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.codec.ids import NAMES, STANDARD, Rule
-from dragoman.codec.native import Own
+from dragoman.codec.efforts import TOKENS
+from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
+from dragoman.codec.native import WireNative
+from dragoman.request import Effort
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
 NAME = "anthropic"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
-_BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
 _SERVER_TOOLS = {
     "code_execution": "code_execution_20250825",
     "web_fetch": "web_fetch_20250910",
@@ -54,8 +55,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     """Sent where the request says nothing, since the API demands a number; `None`: 32,768, or what
     the model's answers have at most."""
-    budgets: Mapping[str, int] = MappingProxyType(_BUDGETS)
-    """Effort → tokens of thinking (4096 in the middle; 1024 is the least that Anthropic takes)."""
+    budgets: Mapping[Effort, int] = TOKENS
+    """Effort → tokens of thinking, for models that take a budget; 1024 is the least that Anthropic
+    takes."""
     adaptive_models: tuple[str, ...] = (
         "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",
         "claude-sonnet-5",
@@ -76,7 +78,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     opening: str = "."
     """What the user is made to say before a conversation that the model began: some endpoints take
     none."""
-    ids: Rule = STANDARD
+    ids: NameRule = CALL_IDS
     """What ids of tool calls it takes."""
-    names: Rule = NAMES
+    names: NameRule = TOOL_NAMES
     """What names of tools it takes."""

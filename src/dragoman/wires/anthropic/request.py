@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
-from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
-from dragoman.codec.history_dump import dumped_tools
-from dragoman.codec.ids import renamed
+from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
+from dragoman.codec.history_dump import dump_tools_with_history
+from dragoman.codec.ids import invert_names
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
@@ -77,7 +77,7 @@ def _load(body: JsonMap, given: RequestEnvelope) -> ModelRequest:
     )
 
 
-def _dump(sending: Sending[Quirks]) -> HttpRequest:
+def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     """The neutral request → path, headers and body, with the beta headers that its content
     needs."""
     request, betas = sending.request, sending.quirks.betas
@@ -86,7 +86,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     out, payload, words, _ = sending.conversation(
         made, dump_conversation, "messages", notes=_entry_words
     )
-    tools, tool_words = dumped_tools(
+    tools, tool_words = dump_tools_with_history(
         sending.turn,
         out,
         request.tools,
@@ -119,7 +119,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
         "anthropic-version": _VERSION,
         **({"anthropic-beta": ",".join(needed)} if needed else {}),
     }
-    return HttpRequest("/messages", headers, body, names=renamed(out.names))
+    return HttpRequest("/messages", headers, body, names=invert_names(out.names))
 
 
 _REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, _CONVERSATION)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either, typed
+from dragoman.codec.body_schema import (
+    BOOLEAN,
+    TEXT,
+    JsonSchema,
+    any_of,
+    declare_types,
+    list_schema,
+    object_schema,
+)
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace, RequestFields, SealForm
 from dragoman.json_bytes import Json
@@ -32,7 +40,7 @@ request_fields = RequestFields(
     minor=frozenset(["metadata", "service_tier", "cache_control", "inference_geo"]),
     references=frozenset(["container", "mcp_servers"]),
     server_tools={name: name for name in ("web_search", "web_fetch", "code_execution")},
-    types=typed(
+    types=declare_types(
         number=("temperature", "top_p"),
         whole=("max_tokens", "top_k"),
         flag=("stream",),
@@ -45,12 +53,13 @@ request_fields = RequestFields(
 
 _MESSAGES: dict[str, JsonSchema] = {
     "model": TEXT,
-    "messages": a_list(
-        an_object(
+    "messages": list_schema(
+        object_schema(
             {
                 "role": {"enum": ["user", "assistant"]},
-                "content": either(
-                    TEXT, a_list(an_object({"type": {"const": "text"}, "text": TEXT}), least=1)
+                "content": any_of(
+                    TEXT,
+                    list_schema(object_schema({"type": {"const": "text"}, "text": TEXT}), least=1),
                 ),
             }
         ),
@@ -58,10 +67,10 @@ _MESSAGES: dict[str, JsonSchema] = {
     ),
 }
 bodies = {
-    "/v1/messages": an_object(
+    "/v1/messages": object_schema(
         {**_MESSAGES, "max_tokens": {"type": "integer", "minimum": 1}}, stream=BOOLEAN
     ),
-    "/v1/messages/count_tokens": an_object(_MESSAGES),
+    "/v1/messages/count_tokens": object_schema(_MESSAGES),
 }
 """Path → JSON Schema of what clients send there."""
 

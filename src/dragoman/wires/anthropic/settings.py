@@ -10,12 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_dialect import JsonDialect, fit
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.efforts import find_allowed
+from dragoman.codec.json_dialect import JsonDialect, fit_schema
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.settings import Fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
-from dragoman.request import ModelRequest
+from dragoman.request import Effort, ModelRequest
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 
 __all__ = [
@@ -45,7 +46,7 @@ _CACHES: Mapping[str, Json] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
 }
-_EFFORTS = ("low", "medium", "high")
+_EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
 _USUAL_EFFORT = "high"  # what the API assumes where there is none
 _LEAST_BUDGET = 1024  # tokens; the API takes no smaller budget
 _FORMATS = (
@@ -108,6 +109,8 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
         if getattr(settings, name) is not None
     ]
     thinking, effort = _dump_reasoning(request, quirks, form)
+    if effort is not None:
+        effort = _dump_effort(effort, losses)
     schema = dump_schema(request, form, losses)
     config = {
         **if_object(request.options.get("output_config")),
@@ -145,7 +148,7 @@ def load_schema(body: Json, form: Json) -> Json | None:
             _take(body, "output_config", "format")
         else:
             del body["output_format"]
-        others = rest(fields, "type", "schema")
+        others = read_extra_fields(fields, "type", "schema")
         named = {"key": key} if key == "output_format" else {}
         form["output_schema"] = {"as is": True, **named, **({"fields": others} if others else {})}
         return fields["schema"]
@@ -175,7 +178,7 @@ def _fit_schema(schema: JsonMap, model: str, losses: list[Loss]) -> JsonMap | No
     if not takes_schema(model):
         losses.append(Loss(None, None, Lost.output_schema, "the model takes no output schema"))
         return None
-    fitting = fit(schema, _DIALECT)
+    fitting = fit_schema(schema, _DIALECT)
     if fitting is None:
         losses.append(
             Loss(
@@ -205,7 +208,7 @@ def _load_reasoning(body: Json, form: Json) -> Any:
             return effort
         case _:
             return None
-    fields = rest(body.pop("thinking"), *known)
+    fields = read_extra_fields(body.pop("thinking"), *known)
     if not known:
         if effort is not None:
             _take(body, "output_config", "effort")
@@ -217,14 +220,14 @@ def _load_reasoning(body: Json, form: Json) -> Any:
 
 def _dump_reasoning(
     request: ModelRequest, quirks: Quirks, form: JsonMap
-) -> tuple[Json | None, str | None]:
+) -> tuple[Json | None, Effort | None]:
     """The setting → `thinking`, and the effort for `output_config`."""
     reasoning = request.settings.reasoning
     if reasoning is None:
         return None, None
     own = if_object(form.get("reasoning"))
     fields = own.get("thinking", {})
-    details = rest(fields or {}, "type")
+    details = read_extra_fields(fields or {}, "type")
     if reasoning == "off":
         return {**details, "type": "disabled"}, None
     if isinstance(reasoning, int):
@@ -240,9 +243,18 @@ def _dump_reasoning(
     return {**details, "type": "enabled", "budget_tokens": budget}, None
 
 
+def _dump_effort(effort: Effort, losses: list[Loss]) -> Effort:
+    """An effort → the word of the API for it, or for the nearest that it has."""
+    word = find_allowed(effort, _EFFORTS) or effort
+    if word != effort:
+        why = f"the API has no effort {effort}; {word} is sent"
+        losses.append(Loss(None, None, Lost.setting, why, "reasoning"))
+    return word
+
+
 def _take(body: Json, outer: str, inner: str) -> None:
     """Takes a field out of an object of the body, and the object with its last field."""
-    body[outer] = rest(body[outer], inner)
+    body[outer] = read_extra_fields(body[outer], inner)
     if not body[outer]:
         del body[outer]
 

@@ -8,10 +8,10 @@ from types import NoneType
 from typing import Any, Literal, cast
 
 from dragoman import json_bytes
-from dragoman.codec.ids import NAMES
-from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
+from dragoman.codec.ids import TOOL_NAMES
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields, text_or_json
 from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import kind_of
+from dragoman.codec.replay import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -87,7 +87,7 @@ def load_tool_choice(body: Json, form: Json) -> Json:
     if isinstance(alone := choice.get("disable_parallel_tool_use"), bool):
         settings["parallel_tool_calls"] = not alone
         known.append("disable_parallel_tool_use")
-    if fields := rest(choice, *known):
+    if fields := read_extra_fields(choice, *known):
         form["tool_choice"] = fields
     return settings
 
@@ -120,9 +120,9 @@ def load_call(block: JsonMap) -> ToolCallPart | None:
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
     who = CALLS[block["type"]]
-    own = rest(block, "id", "name", *(() if who == "provider" else ("type",)))
+    own = read_extra_fields(block, "id", "name", *(() if who == "provider" else ("type",)))
     if isinstance(arguments, dict):
-        native = OWN.note(rest(own, "input"))
+        native = OWN.note(read_extra_fields(own, "input"))
         return ToolCallPart(id_, name, cast("Json", arguments), run_by=who, native=native)
     if who == "provider":
         return None
@@ -163,7 +163,7 @@ def load_result(
     if block["type"] != "tool_result":
         if "content" not in block:
             return None
-        native = OWN.note(rest(block, *known, "content"))
+        native = OWN.note(read_extra_fields(block, *known, "content"))
         return ToolResultPart(id_, names.get(id_, ""), content, is_error, "provider", native)
     if not isinstance(content, (str, list, NoneType)):
         return None
@@ -175,7 +175,7 @@ def load_result(
         else ""
     )
     is_null = "content" in block and content is None
-    own = rest(block, "type", *known, *(() if is_null else ("content",)))
+    own = read_extra_fields(block, "type", *known, *(() if is_null else ("content",)))
     native = OWN.note(own, form={"content": how} if how else {})
     return ToolResultPart(id_, names.get(id_, ""), parts or content, is_error, native=native)
 
@@ -220,7 +220,7 @@ def dump_own(
         None if NAME in (piece.native or ()) else "it is another provider's"
     )
     if why is not None:
-        out.lose(position, place, kind_of(piece), why, which)
+        out.lose(position, place, name_part_type(piece), why, which)
         return None
     return {**OWN.fields(piece.native), **fields}
 
@@ -245,7 +245,7 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
         native: Native = OWN.note(
             {key: tool[key] for key in ("type", "cache_control") if key in tool}
         )
-        options = rest(tool, "type", "name", "cache_control")
+        options = read_extra_fields(tool, "type", "name", "cache_control")
         if isinstance(name, str):
             return ServerTool(name, options, native)
         return ServerTool(str(kind), options, OWN.with_form(native, name="absent"))
@@ -257,8 +257,8 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
         *(("description",) if description else ()),
         *(("input_schema",) if schema else ()),
     )
-    form = {} if NAMES.fits(name) else {"id_or_name": "as is"}
-    return ToolSpec(name, description, schema, OWN.note(rest(tool, *read), form=form))
+    form = {} if TOOL_NAMES.fits(name) else {"id_or_name": "as is"}
+    return ToolSpec(name, description, schema, OWN.note(read_extra_fields(tool, *read), form=form))
 
 
 def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> Json:

@@ -15,20 +15,27 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from dragoman.codec import loading
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, merged, rest
-from dragoman.codec.loading import ABSENT, dump_content
+from dragoman.codec import message_list
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
 from dragoman.codec.media import (
     ELSEWHERE,
     IMAGES,
-    as_text,
-    data_url,
-    decoded,
-    from_url,
-    label,
-    text_of,
+    decode_base64,
+    describe_as_text,
+    dump_data_url,
+    load_url,
+    media_label,
+    read_media_text,
 )
-from dragoman.codec.replay import kind_of
+from dragoman.codec.message_list import ABSENT, dump_content
+from dragoman.codec.replay import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -76,8 +83,8 @@ _NONE: dict[str, str] = {}
 
 
 def load_content(chat: DialectRecord, message: JsonMap, empty: object, form: Json) -> list[Content]:
-    """The `content` of a message → its pieces; see `loading.load_content`."""
-    return loading.load_content(message, empty, form, lambda block: load_block(chat, block))
+    """The `content` of a message → its pieces; see `message_list.load_content`."""
+    return message_list.load_content(message, empty, form, lambda block: load_block(chat, block))
 
 
 def load_block(chat: DialectRecord, block: JsonMap) -> Content:
@@ -104,8 +111,8 @@ def dump_block(
     if not type_name:
         return None
     if type_name == "text" and isinstance(part, (DataPart, LinkPart, FilePart)):
-        return {"type": "text", "text": as_text(part)}
-    return merged(
+        return {"type": "text", "text": describe_as_text(part)}
+    return merge_wire_fields(
         {"type": type_name, **chat.write_block(type_name, part, native_of.form(part.native))},
         native_of.fields(part.native),
     )
@@ -125,13 +132,13 @@ def find_loss(part: Content, block: JsonMap) -> tuple[Lost, str, str] | None:
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if block["type"] == "text":
-        if text_of(part) is not None:
+        if read_media_text(part) is not None:
             return None
         elsewhere = isinstance(part, FilePart)
         return (
-            kind_of(part),
+            name_part_type(part),
             ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it",
-            label(part),
+            media_label(part),
         )
     if part.name and part.name not in (
         block.get("document_name"),
@@ -202,7 +209,7 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     if type_name == "input_audio":
         audio_format = _AUDIO_FORMAT.get(part.mime_type) or part.mime_type.removeprefix("audio/")
         return {type_name: {"data": b64encode(part.data).decode(), "format": audio_format}}
-    url = b64encode(part.data).decode() if type_name == "file_url" else data_url(part)
+    url = b64encode(part.data).decode() if type_name == "file_url" else dump_data_url(part)
     made_up = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
     return {type_name: _dump_location(type_name, url, part.name or made_up)}
 
@@ -220,9 +227,9 @@ def _read_inner_text(type_name: str, block: JsonMap, field: str) -> tuple[str | 
 
 
 def _collect_unread_fields(type_name: str, block: JsonMap, inner: JsonMap, *read: str) -> Json:
-    unread_fields = rest(inner, *read)
+    unread_fields = read_extra_fields(inner, *read)
     return {
-        **rest(block, "type", type_name),
+        **read_extra_fields(block, "type", type_name),
         **({type_name: unread_fields} if unread_fields else {}),
     }
 
@@ -231,7 +238,9 @@ def read_text(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | 
     """A block that holds a text under the name of its type."""
     text = if_text(block.get(type_name))
     return (
-        note_unread_fields(chat, type_name, TextPart(text), rest(block, "type", type_name))
+        note_unread_fields(
+            chat, type_name, TextPart(text), read_extra_fields(block, "type", type_name)
+        )
         if text
         else None
     )
@@ -241,9 +250,9 @@ def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
     url, inner = _read_inner_text(type_name, block, "url")
     if url is None:
         return None
-    part = LinkPart(url) if type_name == "file_url" else from_url(url)
+    part = LinkPart(url) if type_name == "file_url" else load_url(url)
     # a `file_url` without a scheme is the base64 of a file
-    if type_name == "file_url" and ":" not in url and (data := decoded(url)) is not None:
+    if type_name == "file_url" and ":" not in url and (data := decode_base64(url)) is not None:
         part = DataPart(data, "application/octet-stream")
     return note_unread_fields(
         chat, type_name, part, _collect_unread_fields(type_name, block, inner, "url")
@@ -265,7 +274,7 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
     if url is None:
         return None
     part, fields = (
-        from_url(url, name),
+        load_url(url, name),
         _collect_unread_fields(type_name, block, inner, "file_data", *read),
     )
     return note_unread_fields(
@@ -280,7 +289,7 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     text, inner = _read_inner_text(type_name, block, "data")
     audio_format, _ = _read_inner_text(type_name, block, "format")
-    if audio_format is None or text is None or (data := decoded(text)) is None:
+    if audio_format is None or text is None or (data := decode_base64(text)) is None:
         return None
     part = DataPart(data, _AUDIO.get(audio_format, f"audio/{audio_format}"))
     return note_unread_fields(
@@ -340,7 +349,7 @@ def load_detail(chat: DialectRecord, entry: JsonMap, fields: Sequence[str] = ())
     """One of the details. `fields`: those that hold the same text."""
     key = get_detail_text_field(entry.get("type"))
     text = if_text(entry.get(key))
-    fields_left = rest(entry, key) if text else dict(entry)
+    fields_left = read_extra_fields(entry, key) if text else dict(entry)
     fields = fields or ([] if fields_left else [chat.details])
     return ThinkingPart(
         text, chat.own.note(fields_left, {"fields": list(fields)} if fields else None)
@@ -379,7 +388,7 @@ def dump_thinking(
                     if part.text
                     else {}
                 )
-                out.setdefault(field, []).append(merged(text, detail_fields))
+                out.setdefault(field, []).append(merge_wire_fields(text, detail_fields))
             elif field is not None and part.text:
                 if joined is not None and field in out and number not in joined:
                     joined.append(number)

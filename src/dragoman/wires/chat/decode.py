@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter
-from dragoman.codec.json_values import as_list, as_object, if_object, malformed, unread
+from dragoman.codec.json_values import as_list, as_object, if_object, select_unread, shape_error
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import RunError
 from dragoman.json_bytes import Json
@@ -47,12 +47,12 @@ class Decoder(ResponseDecoder):
         self._identified = False
         self._whole = False
 
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """See `ResponseDecoder`."""
         whole, error = self._whole, self._chat.error_of(event)
         try:
             if error is None and whole and "choices" not in event:
-                raise malformed(event, "an answer without choices")
+                raise shape_error(event, "an answer without choices")
             self.note(event)
             for position, entry in enumerate(as_list(event.get("choices"), "choices")):
                 choice = as_object(entry, "choice")
@@ -70,7 +70,7 @@ class Decoder(ResponseDecoder):
         if error is not None:
             raise error
         if whole:
-            self.done()
+            self.read_done()
 
     def note(self, chunk: Json) -> None:
         """What stands around the choices: who answered, tokens, fields of the vendor's own; the
@@ -94,28 +94,28 @@ class Decoder(ResponseDecoder):
         if (usage := chunk.get("usage")) is not None:
             self.add_usage(usage)
         if not self.READ.issuperset(chunk):
-            self._response.update(unread(chunk, self.READ))
+            self._response.update(select_unread(chunk, self.READ))
 
     def add_usage(self, usage: Any) -> None:
         """Tokens, as a chunk counts them."""
         counts = as_object(usage, "usage")
         self._usage.update({name: number for name, number in counts.items() if number is not None})
 
-    def body(self, body: bytes) -> None:
+    def read_body(self, body: bytes) -> None:
         """See `ResponseDecoder`."""
         self._whole = True
-        super().body(body)
+        super().read_body(body)
 
     def end(self) -> None:
         """See `ResponseDecoder`; some send no mark of the end."""
         if self._candidates and all(
             candidate.vendor_reason for candidate in self._candidates.values()
         ):
-            self.done()
+            self.read_done()
         else:
             super().end()
 
-    def done(self) -> None:
+    def read_done(self) -> None:
         """The answer is complete. Its usage stands with the first candidate."""
         self._over = True
         usage, response = self._envelope()
@@ -168,5 +168,7 @@ class Decoder(ResponseDecoder):
 def _has_content(choice: Json) -> bool:
     """Whether a choice holds something of an answer."""
     return bool(
-        unread({**if_object(choice.get("delta")), **if_object(choice.get("message"))}, ("role",))
+        select_unread(
+            {**if_object(choice.get("delta")), **if_object(choice.get("message"))}, ("role",)
+        )
     )

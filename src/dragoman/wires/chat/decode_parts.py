@@ -21,11 +21,11 @@ from dragoman.codec.json_values import (
     as_list,
     as_object,
     as_text,
-    filled,
-    gather,
-    malformed,
-    rest,
-    unread,
+    drop_empty,
+    merge_pieces,
+    read_extra_fields,
+    select_unread,
+    shape_error,
 )
 from dragoman.errors import DragomanError
 from dragoman.event import PartDelta
@@ -87,7 +87,7 @@ class StreamedCalls:
         part = None if whole else self._find(index, call_id, name, text)
         if part is None:
             if not name and (self._chat.calls_have_names or not call_id):
-                raise malformed(entry, "a piece of a tool call that nobody began")
+                raise shape_error(entry, "a piece of a tool call that nobody began")
             part = self._begin(
                 index,
                 call_id,
@@ -97,7 +97,9 @@ class StreamedCalls:
         call = _call(part)
         if name and name != call.name:
             part.part = replace(call, name=name)
-        if further := filled(rest(entry, "index", "id", "type", *self._chat.inputs)):
+        if further := drop_empty(
+            read_extra_fields(entry, "index", "id", "type", *self._chat.inputs)
+        ):
             self._chat.own.open_fields(part.native).update(further)
         self._emitter.add(part, text if call_type == "function" else _escape(text))
 
@@ -156,13 +158,13 @@ class StreamedCalls:
 
     def _has_all_arguments(self, part: OpenPart) -> bool:
         """Whether the arguments of a call have all come."""
-        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(
+        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).is_among(
             part.deltas
         )
 
     def _begin(self, index: Any, call_id: str, name: str, form: dict[str, str]) -> OpenPart:
         native = self._chat.own.note({} if call_id else {"id": None}, form)
-        part = self._emitter.part(
+        part = self._emitter.ensure_part(
             len(self._all), ToolCallPart(call_id or self._fresh_id(), name, native=native)
         )
         self._all.append(part)
@@ -256,7 +258,7 @@ class ChatCandidate:
                 self.end()
                 self.calls.add(as_object(call, "tool call"), whole=whole)
         if not self._read.issuperset(message):
-            self._beside.update(unread(message, self._read))
+            self._beside.update(select_unread(message, self._read))
 
     def add_content(self, content: Any, *, whole: bool) -> None:  # noqa: ARG002 for those whose blocks come in pieces
         """More of the content: text, or blocks."""
@@ -269,7 +271,7 @@ class ChatCandidate:
                 self.add_text("text", as_text(block.get("text")))
             else:
                 self.end()
-                self.emitter.whole(load_block(self.chat, block))
+                self.emitter.add_whole_part(load_block(self.chat, block))
 
     def add_vendor_fields(self, message: Json) -> None:
         """What a wire has in fields of its own, between content and calls."""
@@ -283,7 +285,7 @@ class ChatCandidate:
     def begin(self, part_key: str, part: Content | None) -> OpenPart:
         """Ends what is open, and begins `part` (`None`: a text)."""
         self.end()
-        self.open_part, self.open_key = self.emitter.part(part_key, part), part_key
+        self.open_part, self.open_key = self.emitter.ensure_part(part_key, part), part_key
         return self.open_part
 
     def end(self) -> None:
@@ -324,14 +326,14 @@ class ChatCandidate:
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
             self.vendor_reason = reason
         logprobs = choice.get("logprobs")
-        if logprobs is not None and (logprobs := filled(as_object(logprobs, "logprobs"))):
-            gather(self.response.setdefault("logprobs", {}), logprobs)
+        if logprobs is not None and (logprobs := drop_empty(as_object(logprobs, "logprobs"))):
+            merge_pieces(self.response.setdefault("logprobs", {}), logprobs)
         if not self.CHOICE_READ.issuperset(choice):
-            self.response.update(unread(choice, self.CHOICE_READ))
+            self.response.update(select_unread(choice, self.CHOICE_READ))
 
     def _native(self, response: Json, finish: Json = {}) -> Native:
         """The message's own fields; what stood beside its content, and around it."""
-        envelope = filled({**response, **self.response, **finish})
+        envelope = drop_empty({**response, **self.response, **finish})
         return self.chat.own.note(self.fields, message=self._beside, response=envelope)
 
     def _think(self, message: Json, *, whole: bool) -> None:
@@ -360,14 +362,14 @@ class ChatCandidate:
         """One of the details. Texts and summaries come in pieces, all else is whole. `again`:
         fields that hold its text too."""
         key = get_detail_text_field(entry.get("type"))
-        text, fields = as_text(entry.get(key)), rest(entry, key)
+        text, fields = as_text(entry.get(key)), read_extra_fields(entry, key)
         if entry.get("type") not in _MERGED_DETAILS:
             self.end()
-            self.emitter.whole(load_detail(self.chat, entry))
+            self.emitter.add_whole_part(load_detail(self.chat, entry))
             return
         part_key = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
         run = self.open_part if part_key == self.open_key and not whole else None
         note = {"again": again} if again else None
         run = run or self.begin(part_key, ThinkingPart(native=self.chat.own.note(fields, note)))
-        self.chat.own.open_fields(run.native).update(filled(fields))
+        self.chat.own.open_fields(run.native).update(drop_empty(fields))
         self.emitter.add(run, text)

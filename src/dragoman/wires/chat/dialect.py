@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-from dragoman.codec.error_rules import error_info
-from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.error_rules import read_error_info
+from dragoman.codec.ids import fit_names, map_call_ids
 from dragoman.codec.serving import SSE_PING, Route
 from dragoman.event import Event
 from dragoman.json_bytes import Json, JsonMap
@@ -81,7 +81,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
     dump_piece, explain_unsendable = staticmethod(dump_piece), staticmethod(explain_unsendable)
     load_tools, load_tool, dump_tools = load_tools, load_tool, staticmethod(dump_tools)
     load_usage = load_usage
-    error_info, error_of = staticmethod(error_info), error_of
+    error_info, error_of = staticmethod(read_error_info), error_of
     error_body = staticmethod(error_body)
 
     def fit(
@@ -96,8 +96,8 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         of the usual kind, and thinking in its first field for it."""
         named = find_named_pieces(messages, tools)
         return {
-            "ids": call_ids(messages) if len(named) > len(tools) else {},
-            "names": fitted([piece.name for piece in named]),
+            "ids": map_call_ids(messages) if len(named) > len(tools) else {},
+            "names": fit_names([piece.name for piece in named]),
             "thinking": next(iter(self.thinking), None),
         }
 
@@ -134,7 +134,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
         """A whole response, or a recorded stream → the events that its stream would have been."""
-        return self.decoder_type(self, origin, new_id).whole(body)
+        return self.decoder_type(self, origin, new_id).read_response(body)
 
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.embeddings import dump_entries, dump_texts, load_listed, load_texts
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.embeddings import dump_texts, dump_vector_entries, load_data_vectors, load_texts
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Usage
@@ -54,7 +54,7 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
             ProviderError: an error stands in the place of the vectors; which subclass tells why.
             DecodeError: it holds no vectors.
         """
-        return load_listed(body, self._error, lambda usage: self.chat.load_usage(usage))
+        return load_data_vectors(body, self._error, lambda usage: self.chat.load_usage(usage))
 
     def dump_response(
         self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
@@ -67,10 +67,10 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
         )
         body: Json = {
             "object": "list",
-            "data": dump_entries(result.embeddings, packed=packed),
+            "data": dump_vector_entries(result.embeddings, packed=packed),
         }
         body |= {"model": request.model if request else "", "usage": usage}
-        return body | rest(result.metadata, "usage", "usage_estimated")
+        return body | read_extra_fields(result.metadata, "usage", "usage_estimated")
 
     def _error(self, answer: Json) -> DragomanError:
         return self.chat.error_of(answer) or make_error(

@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Any, ClassVar, cast
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NONE, Objects, ResponseEncoder
-from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import as_index, if_list, if_object, if_objects, rest
-from dragoman.codec.response import kept, model_of
+from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder
+from dragoman.codec.framing import frame_server_event
+from dragoman.codec.json_values import as_index, if_list, if_object, if_objects, read_extra_fields
+from dragoman.codec.response import drop_retracted, name_model
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -49,7 +49,7 @@ class Encoder(ResponseEncoder):
     """Writes one streamed response. Its objects are what they add to the message, until it is
     over."""
 
-    DONE: ClassVar[bytes] = event_bytes(b"[DONE]")
+    DONE: ClassVar[bytes] = frame_server_event(b"[DONE]")
     PARTS: ClassVar[type[ChatParts]] = ChatParts
     OF_CHOICE: ClassVar[tuple[str, ...]] = ("logprobs",)
     """Fields of a message's `response` that stand in its choice; the others stand beside the
@@ -82,7 +82,7 @@ class Encoder(ResponseEncoder):
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
         self._beside[event.message_id] = self._fields(event.native)
         if not first:
-            return NONE
+            return NO_OBJECTS
         # All chunks begin alike: that is encoded once, and `frame` puts the deltas behind it.
         self._head = (
             b"data: "
@@ -105,11 +105,11 @@ class Encoder(ResponseEncoder):
         fields = self._parts.fields(
             {**self._beside[event.message_id], **self._fields(event.native)}
         )
-        return [{**self.chat.no_text, **fields}] if fields else NONE
+        return [{**self.chat.no_text, **fields}] if fields else NO_OBJECTS
 
     def message_dropped(self, event: MessageDropped) -> Objects:
         self._parts.drop(event.message_id)
-        return NONE
+        return NO_OBJECTS
 
     def error(self, error: DragomanError) -> Objects:
         self._head = b""
@@ -131,19 +131,19 @@ class Encoder(ResponseEncoder):
         return (
             self._head + encoded + b',"finish_reason":null}]}\n\n'
             if self._head
-            else event_bytes(encoded)
+            else frame_server_event(encoded)
         )
 
     def envelope(self, chunk: bool) -> Json:
         """What stands around the choices of a chunk, or of a whole response."""
         state = self._state
-        beside = rest(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
+        beside = read_extra_fields(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
         object_type = "chat.completion.chunk" if chunk else "chat.completion"
         named = {
             "id": state.response_id,
             "object": object_type,
             "created": 0,
-            "model": model_of(state.origin),
+            "model": name_model(state.origin),
         }
         return {**named, **beside, **self._envelope}
 
@@ -201,15 +201,15 @@ def dump_response(encoder: Encoder, events: Iterable[Event], losses: list[Loss] 
     indexed = lists | encoder.INDEXED | {chat.details}
     last_entries: _Places = {}
     # A whole response is its stream, joined as clients join it, so that the two cannot differ.
-    for event in compact(kept(events, losses)):
+    for event in compact(drop_retracted(events, losses)):
         if isinstance(event, RunError):
             return dump_error(chat, event.error).body
         for delta in () if isinstance(event, RunFinished) else encoder.objects(event):
             _join(message, delta, indexed, last_entries)
     for field in lists & message.keys():
-        message[field] = [rest(entry, "index") for entry in if_objects(message[field])] or message[
-            field
-        ]
+        message[field] = [
+            read_extra_fields(entry, "index") for entry in if_objects(message[field])
+        ] or message[field]
     choice = {"index": 0, "message": message, "logprobs": None, **encoder.finish()}
     return {**encoder.envelope(False), "choices": [choice], **encoder.usage()}
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_objects, rest
+from dragoman.codec.json_values import if_objects, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.content import get_detail_text_field, list_thinking_fields
@@ -112,7 +112,7 @@ class ChatParts:
             name: [{"index": self.number(name), **entry} for entry in entries]
             if (entries := if_objects(value))
             else value
-            for name, value in rest(
+            for name, value in read_extra_fields(
                 fields, *self.FIELDS, *chat.thinking, chat.details, chat.calls
             ).items()
         }
@@ -169,14 +169,14 @@ class ChatParts:
             for name, value in detail_fields.items()
             if name not in sent_fields or sent_fields[name] != value
         }
-        late = rest(late, "index") if self.chat.details else {}
+        late = read_extra_fields(late, "index") if self.chat.details else {}
         return [{self.chat.details: [{**self._names(opened), **late}]}] if late else []
 
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """A call that somebody must answer."""
         opened.number = self.number(self.chat.calls)
         function = {"name": part.name, self.chat.inputs["function"]: ""}
-        call_fields = rest(self.chat.own.fields(part.native), "id")
+        call_fields = read_extra_fields(self.chat.own.fields(part.native), "id")
         return [
             self.call(
                 opened, {"id": part.id, "type": "function", "function": function, **call_fields}
@@ -190,7 +190,7 @@ class ChatParts:
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """What a call holds beside its arguments, and a name that came late."""
         sent_fields = self.chat.own.fields(opened.part.native)
-        call_fields = rest(self.chat.own.fields(part.native), "id")
+        call_fields = read_extra_fields(self.chat.own.fields(part.native), "id")
         late = {
             name: value
             for name, value in call_fields.items()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from dragoman import errors, json_bytes
-from dragoman.codec.error_rules import error_from, load
+from dragoman.codec.error_rules import build_error, load_error_response
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json, JsonMap
@@ -38,12 +38,12 @@ def load_error(
 ) -> DragomanError:
     """A response with an error's status → the exception that says it. Never raises, whatever the
     body is."""
-    return load(status, headers, body, chat.error_info, chat.error_rules)
+    return load_error_response(status, headers, body, chat.error_info, chat.error_rules)
 
 
 def make_error(chat: DialectRecord, payload: JsonMap) -> DragomanError:
     """What stands in a response whose status is of success, but is an error → the exception."""
-    return error_from(
+    return build_error(
         chat.error_info(payload), body=json_bytes.encode(payload), rules=chat.error_rules
     )
 

@@ -12,20 +12,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import (
-    bounded,
+    check_depth,
     has_error,
     if_object,
     if_objects,
     if_text,
-    merged,
-    rest,
+    merge_wire_fields,
+    read_extra_fields,
     text_or_json,
 )
-from dragoman.codec.loading import ABSENT, dump_content, load_list
-from dragoman.codec.marks import unmarked_all
-from dragoman.codec.media import as_text, label, text_of
-from dragoman.codec.outgoing import prepared
-from dragoman.codec.replay import kind_of
+from dragoman.codec.marks import strip_all_marks
+from dragoman.codec.media import describe_as_text, media_label, read_media_text
+from dragoman.codec.message_list import ABSENT, dump_content, load_list
+from dragoman.codec.outgoing import prepare_outgoing
+from dragoman.codec.replay import name_part_type
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json
@@ -85,7 +85,7 @@ def load_messages(
         HistoryError: it is no such list.
     """
     if problems is None:
-        bounded(payload)
+        check_depth(payload)
     return load_conversation(chat, payload, origin, problems)
 
 
@@ -136,7 +136,9 @@ def _load_other(chat: DialectRecord, entry: JsonMap) -> Message:
     form: Json = {} if role in ("system", "user") else {"role": role}
     content = load_content(chat, entry, "", form)
     return Message(
-        chat.roles[role], tuple(content), native=chat.own.note(rest(entry, "role", "content"), form)
+        chat.roles[role],
+        tuple(content),
+        native=chat.own.note(read_extra_fields(entry, "role", "content"), form),
     )
 
 
@@ -173,7 +175,7 @@ def _load_answer(
         if field in entry and (pieces := load(chat, entry[field], fresh_ids)):
             content += pieces
             read = (*read, field)
-    native = chat.own.note(rest(entry, "role", "content", *read), form)
+    native = chat.own.note(read_extra_fields(entry, "role", "content", *read), form)
     return Message(Role.MODEL, tuple(content), origin=origin, native=native)
 
 
@@ -186,11 +188,11 @@ def prepare_conversation(
     tools: Sequence[ToolSpec],
 ) -> OutgoingChat:
     """A conversation, without its marks, made ready for its dump. `tools`: those of the request."""
-    unmarked, places = unmarked_all(messages)
+    unmarked, places = strip_all_marks(messages)
     quirks = quirks or chat.quirks()
     fields = {"roles": chat.roles, "tool_media": quirks.tool_media, "places": places}
     fields |= chat.fit(unmarked, target, quirks, tools)
-    return prepared(OutgoingChat, unmarked, target, quirks, losses, chat=chat, **fields)
+    return prepare_outgoing(OutgoingChat, unmarked, target, quirks, losses, chat=chat, **fields)
 
 
 def dump_conversation(out: OutgoingChat) -> list[Json]:
@@ -329,21 +331,30 @@ def dump_input_message(
     if role not in out.roles or out.roles[role] is not message.role:
         role = "system" if message.role is Role.SYSTEM else "user"
     content = dump_content(blocks, "", form, string_only=out.string_only)
-    return [*dumped, merged({"role": role, **content}, out.chat.own.fields(message.native))]
+    return [
+        *dumped,
+        merge_wire_fields({"role": role, **content}, out.chat.own.fields(message.native)),
+    ]
 
 
 def _dump_block(out: OutgoingChat, position: int, index: int, piece: Content) -> list[Json]:
     """The block of a piece that is no result, where it has one."""
     of_system = out.messages[position].role is Role.SYSTEM
     if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
-        if text_of(piece) is None:
+        if read_media_text(piece) is None:
             out.lose(
-                position, index, kind_of(piece), "a system message holds text only", label(piece)
+                position,
+                index,
+                name_part_type(piece),
+                "a system message holds text only",
+                media_label(piece),
             )
-        return [{"type": "text", "text": as_text(piece)}]
+        return [{"type": "text", "text": describe_as_text(piece)}]
     if (block := out.chat.dump_noted_block(out, position, index, piece)) is not None:
         return [block]
-    out.lose(position, index, kind_of(piece), "this format has no place for it in such a message")
+    out.lose(
+        position, index, name_part_type(piece), "this format has no place for it in such a message"
+    )
     return []
 
 
@@ -401,14 +412,14 @@ def _dump_answer(out: OutgoingChat, position: int) -> list[Json]:
     if message_fields and reason is not None and chat.signed:
         out.lose(position, None, Lost.field, reason, ", ".join(message_fields))
         return [entry]
-    return [merged(entry, message_fields)]
+    return [merge_wire_fields(entry, message_fields)]
 
 
 def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> tuple[str, Any]:
     """A piece of the model's message → the field of the message that holds it, and what it adds to
     that."""
     if isinstance(piece, ToolCallPart):
-        sent_id, exact = call_id(out, position, index, piece), out.exact(position)
+        sent_id, exact = call_id(out, position, index, piece), out.returns_to_origin(position)
         block = dump_call(out.chat, piece, sent_id, out.name(piece.name), exact=exact)
         if piece.state != "complete":
             function = if_object(block.get("function"))
@@ -423,12 +434,12 @@ def _strip_unreadable(
     """A piece as it may be sent; `None` where it may not. What is lost is noted."""
     reason, native_of = out.unreadable[position], out.chat.own
     if (why := out.chat.explain_unsendable(out, position, piece)) is not None:
-        out.lose(position, index, kind_of(piece), why)
+        out.lose(position, index, name_part_type(piece), why)
         return None
     if (
         reason is not None
         and out.chat.signed
-        and (fields := rest(native_of.fields(piece.native), "id"))
+        and (fields := read_extra_fields(native_of.fields(piece.native), "id"))
     ):
         out.lose(position, index, Lost.field, reason, ", ".join(fields))
         return replace(piece, native=native_of.without_fields(piece.native))
@@ -446,6 +457,6 @@ def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str 
         return reason or "this API takes no record of tools that it ran"
     if isinstance(piece, ToolResultPart):
         return "a result stands in a user message"
-    if isinstance(piece, (DataPart, LinkPart, FilePart)) and not out.exact(position):
+    if isinstance(piece, (DataPart, LinkPart, FilePart)) and not out.returns_to_origin(position):
         return "a model's message holds no media in this format"
     return None

@@ -21,8 +21,8 @@ import msgspec
 from dragoman.codec import outgoing
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules
 from dragoman.codec.layout import Layout
-from dragoman.codec.marks import kinds
-from dragoman.codec.native import Own
+from dragoman.codec.marks import collect_part_types
+from dragoman.codec.native import WireNative
 from dragoman.codec.serving import Route
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.json_bytes import Json, JsonMap
@@ -91,7 +91,7 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     name: str
     """Of the wire."""
-    own: Own
+    own: WireNative
     """Its part of `native`."""
     title: str = "Chat Completions"
     """What people call it."""
@@ -316,7 +316,7 @@ def find_named_pieces(
 ) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
     """Returns all that has the name of a tool: the tools, and the calls and results of a
     conversation."""
-    if kinds(messages).isdisjoint(_NAMED):
+    if collect_part_types(messages).isdisjoint(_NAMED):
         return [*tools]
     pieces = [
         piece

@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from dragoman.codec.formats import Sending
+from dragoman.codec.formats import RequestDump
 from dragoman.codec.history import DumpedRequest
-from dragoman.codec.history_dump import dumped_tools
-from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import bounded, if_object, if_text, merged, rest
-from dragoman.codec.outgoing import own_options
+from dragoman.codec.history_dump import dump_tools_with_history
+from dragoman.codec.ids import invert_names
+from dragoman.codec.json_values import (
+    check_depth,
+    if_object,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
+from dragoman.codec.outgoing import drop_foreign_options
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -53,7 +59,7 @@ def load_request(
         raise HistoryError(f"a {chat.title} request needs the field messages, a list").at(
             field="messages"
         )
-    bounded(body if problems is None else rest(body, "messages"))
+    check_depth(body if problems is None else read_extra_fields(body, "messages"))
     fields_left = dict(body)
     form: Json = {}
     messages = load_conversation(chat, fields_left.pop("messages"), origin, problems)
@@ -99,8 +105,8 @@ def dump_http(
     """The neutral request → path, headers and body. `options` are written last and have the last
     word. `history`: what the model knows of earlier requests."""
     losses = [] if losses is None else losses
-    request = own_options(request, chat.name, losses)
-    sending = Sending(request, target, quirks, losses, history)
+    request = drop_foreign_options(request, chat.name, losses)
+    sending = RequestDump(request, target, quirks, losses, history)
     out, messages, _, _ = sending.conversation(
         partial(prepare_conversation, chat), dump_conversation
     )
@@ -111,7 +117,7 @@ def dump_http(
     body: Json = {"model": request.model} if request.model else {}
     body["messages"] = messages
     if request.tools:
-        body |= dumped_tools(
+        body |= dump_tools_with_history(
             history, out, request.tools, lambda: chat.dump_tools(out, request.tools, form)
         )[0]
     body |= dump_settings(out, request.settings, form)
@@ -130,5 +136,7 @@ def dump_http(
         out.lose(None, None, Lost.setting, "the vendor refuses it", field)
         del body[field]
     return HttpRequest(
-        chat.path, body=merged(body, own_fields) | dict(request.options), names=renamed(out.names)
+        chat.path,
+        body=merge_wire_fields(body, own_fields) | dict(request.options),
+        names=invert_names(out.names),
     )

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
+from dragoman.codec.efforts import EFFORTS, to_effort
 from dragoman.codec.json_schema import strict_schema
-from dragoman.codec.json_values import if_object, merged, rest
-from dragoman.codec.settings import effort, take_stops
+from dragoman.codec.json_values import if_object, merge_wire_fields, read_extra_fields
+from dragoman.codec.settings import take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
-from dragoman.request import Settings
+from dragoman.request import Effort, Settings
 from dragoman.wires.chat.record import DialectRecord, OutgoingChat, SettingWriter
 from dragoman.wires.chat.tools import dump_tool_choice, load_tool_choice
 
@@ -28,7 +29,6 @@ __all__ = [
 ]
 
 _ANY_OBJECT: Json = {"type": "object"}
-_LEVELS = ("off", "low", "medium", "high")
 
 
 def as_it_is(field: str, *types: type) -> SettingWriter:
@@ -44,18 +44,18 @@ def as_it_is(field: str, *types: type) -> SettingWriter:
     return SettingWriter(field, load, lambda value, _: value)
 
 
-def reasoning(field: str, dump: Callable[[str | int], Any]) -> SettingWriter:
+def reasoning(field: str, dump: Callable[[Effort | int], Any]) -> SettingWriter:
     """A field that says how much to think: a level or a budget of tokens → its value, from which
     the setting is read again."""
 
-    def load(value: Any) -> str | int | None:
+    def load(value: Any) -> Effort | int | None:
         # Read by trial: the one setting that is written so. Where two are written alike, none is
         # read.
-        settings = [
-            *_LEVELS,
+        settings: list[Effort | int] = [
+            *EFFORTS,
             *(number for number in if_object(value).values() if type(number) is int),
         ]
-        same = [
+        same: list[Effort | int] = [
             setting
             for setting in settings
             if (value_sent := dump(setting)) == value and type(value_sent) is type(value)
@@ -65,8 +65,8 @@ def reasoning(field: str, dump: Callable[[str | int], Any]) -> SettingWriter:
     return SettingWriter(field, load, lambda value, _: dump(value))
 
 
-def _effort(reasoning: str | int) -> str:
-    return "none" if reasoning == "off" else effort(reasoning)
+def _effort(reasoning: Effort | int) -> str:
+    return "none" if reasoning == "off" else to_effort(reasoning)
 
 
 def tool_choice(choices: Mapping[str, str], form: str = "") -> SettingWriter:
@@ -158,7 +158,10 @@ def load_schema(body: Json) -> tuple[JsonMap | None, Json]:
     if not isinstance(schema := named.get("schema"), dict) or output.get("type") != "json_schema":
         return None, {}
     del body["response_format"]
-    beside = {**rest(output, "type", "json_schema"), "json_schema": rest(named, "schema")}
+    beside = {
+        **read_extra_fields(output, "type", "json_schema"),
+        "json_schema": read_extra_fields(named, "schema"),
+    }
     return cast("Json", schema), {"response_format": beside}
 
 
@@ -170,7 +173,7 @@ def dump_schema(out: OutgoingChat, schema: JsonMap, beside: JsonMap | None) -> J
     strict.
     """
     if beside is not None:
-        return merged({"type": "json_schema", "json_schema": {"schema": schema}}, beside)
+        return merge_wire_fields({"type": "json_schema", "json_schema": {"schema": schema}}, beside)
     if schema == _ANY_OBJECT:
         return {"type": "json_object"}
     if not out.json_schema:

@@ -10,9 +10,16 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.codec import functions
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
-from dragoman.codec.loading import ABSENT, dump_content
-from dragoman.codec.native import Own
+from dragoman.codec.json_values import (
+    if_object,
+    if_objects,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+    text_or_json,
+)
+from dragoman.codec.message_list import ABSENT, dump_content
+from dragoman.codec.native import WireNative
 from dragoman.fold import arguments_json, parse_call
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
@@ -78,7 +85,7 @@ def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
     """One of `tools`."""
     function = if_object(tool.get("function"))
     if not is_function(function) or tool.get("type", "function") != "function":
-        return ServerTool(tool["type"], rest(tool, "type"))
+        return ServerTool(tool["type"], read_extra_fields(tool, "type"))
     return functions.load_tool(chat.own, tool)
 
 
@@ -171,8 +178,8 @@ def load_call(chat: DialectRecord, call: JsonMap, fresh_ids: Iterator[str]) -> T
             form["without"] = "arguments"
         elif arguments_json(part) != value:
             form["arguments"] = value
-    unread_fields = rest(body, "name", field)
-    fields |= rest(call, "id", call_type, "type") | (
+    unread_fields = read_extra_fields(body, "name", field)
+    fields |= read_extra_fields(call, "id", call_type, "type") | (
         {call_type: unread_fields} if unread_fields else {}
     )
     return replace(part, native=chat.own.note(fields, form))
@@ -207,12 +214,12 @@ def dump_call(
 ) -> Json:
     """A call → one of a message's calls, under that id (`None`: none). `exact`: in the form in
     which it was loaded."""
-    form, fields = chat.own.form(call.native), rest(chat.own.fields(call.native), "id")
+    form, fields = chat.own.form(call.native), read_extra_fields(chat.own.fields(call.native), "id")
     block: Json = {} if call_id is None and "id" not in form else {"id": call_id}
     call_type = if_text(form.get("type"))
     if call_type in chat.inputs and call_type != "function":
         text = call.arguments.get("input", "")
-        return merged(
+        return merge_wire_fields(
             block | {"type": call_type, call_type: {"name": name, chat.inputs[call_type]: text}},
             fields,
         )
@@ -228,7 +235,7 @@ def dump_call(
         del function[field]
     if not (exact and call_type == ABSENT):
         block["type"] = "function"
-    return merged(block | {"function": function}, fields)
+    return merge_wire_fields(block | {"function": function}, fields)
 
 
 def set_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
@@ -251,7 +258,7 @@ def load_or_mint_id(
     return next(fresh_ids), {"id": None}
 
 
-def _read_provider_id(native_of: Own, native: Native, own_id: str | None) -> str | None:
+def _read_provider_id(native_of: WireNative, native: Native, own_id: str | None) -> str | None:
     """The id that was given: `None` or an empty one where there was none."""
     return (
         native_of.form(native).get("id")
@@ -264,7 +271,9 @@ def call_id(out: OutgoingChat, position: int, index: int, call: ToolCallPart) ->
     """The id under which a call is sent. One that its provider did not give is not sent back to it
     (`None`)."""
     provider_id = (
-        _read_provider_id(out.chat.own, call.native, call.id) if out.exact(position) else call.id
+        _read_provider_id(out.chat.own, call.native, call.id)
+        if out.returns_to_origin(position)
+        else call.id
     )
     return out.id(position, index, call) if provider_id == call.id else provider_id
 
@@ -302,8 +311,10 @@ def load_result(
     read = ("name",) if form and isinstance(name, str) else ()
     call_id, fields = load_or_mint_id(message, "tool_call_id", chain(unnamed, fresh_ids), form)
     call = calls.pop(call_id, None) if fields else calls.get(call_id)
-    further = rest(message, "role", "tool_call_id", "content", *read)
-    fields = (further if further.get("id") is not None else rest(further, "id")) | fields
+    further = read_extra_fields(message, "role", "tool_call_id", "content", *read)
+    fields = (
+        further if further.get("id") is not None else read_extra_fields(further, "id")
+    ) | fields
     result = _load_result(chat, message, form)
     call_name = call.name if call else ""
     named = name if isinstance(name, str) and read else call_name
@@ -333,14 +344,22 @@ def dump_result(
     if "name" in form or "role" in form:
         body["name"] = out.name(part.name)
     content, media = _dump_result(out, position, index, part, form)
-    further = fields if out.target is None and fields.get("id") is not None else rest(fields, "id")
-    return merged(body | content, further), media
+    further = (
+        fields
+        if out.target is None and fields.get("id") is not None
+        else read_extra_fields(fields, "id")
+    )
+    return merge_wire_fields(body | content, further), media
 
 
 def _answers_function_call(out: OutgoingChat, position: int, part: ToolResultPart) -> bool:
     """Whether a result answers the one call of a message that is sent as `function_call`, which has
     no id."""
-    calls = out.messages[position - 1].tool_calls if position and out.exact(position - 1) else ()
+    calls = (
+        out.messages[position - 1].tool_calls
+        if position and out.returns_to_origin(position - 1)
+        else ()
+    )
     return any(
         call.id == part.id and out.chat.own.form(call.native).get("field") == "function_call"
         for call in calls

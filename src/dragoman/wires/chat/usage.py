@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.codec.json_values import if_object, merged
+from dragoman.codec.json_values import if_object, merge_wire_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 from dragoman.wires.chat.record import DialectRecord
@@ -70,7 +70,7 @@ def dump_usage(chat: DialectRecord, usage: Usage, beside: Any = None) -> Json:
             *above, field = paths[0]
             inner = body.setdefault(above[0], {}) if above else body
             inner[field] = number
-    return merged(body, if_object(beside))
+    return merge_wire_fields(body, if_object(beside))
 
 
 def load_finish(

@@ -8,11 +8,20 @@ from typing import Any, TypeGuard, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec import loading
-from dragoman.codec.json_values import if_object, if_text, merged, rest
-from dragoman.codec.loading import dump_content
-from dragoman.codec.media import IMAGES, Media, as_text, data_url, from_url, guessed, label, text_of
-from dragoman.codec.replay import kind_of
+from dragoman.codec import message_list
+from dragoman.codec.json_values import if_object, if_text, merge_wire_fields, read_extra_fields
+from dragoman.codec.media import (
+    IMAGES,
+    Media,
+    describe_as_text,
+    dump_data_url,
+    guess_media_type,
+    load_url,
+    media_label,
+    read_media_text,
+)
+from dragoman.codec.message_list import dump_content
+from dragoman.codec.replay import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -45,8 +54,8 @@ Unsent = tuple[Lost, str, str]
 
 
 def load_content(message: JsonMap, empty: object, form: Json) -> list[Content]:
-    """The `content` of a message → its pieces; see `loading.load_content`."""
-    return loading.load_content(message, empty, form, load_block)
+    """The `content` of a message → its pieces; see `message_list.load_content`."""
+    return message_list.load_content(message, empty, form, load_block)
 
 
 def load_plan(text: str = "") -> ThinkingPart:
@@ -74,27 +83,32 @@ def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Uns
     dump = _DUMPERS.get(type(part))
     block = dump(part) if dump else None
     if block is None:
-        return None, (kind_of(part), "the API has no block for it", "")
-    return merged(block, OWN.fields(part.native)), None
+        return None, (name_part_type(part), "the API has no block for it", "")
+    return merge_wire_fields(block, OWN.fields(part.native)), None
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
     text = if_text(block.get("text"))
-    return TextPart(text, OWN.note(rest(block, "type", "text"))) if text else None
+    return TextPart(text, OWN.note(read_extra_fields(block, "type", "text"))) if text else None
 
 
 def _load_thinking(block: JsonMap) -> ThinkingPart | None:
     text = if_text(block.get("thinking"))
-    return ThinkingPart(text, OWN.note(rest(block, "type", "thinking"))) if text else None
+    return (
+        ThinkingPart(text, OWN.note(read_extra_fields(block, "type", "thinking"))) if text else None
+    )
 
 
 def _load_image(block: JsonMap) -> DataPart | LinkPart | None:
     image = if_object(block.get("image_url"))
     if not (url := if_text(image.get("url"))):
         return None
-    inner = rest(image, "url")
-    fields = {**rest(block, "type", "image_url"), **({"image_url": inner} if inner else {})}
-    part = from_url(url) if url.startswith("data:image/") else LinkPart(url)
+    inner = read_extra_fields(image, "url")
+    fields = {
+        **read_extra_fields(block, "type", "image_url"),
+        **({"image_url": inner} if inner else {}),
+    }
+    part = load_url(url) if url.startswith("data:image/") else LinkPart(url)
     return replace(
         part, native=OWN.note(fields, form={} if _is_image(part) else {"type": "image_url"})
     )
@@ -103,13 +117,17 @@ def _load_image(block: JsonMap) -> DataPart | LinkPart | None:
 def _dump_media(part: Media, *, images: bool) -> tuple[Block, Unsent | None]:
     if not (images and _is_image(part)):
         lost = (
-            kind_of(part),
+            name_part_type(part),
             f"the API takes images only, not {part.mime_type}; a text tells of it",
-            label(part),
+            media_label(part),
         )
-        return {"type": "text", "text": as_text(part)}, None if text_of(part) is not None else lost
-    url = part.url if isinstance(part, LinkPart) else data_url(cast("DataPart", part))
-    block = merged({"type": "image_url", "image_url": {"url": url}}, OWN.fields(part.native))
+        return {"type": "text", "text": describe_as_text(part)}, None if read_media_text(
+            part
+        ) is not None else lost
+    url = part.url if isinstance(part, LinkPart) else dump_data_url(cast("DataPart", part))
+    block = merge_wire_fields(
+        {"type": "image_url", "image_url": {"url": url}}, OWN.fields(part.native)
+    )
     return block, (
         Lost.file_name,
         f"the API knows no name of an image, {part.name}",
@@ -128,7 +146,7 @@ def _is_image(part: Media) -> bool:
         return True
     if isinstance(part, DataPart):
         return part.mime_type in IMAGES
-    return (part.mime_type or guessed(part.url) or "image/*").startswith("image/")
+    return (part.mime_type or guess_media_type(part.url) or "image/*").startswith("image/")
 
 
 _LOADERS: Mapping[str, Callable[[JsonMap], Content | None]] = {

@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from dragoman import json_bytes
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import as_index, as_list, if_object, if_text, need_object, rest
+from dragoman.codec.json_values import (
+    as_index,
+    as_list,
+    if_object,
+    if_text,
+    need_object,
+    read_extra_fields,
+)
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import parse_call
@@ -77,7 +84,7 @@ class Decoder(MessageDecoder):
         # fields of the response beyond the message's
         self._response: Json = {}
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """A delta of the block that deltas are coming for."""
         try:
             event = _decode_more(payload)
@@ -93,7 +100,7 @@ class Decoder(MessageDecoder):
         self._out.add(part, block.thinking if self._thinks else block.text)
         return True
 
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """Any event but the delta that was expected."""
         event_type = event.get("type")
         delta = if_object(event.get("delta"))
@@ -136,7 +143,7 @@ class Decoder(MessageDecoder):
         self._out.origin = replace(
             self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None
         )
-        self._own |= rest(message, *_MESSAGE)
+        self._own |= read_extra_fields(message, *_MESSAGE)
         self._out.start(native=OWN.note(self._own))
 
     def _whole(self, event: Json) -> None:
@@ -150,13 +157,13 @@ class Decoder(MessageDecoder):
             self._call(index, need_object(call, "a call"), opens=True)
             self._close_call(index)
         self._citations += as_list(message.get("citations"), "citations")
-        self._finish(rest(event, "id", "message"))
+        self._finish(read_extra_fields(event, "id", "message"))
 
     def _plan(self, text: Any) -> None:
         if text is not None and not isinstance(text, str):
             raise DecodeError("a tool plan is no text")
         if text:
-            self._out.add(self._out.part(PLAN, _PLAN_PART), text)
+            self._out.add(self._out.ensure_part(PLAN, _PLAN_PART), text)
 
     def _content(self, index: int | str | None, block: Json, *, opens: bool) -> None:
         key = _content_key(index)
@@ -169,7 +176,7 @@ class Decoder(MessageDecoder):
         if opens:
             self._close(PLAN)
         if block_type not in ("text", "thinking"):
-            self._out.whole(load_block(block))
+            self._out.add_whole_part(load_block(block))
             return
         if not isinstance(text, str):
             raise DecodeError(f"a {block_type} is no text")
@@ -177,9 +184,9 @@ class Decoder(MessageDecoder):
         thinks = block_type == "thinking"
         if open_part is not None and isinstance(open_part.part, ThinkingPart) is not thinks:
             raise DecodeError(f"a {block_type} does not fit the block that it is for")
-        native = OWN.note(rest(block, "type", block_type))
+        native = OWN.note(read_extra_fields(block, "type", block_type))
         if open_part is None:
-            open_part = self._out.part(
+            open_part = self._out.ensure_part(
                 key, ThinkingPart(native=native) if thinks else OpenText(native=native)
             )
         self._index, self._block, self._thinks = index, open_part, thinks
@@ -197,14 +204,16 @@ class Decoder(MessageDecoder):
                 self._out.new_id() if self._out.new_id else f"call-{self._calls}"
             )
             self._calls += 1
-            part = load_call({**call, "id": minted, "function": rest(function, "arguments")})
+            part = load_call(
+                {**call, "id": minted, "function": read_extra_fields(function, "arguments")}
+            )
             call_fields = OWN.fields(part.native)
             part = ToolCallPart(
                 minted,
                 part.name,
                 native=OWN.note(call_fields if provider_id else {**call_fields, "id": None}),
             )
-            self._out.part(("call", index), part)
+            self._out.ensure_part(("call", index), part)
         open_part = self._out.find(("call", index))
         if open_part is None:
             raise DecodeError(f"a delta names call {index}, which is not open")
@@ -241,7 +250,10 @@ class Decoder(MessageDecoder):
         self._out.close_all(cut=vendor_reason == "MAX_TOKENS")
         reason = load_finish(vendor_reason, bool(self._out.calls()))
         usage = if_object(end.get("usage"))
-        response = {**self._response, **rest(end, "finish_reason", "usage", "error", "type")}
+        response = {
+            **self._response,
+            **read_extra_fields(end, "finish_reason", "usage", "error", "type"),
+        }
         if vendor_reason is not None and dump_finish(reason) != vendor_reason:
             response["finish_reason"] = vendor_reason
         if other := other_usage(usage):

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.embeddings import (
+    count_input_tokens,
     dump_texts,
     dump_vector,
-    input_usage,
-    load_answer,
+    load_answer_object,
     load_texts,
     load_vector,
 )
-from dragoman.codec.json_values import as_list, if_object, if_text, rest
+from dragoman.codec.json_values import as_list, if_object, if_text, read_extra_fields
 from dragoman.errors import InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
@@ -65,7 +65,7 @@ def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
     del quirks
     purpose = {} if request.purpose is None else {"input_type": _SENT[request.purpose]}
     body = dump_texts(request, OWN, texts="texts", dimensions="output_dimension", **purpose)
-    return body if request.texts else rest(body, "texts")
+    return body if request.texts else read_extra_fields(body, "texts")
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
@@ -83,7 +83,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
         DecodeError: it holds no vectors.
     """
-    answer = load_answer(body)
+    answer = load_answer_object(body)
     embeddings = answer.get("embeddings")
     if embeddings is None:
         raise error_of(answer)
@@ -96,12 +96,12 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
     number_type = next(
         (number_type for number_type in _PREFERRED if number_type in types), next(iter(types))
     )
-    metadata = rest(answer, "id", "embeddings", "texts", "response_type")
-    if further_types := rest(types, number_type):
+    metadata = read_extra_fields(answer, "id", "embeddings", "texts", "response_type")
+    if further_types := read_extra_fields(types, number_type):
         metadata["embeddings_by_type"] = further_types
     return BatchEmbeddingsResult(
         [load_vector(vector) for vector in as_list(types[number_type], "vectors")],
-        input_usage(load_usage(if_object(answer.get("meta")))),
+        count_input_tokens(load_usage(if_object(answer.get("meta")))),
         metadata=metadata,
         id=if_text(answer.get("id")),
     )
@@ -125,6 +125,6 @@ def dump_response(
             **if_object(result.metadata.get("embeddings_by_type")),
         },
         "response_type": "embeddings_by_type",
-        **rest(result.metadata, "meta", "embeddings_by_type", "usage_estimated"),
+        **read_extra_fields(result.metadata, "meta", "embeddings_by_type", "usage_estimated"),
         "meta": meta,
     }

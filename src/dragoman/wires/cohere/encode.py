@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
+from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
 from dragoman.codec.formats import ResponseFormat
-from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import if_list, merged, rest
+from dragoman.codec.framing import frame_server_event
+from dragoman.codec.json_values import if_list, merge_wire_fields, read_extra_fields
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -64,14 +64,14 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
     origin = message.origin
     return {
         "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
-        "message": merged(
+        "message": merge_wire_fields(
             {"role": "assistant", **{field: value for field, value in fields.items() if value}},
             OWN.fields(message.native),
         ),
         **_end(
             message.finish_reason,
             message.usage,
-            rest(OWN.response(message.native), "id", "message"),
+            read_extra_fields(OWN.response(message.native), "id", "message"),
         ),
     }
 
@@ -79,7 +79,7 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
 class Encoder(ResponseEncoder):
     """Events of the model's messages → Server-Sent Events. Parts may be open side by side."""
 
-    DONE = event_bytes(b"[DONE]")
+    DONE = frame_server_event(b"[DONE]")
 
     def __init__(self, envelope: JsonMap) -> None:
         """`envelope`: `id`, that of the response, where it is not to be the events' own."""
@@ -96,7 +96,7 @@ class Encoder(ResponseEncoder):
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
         self._cite(event)
         if not first:
-            return NONE
+            return NO_OBJECTS
         origin = self._state.origin
         message = {"role": "assistant", "content": (), PLAN: "", "tool_calls": (), "citations": ()}
         response_id = (
@@ -109,7 +109,7 @@ class Encoder(ResponseEncoder):
             _event(
                 "message-start",
                 id=response_id,
-                delta={"message": merged(message, OWN.fields(event.native))},
+                delta={"message": merge_wire_fields(message, OWN.fields(event.native))},
             )
         ]
 
@@ -119,12 +119,12 @@ class Encoder(ResponseEncoder):
         key, part = (event.message_id, event.index), event.part
         if is_plan(part):
             self._open[key] = (part, None)
-            return NONE
+            return NO_OBJECTS
         if not isinstance(part, (TextPart, ThinkingPart, ToolCallPart)):
             self._whole.add(key)
-            return NONE
+            return NO_OBJECTS
         if isinstance(part, ToolCallPart) and part.run_by == "provider":
-            return NONE
+            return NO_OBJECTS
         # Blocks and calls are counted apart, as clients expect.
         number = self._number("call" if isinstance(part, ToolCallPart) else "content")
         self._open[key] = (part, number)
@@ -146,7 +146,7 @@ class Encoder(ResponseEncoder):
     def delta(self, event: PartDelta) -> Objects:
         key = (event.message_id, event.index)
         if (opened := self._open.get(key)) is None:
-            return NONE
+            return NO_OBJECTS
         self._sent.add(key)
         return [_more(*opened, str(event.delta))]
 
@@ -155,9 +155,9 @@ class Encoder(ResponseEncoder):
         if key in self._whole:
             self._whole.remove(key)
             block, _ = dump_block(part)
-            return NONE if block is None else self._block(block)
+            return NO_OBJECTS if block is None else self._block(block)
         if key not in self._open:
-            return NONE
+            return NO_OBJECTS
         opened, number = self._open.pop(key)
         unsent = (
             [_more(opened, number, text)] if key not in self._sent and (text := _text(part)) else []
@@ -166,7 +166,7 @@ class Encoder(ResponseEncoder):
 
     def message_finished(self, event: MessageFinished) -> Objects:
         self._cite(event)
-        return NONE
+        return NO_OBJECTS
 
     def message_dropped(self, event: MessageDropped) -> Objects:
         dropped = event.message_id
@@ -200,7 +200,7 @@ class Encoder(ResponseEncoder):
         return [*(event for pair in cited for event in pair), end]
 
     def frame(self, data: JsonMap) -> bytes:
-        return as_typed_event(data)
+        return frame_typed_event(data)
 
     def _cite(self, event: MessageStarted | MessageFinished) -> None:
         self._citations.setdefault(event.message_id, []).extend(
@@ -276,4 +276,4 @@ def _end(reason: FinishReason | None, usage: Usage | None, response: JsonMap) ->
     end: Json = {"finish_reason": dump_finish(reason, response.get("finish_reason"))}
     if counts := dump_usage(usage, response.get("usage", {})):
         end["usage"] = counts
-    return {**end, **rest(response, "finish_reason", "usage")}
+    return {**end, **read_extra_fields(response, "finish_reason", "usage")}

@@ -9,15 +9,21 @@ from typing import Any
 import msgspec
 
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorInfo, ErrorReader, ErrorRules, error_info, patterns
+from dragoman.codec.error_rules import (
+    ErrorInfo,
+    ErrorReader,
+    ErrorRules,
+    compile_patterns,
+    read_error_info,
+)
 from dragoman.codec.json_values import if_object, if_text
-from dragoman.codec.serving import ErrorResponse, error_response, status_of
+from dragoman.codec.serving import ErrorResponse, error_response, error_status
 from dragoman.errors import DragomanError
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=patterns(
+    words=compile_patterns(
         (errors.ProviderTimeoutError, r"^TIMEOUT\b"), (errors.ContentRefusedError, r"\bsafety\b")
     ),
     statuses={498: errors.ContentRefusedError},
@@ -37,15 +43,15 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     identified = {} if error.request_id is None else {"id": error.request_id}
     return error_response(
-        error, status_of(error), {**identified, "message": _READER.text_of(error, _WORDS)}
+        error, error_status(error), {**identified, "message": _READER.dump_words(error, _WORDS)}
     )
 
 
 def _info(payload: Any) -> ErrorInfo:
     return msgspec.structs.replace(
-        error_info(payload), request_id=if_text(if_object(payload).get("id")) or None
+        read_error_info(payload), request_id=if_text(if_object(payload).get("id")) or None
     )
 
 
 _READER = ErrorReader(_info, _RULES)
-load_error, error_of = _READER.load_error, _READER.error_of
+load_error, error_of = _READER.load_error, _READER.load_inner_error

@@ -9,14 +9,20 @@ from typing import Any, TypeGuard
 from msgspec.structs import replace
 
 from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
+from dragoman.codec.ids import fit_names, map_call_ids
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
 from dragoman.codec.layout import Layout
-from dragoman.codec.loading import SPEAKERS, dump_content, load_list
-from dragoman.codec.marks import unmarked_all
-from dragoman.codec.media import label
-from dragoman.codec.outgoing import Outgoing, only_text, prepared
-from dragoman.codec.replay import kind_of
+from dragoman.codec.marks import strip_all_marks
+from dragoman.codec.media import media_label
+from dragoman.codec.message_list import SPEAKER_ROLES, dump_content, load_list
+from dragoman.codec.outgoing import Outgoing, prepare_outgoing, read_sole_text
+from dragoman.codec.replay import name_part_type
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -57,7 +63,7 @@ layout = Layout(
 )
 """Where its messages stand."""
 
-_SENT = {role: name for name, role in SPEAKERS.items()}
+_SENT = {role: name for name, role in SPEAKER_ROLES.items()}
 _EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
 """How no content is usually written."""
 _FOREIGN = frozenset({"function_call", "images", "parts", "reasoning_content"})
@@ -83,7 +89,7 @@ def load_conversation(
         origin,
         problems,
         what="a Cohere chat",
-        roles=(*SPEAKERS, "tool"),
+        roles=(*SPEAKER_ROLES, "tool"),
     )
 
 
@@ -96,7 +102,7 @@ def votes(message: Any) -> int:
         fields.get("content"),
         if_list(fields.get("tool_calls")),
     )
-    if role not in (*SPEAKERS, "tool") or not _FOREIGN.isdisjoint(fields):
+    if role not in (*SPEAKER_ROLES, "tool") or not _FOREIGN.isdisjoint(fields):
         return 0
     if (role == "tool") is not isinstance(fields.get("tool_call_id"), str):
         return 0
@@ -123,25 +129,25 @@ def prepare_conversation(
 ) -> Outgoing[Quirks]:
     """A conversation made ready for its dump. `tools`: the request's. Without a target ids and
     names stay as they are, however odd."""
-    messages, places = unmarked_all(messages)
+    messages, places = strip_all_marks(messages)
     quirks = quirks or Quirks()
     named = [*tools, *(call for message in messages for call in message.tool_calls)]
     names = list(dict.fromkeys([each.name for each in named]))
-    return prepared(
+    return prepare_outgoing(
         Outgoing[Quirks],
         messages,
         target,
         quirks,
         losses,
         places=places,
-        ids=call_ids(
+        ids=map_call_ids(
             messages,
             quirks.ids,
             as_is=None
             if target
             else lambda piece: bool(piece.id) or isinstance(piece, ToolResultPart),
         ),
-        names=fitted(names, quirks.names) if target else {name: name for name in names},
+        names=fit_names(names, quirks.names) if target else {name: name for name in names},
     )
 
 
@@ -149,7 +155,7 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     """A conversation → the list of messages."""
     dumped: list[Json] = []
     for position, message in enumerate(out.messages):
-        if (text := only_text(message)) is not None:
+        if (text := read_sole_text(message)) is not None:
             dumped.append({"role": _SENT[message.role], "content": text})
             continue
         if message.role is Role.MODEL:
@@ -193,7 +199,7 @@ def _load(entry: JsonMap, names: dict[str, str], origin: Origin | None) -> Messa
     calls are added."""
     if entry.get("role") == "tool":
         return load_result(entry, names)
-    role = SPEAKERS.get(if_text(entry.get("role")))
+    role = SPEAKER_ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(
             f"a Cohere chat has no role {entry.get('role')!r:.100}; it has system, user, assistant and tool"
@@ -209,7 +215,7 @@ def _load(entry: JsonMap, names: dict[str, str], origin: Origin | None) -> Messa
         content += calls
         names.update({call.id: call.name for call in calls})
         read.append("tool_calls")
-    native = OWN.note(rest(entry, *read), form=form)
+    native = OWN.note(read_extra_fields(entry, *read), form=form)
     return Message(
         role, tuple(content), origin=origin if role is Role.MODEL else None, native=native
     )
@@ -233,7 +239,7 @@ def _dump_other(
                 )
             continue
         if isinstance(piece, ThinkingPart):
-            block, lost = None, (kind_of(piece), "only a model's message has it here", "")
+            block, lost = None, (name_part_type(piece), "only a model's message has it here", "")
         else:
             block, lost = dump_block(piece, images=images)
         if lost is not None:
@@ -247,7 +253,7 @@ def _dump_other(
         )
         return []
     content = dump_content(blocks, "", OWN.form(message.native))
-    return [merged({"role": _SENT[message.role], **content}, OWN.fields(message.native))]
+    return [merge_wire_fields({"role": _SENT[message.role], **content}, OWN.fields(message.native))]
 
 
 def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[Json]:
@@ -257,8 +263,8 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
     for index, piece in enumerate(message.content):
         refused = _refusal_reason(piece, why, out.target)
         if refused is not None:
-            which = label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
-            out.lose(position, index, kind_of(piece), refused, which)
+            which = media_label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
+            out.lose(position, index, name_part_type(piece), refused, which)
             continue
         if isinstance(piece, ToolCallPart):
             call = dump_call(
@@ -296,7 +302,7 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
         **content,
         **({"tool_calls": calls} if calls else {}),
     }
-    return [merged({"role": "assistant", **fields}, message_fields)]
+    return [merge_wire_fields({"role": "assistant", **fields}, message_fields)]
 
 
 def _refusal_reason(piece: Content, why: str | None, target: Origin | None) -> str | None:

@@ -7,14 +7,16 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.codec.ids import NAMES, STANDARD, Rule
-from dragoman.codec.native import Own
+from dragoman.codec.efforts import TOKENS
+from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
+from dragoman.codec.native import WireNative
+from dragoman.request import Effort
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
 NAME = "cohere"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 
@@ -23,9 +25,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
 
     reads: tuple[str, ...] = ()
     """Names of other providers whose thinking it takes back."""
-    budgets: Mapping[str, int] = MappingProxyType({"low": 1024, "medium": 8192})
-    """Effort → tokens of thinking; an effort without a budget thinks as long as it likes."""
-    ids: Rule = STANDARD
+    budgets: Mapping[Effort, int] = MappingProxyType(
+        {effort: tokens for effort, tokens in TOKENS.items() if effort != "high"}
+    )
+    """Effort → tokens of thinking. `high` has none: it is to think as long as it likes."""
+    ids: NameRule = CALL_IDS
     """What ids of calls it takes."""
-    names: Rule = NAMES
+    names: NameRule = TOOL_NAMES
     """What names of tools it takes."""

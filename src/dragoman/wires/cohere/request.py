@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
-from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import if_object, if_text, merged
+from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
+from dragoman.codec.ids import invert_names
+from dragoman.codec.json_values import if_object, if_text, merge_wire_fields
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -75,7 +75,7 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     )
 
 
-def _dump(sending: Sending[Quirks]) -> HttpRequest:
+def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     """The neutral request → a request of `/v2/chat`. `options` are written last and have the last
     word."""
     request = sending.request
@@ -90,7 +90,9 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     body |= dump_tool_choice(request.settings, out.losses)
     body |= dump_schema(request.output_schema, form, out.losses)
     return HttpRequest(
-        "/chat", body=merged(body, own_fields) | dict(request.options), names=renamed(out.names)
+        "/chat",
+        body=merge_wire_fields(body, own_fields) | dict(request.options),
+        names=invert_names(out.names),
     )
 
 

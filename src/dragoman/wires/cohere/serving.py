@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from dragoman.codec.body_schema import CHAT_BODY, TEXT, a_list, an_object, typed
+from dragoman.codec.body_schema import CHAT_BODY, TEXT, declare_types, list_schema, object_schema
 from dragoman.codec.serving import RequestFields, forward_to
 from dragoman.json_bytes import Json
 from dragoman.result import ModelInfo
@@ -24,7 +24,7 @@ request_fields = RequestFields(
         "response_format": ({"type": "text"},),
     },
     minor=frozenset(["citation_options", "priority"]),
-    types=typed(
+    types=declare_types(
         number=("temperature", "p", "presence_penalty", "frequency_penalty"),
         whole=("max_tokens", "k", "seed"),
         flag=("stream", "strict_tools"),
@@ -37,7 +37,9 @@ request_fields = RequestFields(
 
 bodies = {
     "/v2/chat": CHAT_BODY,
-    "/v2/embed": an_object({"model": TEXT, "texts": a_list(TEXT, least=1), "input_type": TEXT}),
+    "/v2/embed": object_schema(
+        {"model": TEXT, "texts": list_schema(TEXT, least=1), "input_type": TEXT}
+    ),
 }
 """Path → JSON Schema of what clients send there."""
 

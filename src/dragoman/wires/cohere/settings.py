@@ -3,14 +3,12 @@ neutral meaning stays this wire's own."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from dragoman.codec.json_dialect import JsonDialect, fit
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_dialect import JsonDialect, fit_schema
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
-from dragoman.request import Settings
+from dragoman.request import Effort, Settings
 from dragoman.wires.cohere.quirks import Quirks
 
 __all__ = ["FIELDS", "dump_schema", "dump_settings", "load_schema", "load_settings"]
@@ -43,8 +41,10 @@ def load_settings(body: Json) -> Json:
     """Takes out of `body` what settings hold → them by their names."""
     settings = {**take_fields(body, _NUMBERS), **take_stops(body, "stop_sequences")}
     thinking = if_object(body.get("thinking"))
-    reasoning = thinking.get("token_budget", "high") if thinking.get("type") == "enabled" else "off"
-    if body.get("thinking") and _thinking(reasoning, Quirks()) == thinking:
+    budget = thinking.get("token_budget", "high")
+    reasoning = budget if thinking.get("type") == "enabled" else "off"
+    is_setting = type(budget) is int or budget == "high"
+    if body.get("thinking") and is_setting and _thinking(reasoning, Quirks()) == thinking:
         settings["reasoning"] = reasoning
         del body["thinking"]
     return settings
@@ -74,7 +74,7 @@ def load_schema(body: Json, form: Json) -> tuple[JsonMap | None, Json]:
         if isinstance(schema, dict):
             del body["response_format"]
             form["schema"] = field
-            beside = rest(format_, "type", field)
+            beside = read_extra_fields(format_, "type", field)
             return if_object(schema), {"response_format": beside} if beside else {}
     return None, {}
 
@@ -86,7 +86,7 @@ def dump_schema(schema: JsonMap | None, form: JsonMap, losses: list[Loss]) -> Js
         return {}
     if field := form.get("schema"):
         return {"response_format": {"type": "json_object", field: schema}}
-    schema_sent = None if schema == _ANY_OBJECT else fit(schema, _DIALECT)
+    schema_sent = None if schema == _ANY_OBJECT else fit_schema(schema, _DIALECT)
     if schema_sent is None and schema != _ANY_OBJECT:
         losses.append(Loss(None, None, Lost.output_schema, "it refers to what is not in it"))
     return {
@@ -96,8 +96,8 @@ def dump_schema(schema: JsonMap | None, form: JsonMap, losses: list[Loss]) -> Js
     }
 
 
-def _thinking(setting: Any, quirks: Quirks) -> Json:
+def _thinking(setting: Effort | int, quirks: Quirks) -> Json:
     if setting == "off":
         return {"type": "disabled"}
-    budget = setting if type(setting) is int else quirks.budgets.get(str(setting))
+    budget = setting if isinstance(setting, int) else quirks.budgets.get(setting)
     return {"type": "enabled"} if budget is None else {"type": "enabled", "token_budget": budget}

@@ -8,17 +8,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.functions import dump_tool, load_tool, named, own_fields
+from dragoman.codec.functions import collect_own_fields, dump_tool, load_tool, read_function_name
 from dragoman.codec.json_values import (
     has_error,
     if_list,
     if_object,
     if_text,
-    merged,
-    rest,
+    merge_wire_fields,
+    read_extra_fields,
     text_or_json,
 )
-from dragoman.codec.loading import dump_content, is_plain
+from dragoman.codec.message_list import dump_content, is_plain_text
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import arguments_json, parse_call
 from dragoman.json_bytes import Json, JsonMap
@@ -117,7 +117,10 @@ def load_call(call: JsonMap) -> ToolCallPart:
         part = parse_call(part, text)
     if "arguments" in function and arguments_json(part) != text:
         form["arguments"] = text
-    further = own_fields(rest(call, "id", "type", "function"), rest(function, "name", "arguments"))
+    further = collect_own_fields(
+        read_extra_fields(call, "id", "type", "function"),
+        read_extra_fields(function, "name", "arguments"),
+    )
     return replace(part, native=OWN.note(further, form=form))
 
 
@@ -128,9 +131,11 @@ def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True
     absent = if_list(form.get("without"))
     if not call.arguments:
         function |= {"arguments": form["arguments"]} if "arguments" in form else {}
-        function = rest(function, "arguments") if "arguments" in absent else function
+        function = read_extra_fields(function, "arguments") if "arguments" in absent else function
     type_ = {} if "type" in absent else {"type": form.get("type", "function")}
-    return merged({"id": call_id, **type_, "function": function}, OWN.fields(call.native))
+    return merge_wire_fields(
+        {"id": call_id, **type_, "function": function}, OWN.fields(call.native)
+    )
 
 
 def load_result(entry: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
@@ -147,10 +152,10 @@ def load_result(entry: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
         result, form["content"] = data, "document"
     elif blocks and all(isinstance(part, TextPart) for part in loaded):
         result = tuple(loaded)
-        form |= {"content": "list"} if is_plain(blocks) else {}
+        form |= {"content": "list"} if is_plain_text(blocks) else {}
     elif not isinstance(content, str):
         form["content"] = "raw"
-    further = rest(entry, "role", "content", *(["tool_call_id"] if call_id else []))
+    further = read_extra_fields(entry, "role", "content", *(["tool_call_id"] if call_id else []))
     return ToolResultPart(
         call_id, names.get(call_id, ""), result, native=OWN.note(further, form=form)
     )
@@ -170,7 +175,7 @@ def dump_result(
         media = [{"type": "text", "text": f"[result of {part.name or part.id}]"}, *media]
         why = "results of tools hold text and documents only; it follows in a user message"
         out.lose(position, index, Lost.media, why)
-    return merged({**body, **content}, OWN.fields(part.native)), media
+    return merge_wire_fields({**body, **content}, OWN.fields(part.native)), media
 
 
 def _dump_returned(
@@ -210,9 +215,9 @@ def _only_document(blocks: list[Any]) -> str | Json | None:
 
 def _is_call(entry: Any) -> bool:
     call = if_object(entry)
-    return if_text(call.get("id")) != "" and named(call) != ""
+    return if_text(call.get("id")) != "" and read_function_name(call) != ""
 
 
 def _is_tool(entry: Any) -> bool:
     tool = if_object(entry)
-    return tool.get("type") == "function" and named(tool) != ""
+    return tool.get("type") == "function" and read_function_name(tool) != ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
@@ -59,8 +59,8 @@ def other_usage(raw: JsonMap) -> Json:
     """What the provider's usage holds beyond the neutral counts."""
     tokens = if_object(raw.get("tokens"))
     same = bool(tokens) and raw.get("billed_units") == _billable(tokens)
-    beside = rest(raw, "tokens", "cached_tokens", *(["billed_units"] if same else []))
-    counts = rest(tokens, *_COUNTS)
+    beside = read_extra_fields(raw, "tokens", "cached_tokens", *(["billed_units"] if same else []))
+    counts = read_extra_fields(tokens, *_COUNTS)
     return {**beside, **({"tokens": counts} if counts else {})}
 
 

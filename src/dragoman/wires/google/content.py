@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_object, rest
-from dragoman.codec.native import signatures
-from dragoman.codec.replay import kind_of
+from dragoman.codec.json_values import if_object, read_extra_fields
+from dragoman.codec.native import read_signatures
+from dragoman.codec.replay import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -66,10 +66,10 @@ def load_block(part: _Fields, pairing: Pairing) -> Content:
         absent = ("text",) if block.get("thought") is True else ("text", "thought")
         piece = _thinking("", block, snake, *absent)
     elif kinds == ["text"]:
-        piece = _load_text(block["text"], rest(block, "text"), snake)
+        piece = _load_text(block["text"], read_extra_fields(block, "text"), snake)
     elif len(kinds) == 1 and isinstance(inner := block[kinds[0]], dict):
         piece = _LOADERS[kinds[0]](
-            camelled(if_object(inner), snake), rest(block, kinds[0]), {}, pairing
+            camelled(if_object(inner), snake), read_extra_fields(block, kinds[0]), {}, pairing
         )
         if piece is not None and snake:
             piece = replace(piece, native=OWN.with_form(piece.native, **snake_form(snake)))
@@ -141,7 +141,7 @@ def _dump_thinking(
     part: ThinkingPart, out: OutgoingContents, position: int, place: int
 ) -> _Block | None:
     why = out.unreadable[position]
-    if why is None and not OWN.is_ours(part.native) and signatures(part.native):
+    if why is None and not OWN.is_ours(part.native) and read_signatures(part.native):
         why = "another provider signed it"
     if why is not None:
         out.lose(position, place, Lost.thinking, why)
@@ -175,7 +175,7 @@ def _has_side(
     if out.target is None or out.messages[position].role is side:
         return True
     why = "the API takes calls from the model and results from the user alone"
-    out.lose(position, place, kind_of(piece), why)
+    out.lose(position, place, name_part_type(piece), why)
     return False
 
 

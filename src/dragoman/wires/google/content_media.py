@@ -6,8 +6,15 @@ import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
 
 from dragoman.codec.json_values import if_text
-from dragoman.codec.media import ELSEWHERE, Media, as_text, guessed, label, text_of
-from dragoman.codec.replay import kind_of
+from dragoman.codec.media import (
+    ELSEWHERE,
+    Media,
+    describe_as_text,
+    guess_media_type,
+    media_label,
+    read_media_text,
+)
+from dragoman.codec.replay import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.google.keys import merged
@@ -46,7 +53,7 @@ def load_file(inner: JsonMap, own: JsonMap, form: Json) -> LinkPart | FilePart |
         return None
     if mime_type is None or "*" in mime_type:
         form["mimeType"] = inner.get("mimeType", "absent")
-    elif mime_type == _OTHER and guessed(uri) is None:
+    elif mime_type == _OTHER and guess_media_type(uri) is None:
         mime_type = None  # it is written so where the type is not known, which the API demands
     kind = FilePart if uri.startswith(_UPLOADS) else LinkPart
     return kind(uri, mime_type, _name(inner), _native("fileData", inner, own, form, "fileUri"))
@@ -59,10 +66,10 @@ def dump_media(part: Media, out: OutgoingContents, position: int, place: int) ->
     block = _inline(part, out) if isinstance(part, DataPart) else _file(part)
     if block is not None:
         return merged(own, block)
-    if text_of(part) is None:
+    if read_media_text(part) is None:
         why = ELSEWHERE if isinstance(part, FilePart) else f"the API takes no {part.mime_type}"
-        out.lose(position, place, kind_of(part), why, label(part))
-    return {"text": as_text(part)}
+        out.lose(position, place, name_part_type(part), why, media_label(part))
+    return {"text": describe_as_text(part)}
 
 
 def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
@@ -95,7 +102,7 @@ def _file(part: LinkPart | FilePart) -> Json | None:
             }
         }
     if mime_type is None or ("*" in mime_type and form != mime_type):
-        mime_type = guessed(uri) or _OTHER
+        mime_type = guess_media_type(uri) or _OTHER
     return {"fileData": {"fileUri": uri, "mimeType": mime_type, **_display_name(part)}}
 
 

@@ -13,7 +13,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter
-from dragoman.codec.json_values import as_list, if_object, need_object, rest
+from dragoman.codec.json_values import as_list, if_object, need_object, read_extra_fields
 from dragoman.errors import DecodeError, DragomanError, ProviderError
 from dragoman.event import PartDelta, RunError
 from dragoman.json_bytes import Json
@@ -84,7 +84,7 @@ class Decoder(ResponseDecoder):
         self._envelope: Json = {}  # fields of the response around its candidates
         self._whole: bytes | None = None  # a body that is a whole response
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """More text, or more thinking, of a candidate that has begun."""
         try:
             chunk = _decode_chunk(payload)
@@ -108,14 +108,14 @@ class Decoder(ResponseDecoder):
             candidate.add_text(part.text, thinks=part.thought, joins=True)
         return True
 
-    def body(self, body: bytes) -> None:
+    def read_body(self, body: bytes) -> None:
         """A whole answer, or the array that a stream is without `alt=sse`, which may be cut."""
         if not body.startswith(b"["):
             self._whole = body
-            self.read(body)
+            self.read_payload(body)
             return
         try:
-            json_bytes.bound(body)
+            json_bytes.check_depth(body)
         except ValueError as error:
             self.fail(DecodeError(f"the answer cannot be read: {error}", body=body))
             return
@@ -126,11 +126,11 @@ class Decoder(ResponseDecoder):
             except ValueError:
                 break
             try:
-                self.take(need_object(chunk, "a chunk"))
+                self.read_event(need_object(chunk, "a chunk"))
             except DragomanError as error:
                 self.fail(error.at(body=body))
 
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """Any chunk but the usual one."""
         if "error" in event:
             raise error_of(event)
@@ -140,7 +140,7 @@ class Decoder(ResponseDecoder):
             served_model=model if isinstance(model, str) else self._origin.served_model,
             response_id=id_ if isinstance(id_, str) else self._origin.response_id,
         )
-        add_fields(self._envelope, rest(event, *_IDENTITY))
+        add_fields(self._envelope, read_extra_fields(event, *_IDENTITY))
         if isinstance(usage := event.get("usageMetadata"), dict):
             self._count(cast("Json", usage))
         for found in as_list(event.get("candidates"), "candidates"):
@@ -190,7 +190,7 @@ class Decoder(ResponseDecoder):
         content = need_object(found.get("content") or {}, "content")
         for place, part in enumerate(as_list(content.get("parts"), "parts")):
             candidate.add_part(need_object(part, "a part"), joins=place == 0)
-        add_fields(candidate.fields, rest(found, *_READ))
+        add_fields(candidate.fields, read_extra_fields(found, *_READ))
         if isinstance(reason := found.get("finishReason"), str) or type(reason) is int:
             candidate.reason = reason
 
@@ -221,7 +221,7 @@ class Decoder(ResponseDecoder):
         if "blockReason" in (feedback := if_object(envelope.get("promptFeedback"))):
             envelope |= {
                 BLOCKED: feedback["blockReason"],
-                "promptFeedback": rest(feedback, "blockReason"),
+                "promptFeedback": read_extra_fields(feedback, "blockReason"),
             }
         if first and (other := other_usage(self._usage)):
             envelope["usageMetadata"] = other

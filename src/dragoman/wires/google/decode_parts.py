@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import if_list, if_object, read_extra_fields
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import OpenText
 from dragoman.json_bytes import Json, JsonMap
@@ -56,7 +56,7 @@ class CandidateState:
             return
         if self.open is None or self.thinks != thinks or not joins:
             self.close()
-            self.open = self.out.part(self._count, ThinkingPart() if thinks else OpenText())
+            self.open = self.out.ensure_part(self._count, ThinkingPart() if thinks else OpenText())
             self.thinks = thinks
             self._count += 1
         self.out.add(self.open, text)
@@ -81,7 +81,7 @@ class CandidateState:
             if not if_object(call).get("willContinue"):
                 self.close()
         elif part and call != {}:
-            self.out.whole(load_block(part, self._pairing))
+            self.out.add_whole_part(load_block(part, self._pairing))
 
     def close(self, *, cut: bool = False) -> None:
         """Nothing more comes for what is open. `cut`: a call whose arguments are still coming has
@@ -90,13 +90,13 @@ class CandidateState:
             self.out.close(self.open)
             self.open = None
         if self._partial is not None:
-            self.out.whole(self._partial.call(cut=cut))
+            self.out.add_whole_part(self._partial.call(cut=cut))
             self._partial = None
 
     def fail(self, error: DragomanError) -> None:
         """It ends with an error, which carries what there was of it."""
         if self._partial is not None:
-            self.out.whole(self._partial.call(cut=True))
+            self.out.add_whole_part(self._partial.call(cut=True))
         self.out.fail(error)
 
 
@@ -123,14 +123,14 @@ class _PartialCall:
         self._arguments |= if_object(call.get("args"))
         for piece in map(if_object, if_list(call.get("partialArgs"))):
             self._put(piece)
-        self._part |= rest(part, "functionCall")
+        self._part |= read_extra_fields(part, "functionCall")
         return bool(call.get("willContinue"))
 
     def call(self, *, cut: bool = False) -> Content:
         """The call, with the arguments that have come; what is no call alone stays the
         provider's."""
         inner = {
-            **rest(self._part["functionCall"], "partialArgs", "willContinue"),
+            **read_extra_fields(self._part["functionCall"], "partialArgs", "willContinue"),
             "args": self._arguments,
         }
         whole = load_block({**self._part, "functionCall": inner}, self._pairing)

@@ -10,16 +10,21 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.codec.embeddings import dump_vector, input_usage, load_answer, load_vector
+from dragoman.codec.embeddings import (
+    count_input_tokens,
+    dump_vector,
+    load_answer_object,
+    load_vector,
+)
 from dragoman.codec.json_values import (
     as_list,
     as_object,
-    bounded,
+    check_depth,
     if_list,
     if_object,
     if_objects,
     if_text,
-    rest,
+    read_extra_fields,
 )
 from dragoman.errors import InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
@@ -54,13 +59,14 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
         InvalidRequestError: it holds no texts, or entries that differ in more than their text.
     """
     form: Json = {}
-    body = if_object(bounded(body))
+    body = if_object(check_depth(body))
     if isinstance(body.get("instances"), list):
         form["shape"] = _PREDICT
         entries = if_objects(body["instances"])
         texts = [if_text(entry.get("content")) for entry in entries]
         fields = [
-            {**rest(entry, "content"), **if_object(body.get("parameters"))} for entry in entries
+            {**read_extra_fields(entry, "content"), **if_object(body.get("parameters"))}
+            for entry in entries
         ]
     else:
         form["shape"] = _BATCH if "requests" in body else _ONE
@@ -70,7 +76,7 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
             form["role"] = "user"  # as Google's clients for JavaScript and Go write it
         form["config"] = all(_CONFIG in entry for entry in entries)
         fields = [
-            {**rest(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))}
+            {**read_extra_fields(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))}
             for entry in entries
         ]
     if not texts or not all(texts):
@@ -118,7 +124,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
         DecodeError: it holds no vectors.
     """
-    answer = load_answer(body)
+    answer = load_answer_object(body)
     if "predictions" in answer:
         found = [
             if_object(entry).get("embeddings")
@@ -132,7 +138,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
         raise error_of(answer)
     entries = [as_object(entry, "vector") for entry in found]
     counts = if_object(answer.get("usageMetadata"))
-    metadata = rest(answer, "embedding", "embeddings", "predictions", "usageMetadata")
+    metadata = read_extra_fields(answer, "embedding", "embeddings", "predictions", "usageMetadata")
     if other := other_usage(counts):
         metadata["usage"] = other
     if any(if_object(entry.get("statistics")).get("truncated") for entry in entries):
@@ -140,7 +146,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
     usage = load_usage(counts) or _counted(entries)
     return BatchEmbeddingsResult(
         [load_vector(entry.get("values")) for entry in entries],
-        input_usage(usage),
+        count_input_tokens(usage),
         metadata=metadata,
     )
 
@@ -180,7 +186,7 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Jso
     settings |= request.options
     if shape == _PREDICT:
         own = {key: value for key, value in settings.items() if key in _INSTANCE}
-        parameters = rest(settings, *_INSTANCE)
+        parameters = read_extra_fields(settings, *_INSTANCE)
         instances = [{"content": text, **own} for text in request.texts]
         return shape, {"instances": instances, **({"parameters": parameters} if parameters else {})}
     prefix = None if vertex else "" if "/" in request.model else "models/"
@@ -202,7 +208,7 @@ def _text(content: Any) -> str:
     content = if_object(content)
     given = content.get("parts")
     parts: list[Any] = [given] if isinstance(given, dict) else if_list(given)
-    alone = len(parts) == 1 and rest(content, "parts") in ({}, {"role": "user"})
+    alone = len(parts) == 1 and read_extra_fields(content, "parts") in ({}, {"role": "user"})
     return if_text(if_object(parts[0]).get("text")) if alone else ""
 
 

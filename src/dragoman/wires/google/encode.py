@@ -6,10 +6,10 @@ from datetime import datetime
 from heapq import heappop, heappush
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NONE, Objects, ResponseEncoder
+from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder
 from dragoman.codec.formats import ResponseFormat
-from dragoman.codec.json_values import if_object, rest
-from dragoman.codec.response import model_of
+from dragoman.codec.json_values import if_object, read_extra_fields
+from dragoman.codec.response import name_model
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -129,23 +129,23 @@ class Encoder(ResponseEncoder):
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the first opens nothing
         self._parts[event.message_id] = _Open()
         self._identity = self._identity or _identity(event.origin, self._envelope)
-        return NONE
+        return NO_OBJECTS
 
     def part_started(self, event: PartStarted) -> Objects:
         self._parts[event.message_id].add(event.index, event.part)
-        return NONE
+        return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
         open_parts = self._parts[event.message_id]
         if (part := open_parts.parts.get(event.index)) is None:
-            return NONE
+            return NO_OBJECTS
         part.waiting.append(event.delta)
         return self._write(open_parts)
 
     def part_finished(self, event: PartFinished) -> Objects:
         open_parts = self._parts[event.message_id]
         if (part := open_parts.parts.get(event.index)) is None:
-            return NONE
+            return NO_OBJECTS
         part.finished = event.part
         return self._write(open_parts)
 
@@ -156,7 +156,7 @@ class Encoder(ResponseEncoder):
         """See `ResponseEncoder`. What is written already, no client of this format can take back: a
         text is ended by a line's end."""
         self._parts[event.message_id] = _Open()
-        return [self._content([{"text": "\n"}])] if self._text is OpenText else NONE
+        return [self._content([{"text": "\n"}])] if self._text is OpenText else NO_OBJECTS
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]
@@ -303,7 +303,7 @@ def _is_malformed(piece: Content) -> bool:
 
 
 def _identity(origin: Origin | None, envelope: JsonMap) -> Json:
-    model = envelope.get("model") or model_of(origin)
+    model = envelope.get("model") or name_model(origin)
     id_ = envelope.get("id") or (origin and origin.response_id)
     return {**({"modelVersion": model} if model else {}), **({"responseId": id_} if id_ else {})}
 
@@ -328,7 +328,7 @@ def _end(
     finish = dump_finish(reason, original if isinstance(original, (str, int)) else None)
     if malformed and reason is FinishReason.tool_calls:
         finish = "MALFORMED_FUNCTION_CALL"
-    fields = rest(envelope, *_OUTSIDE, BLOCKED, "usageMetadata", "finishReason")
+    fields = read_extra_fields(envelope, *_OUTSIDE, BLOCKED, "usageMetadata", "finishReason")
     empty = "blockReason" in if_object(outside.get("promptFeedback")) and "parts" not in content
     candidates = (
         [] if empty else [{"content": content, "finishReason": finish, "index": 0, **fields}]

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorInfo, ErrorReader, error_info
+from dragoman.codec.error_rules import ErrorInfo, ErrorReader, read_error_info
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
-from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
+from dragoman.codec.serving import ErrorResponse, error_response, error_status, look_up_class
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json
-from dragoman.retry_after import duration
+from dragoman.retry_after import parse_duration
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
@@ -43,7 +43,7 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
-    status, words = status_of(error), of_class(_WORDS, error, "")
+    status, words = error_status(error), look_up_class(_WORDS, error, "")
     message = (
         error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
     )
@@ -80,12 +80,12 @@ def _info(payload: Any) -> ErrorInfo:
     inner = if_object(if_object(payload).get("error"))
     details = if_objects(inner.get("details"))
     return msgspec.structs.replace(
-        error_info(payload),
+        read_error_info(payload),
         means=_STATUSES.get(as_text(inner.get("status"))),
         request_id=_detail(details, "RequestInfo", "requestId"),
-        retry_after=duration(_detail(details, "RetryInfo", "retryDelay") or ""),
+        retry_after=parse_duration(_detail(details, "RetryInfo", "retryDelay") or ""),
     )
 
 
 _READER = ErrorReader(_info)
-load_error, error_of = _READER.load_error, _READER.error_of
+load_error, error_of = _READER.load_error, _READER.load_inner_error

@@ -8,12 +8,18 @@ from itertools import chain
 from typing import Any, cast
 
 from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, if_objects, rest
+from dragoman.codec.ids import fit_names, map_call_ids
+from dragoman.codec.json_values import (
+    check_depth,
+    if_list,
+    if_object,
+    if_objects,
+    read_extra_fields,
+)
 from dragoman.codec.layout import Layout
-from dragoman.codec.marks import kinds, unmarked_all
-from dragoman.codec.outgoing import only_text, prepared
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.marks import collect_part_types, strip_all_marks
+from dragoman.codec.outgoing import prepare_outgoing, read_sole_text
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
@@ -59,7 +65,7 @@ def load_conversation(
         out.append(
             _load(
                 Role.SYSTEM,
-                _object(bounded(payload["systemInstruction"]), "systemInstruction"),
+                _object(check_depth(payload["systemInstruction"]), "systemInstruction"),
                 pairing,
                 "",
             )
@@ -71,7 +77,7 @@ def load_conversation(
         try:
             before = _load_entry(content, position, before, pairing, origin, problems)
         except HistoryError as error:
-            noted(error, problems, position, _field(content), "contents")
+            note_problem(error, problems, position, _field(content), "contents")
         else:
             out.append(before)
     return out
@@ -104,21 +110,21 @@ def prepare_conversation(
     """A conversation made ready for its dump. `tools`: of the request; those and the functions that
     are called in the history get names that the API takes; `model`: its model, else the target's. A
     name that breaks the rules and was recorded so goes back as it is where there is no target."""
-    messages, places = unmarked_all(messages)
+    messages, places = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls = _calls(messages)
     named = [*tools, *calls]
     recorded = named if target is None else ()
     as_is = [each.name for each in recorded if OWN.form(each.native).get("name") == "as is"]
-    return prepared(
+    return prepare_outgoing(
         OutgoingContents,
         messages,
         target,
         quirks,
         losses,
         places=places,
-        ids=call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
-        names=fitted([each.name for each in named], quirks.names, as_is=as_is),
+        ids=map_call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
+        names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
         model=((target and target.model) or "") if model is None else model,
         unnamed={call.id for call in calls if is_unnamed(call.native)},
         functions={call.id: call.name for call in calls},
@@ -144,7 +150,7 @@ def dump_conversation(out: OutgoingContents) -> Json:
     joined: Message | None = None
     for position, message in enumerate(messages[head:], head):
         content: _Content | None
-        if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
+        if message.role is not Role.SYSTEM and (text := read_sole_text(message)) is not None:
             content = {"role": message.role.value, "parts": [{"text": text}]}
         else:
             content = _entry(
@@ -204,7 +210,9 @@ def _load_entry(
         if plain.role is Role.MODEL and (before is None or before.role is not Role.MODEL):
             pairing.round()
         return plain
-    content = _object(content if problems is None else bounded(content), f"contents[{position}]")
+    content = _object(
+        content if problems is None else check_depth(content), f"contents[{position}]"
+    )
     role = _role(content)
     if role is None:
         raise HistoryError(
@@ -257,7 +265,7 @@ def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Messag
     form: Json = {}
     if usual and content.get("role") != usual:
         form["role"] = content.get("role", "absent")
-    own = rest(content, "parts", *(["role"] if usual else []))
+    own = read_extra_fields(content, "parts", *(["role"] if usual else []))
     if not (parts := if_list(content.get("parts"))):
         form["parts"] = not_usual(content, "parts")
     pieces = load_content([_object(part, "a part") for part in parts], pairing)
@@ -290,7 +298,7 @@ def _entry(message: Message, out: OutgoingContents, position: int) -> _Content |
 
 def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
     """All calls of functions."""
-    if ToolCallPart not in kinds(messages):
+    if ToolCallPart not in collect_part_types(messages):
         return []
     content = chain.from_iterable(message.content for message in messages)
     return [

@@ -7,14 +7,16 @@ from types import MappingProxyType
 
 import msgspec
 
-from dragoman.codec.ids import NAMES, Rule
-from dragoman.codec.native import Own
+from dragoman.codec.efforts import TOKENS
+from dragoman.codec.ids import TOOL_NAMES, NameRule
+from dragoman.codec.native import WireNative
+from dragoman.request import Effort
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
 NAME = "google"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 
@@ -39,7 +41,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     always_thinking: str = "-pro"
     """What the names of newer models have in them that cannot think less than `low`; the others
     have `minimal`."""
-    budgets: Mapping[str, int] = MappingProxyType({"low": 1024, "medium": 8192, "high": 24576})
+    budgets: Mapping[Effort, int] = TOKENS
     """Effort → tokens of thinking, for older models."""
     placeholder: str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
     """What stands for the signature of a call that another model made:
@@ -56,9 +58,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     opening: str = "."
     """What the user is made to say before a conversation that the model began: the API takes no
     calls there."""
-    ids: Rule = Rule(letters=r"\s\S", most=1024)
+    ids: NameRule = NameRule(letters=r"\s\S", most=1024)
     """Ids of calls: any, but each once."""
-    names: Rule = NAMES
+    names: NameRule = TOOL_NAMES
     """What names of functions it takes."""
 
     def is_older(self, model: str) -> bool:

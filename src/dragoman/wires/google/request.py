@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
-from dragoman.codec.history_dump import dumped_tools
-from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
+from dragoman.codec.history_dump import dump_tools_with_history
+from dragoman.codec.ids import invert_names
+from dragoman.codec.json_values import if_list, if_object, read_extra_fields
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -81,7 +81,7 @@ def _load(body: JsonMap, given: RequestEnvelope) -> ModelRequest:
         raise HistoryError('the body must be an object with a list "contents"').at(field="contents")
     if nulls := [key for key in _OBJECTS if key in fields and fields[key] is None]:
         form["null"] = nulls
-    left = rest(fields, *nulls, *_CONVERSATION)
+    left = read_extra_fields(fields, *nulls, *_CONVERSATION)
     if isinstance(fields["contents"], dict):
         form["contents"] = "object"
     payload = {key: fields[key] for key in _CONVERSATION if key in fields}
@@ -128,7 +128,7 @@ def model_of_path(path: str) -> tuple[str, bool]:
     return model, found[2].startswith("stream")
 
 
-def _dump(sending: Sending[Quirks]) -> HttpRequest:
+def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     """The neutral request → path, headers and body. A model's name that has a `/` stays as it
     is."""
     request = sending.request
@@ -159,7 +159,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
             }
         return {}
 
-    body |= dumped_tools(sending.turn, out, tools, dump)[0]
+    body |= dump_tools_with_history(sending.turn, out, tools, dump)[0]
     if "tools" in form and "tools" not in body:
         body["tools"] = [] if form["tools"] == "empty" else {}
     tool_config = _tool_config(request, tools, out, form)
@@ -175,7 +175,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     if "within" in form:
         body = {"generateContentRequest": snaked(body, snake)}
     return HttpRequest(
-        _path(request, out.quirks), {}, snaked(body, snake), names=renamed(out.names)
+        _path(request, out.quirks), {}, snaked(body, snake), names=invert_names(out.names)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from dragoman.codec.body_schema import TEXT, a_list, an_object, typed
+from dragoman.codec.body_schema import TEXT, declare_types, list_schema, object_schema
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace, RequestFields, SealForm
 from dragoman.json_bytes import Json
@@ -29,7 +29,7 @@ __all__ = [
 
 _NUMBERS = ("temperature", "topP", "topK", "presencePenalty", "frequencyPenalty")
 _WHOLE = ("maxOutputTokens", "seed", "candidateCount")
-_TYPES = typed(
+_TYPES = declare_types(
     object=("generationConfig", "toolConfig"),
     list_or_object=("tools", "safetySettings"),
     list_or_text=("generationConfig.stopSequences", "generationConfig.responseModalities"),
@@ -66,17 +66,19 @@ request_fields = RequestFields(
 )
 """What is known of further fields of a request."""
 
-_CONTENT = an_object(
-    {"parts": a_list(an_object({"text": TEXT}), least=1)}, role={"enum": ["user", "model"]}
+_CONTENT = object_schema(
+    {"parts": list_schema(object_schema({"text": TEXT}), least=1)}, role={"enum": ["user", "model"]}
 )
-_CONTENTS = an_object({"contents": a_list(_CONTENT, least=1)}, generationConfig={"type": "object"})
+_CONTENTS = object_schema(
+    {"contents": list_schema(_CONTENT, least=1)}, generationConfig={"type": "object"}
+)
 _BODIES = {
     "generateContent": _CONTENTS,
     "streamGenerateContent": _CONTENTS,
     "countTokens": _CONTENTS,
-    "embedContent": an_object({"content": _CONTENT}),
-    "batchEmbedContents": an_object(
-        {"requests": a_list(an_object({"content": _CONTENT}), least=1)}
+    "embedContent": object_schema({"content": _CONTENT}),
+    "batchEmbedContents": object_schema(
+        {"requests": list_schema(object_schema({"content": _CONTENT}), least=1)}
     ),
 }
 bodies = {

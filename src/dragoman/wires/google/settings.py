@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.codec.json_dialect import JsonDialect, fit
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_dialect import JsonDialect, fit_schema
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
-from dragoman.request import ModelRequest
+from dragoman.request import Effort, ModelRequest
 from dragoman.wires.google.keys import (
     camelled,
     given,
@@ -58,7 +58,7 @@ _DIALECT = JsonDialect(
     const=False,
 )
 _MOST = 2**63
-_LEVELS = ("low", "medium", "high")
+_LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 _NEUTRAL = (*_SIMPLE, "stopSequences", "responseSchema", "responseJsonSchema", "thinkingConfig")
 
 
@@ -72,7 +72,7 @@ def load_settings(
     form: Json = {}
     if nulls := [key for key in _NEUTRAL if key in config and config[key] is None]:
         form["null"] = nulls
-        config = rest(config, *nulls)
+        config = read_extra_fields(config, *nulls)
     if unusual := _take_numbers(config):
         form["numbers"] = unusual
     settings = {**take_fields(config, _SIMPLE), **take_stops(config, "stopSequences")}
@@ -136,7 +136,9 @@ def dump_schema(schema: JsonMap, form: JsonMap, quirks: Quirks) -> Json:
     """The inverse: a loaded schema is sent as it was, any other in the API's dialect."""
     types = form.get("schema", "" if quirks.json_schema else "upper")
     if types in ("", _AS_IS):
-        fields: Json = {"responseJsonSchema": schema if types else fit(schema, _DIALECT) or schema}
+        fields: Json = {
+            "responseJsonSchema": schema if types else fit_schema(schema, _DIALECT) or schema
+        }
     else:
         fields = {"responseSchema": dump_older(schema, types)}
     return fields if form.get("mime") == _AS_IS else {**fields, "responseMimeType": _JSON}
@@ -199,7 +201,17 @@ def _load_thinking(fields: JsonMap, snake: set[str]) -> tuple[Any, Json, Json]:
     return None, {}, {}
 
 
-def _dump_thinking(reasoning: str | int, form: JsonMap, out: OutgoingContents) -> Json:
+def _dump_level(effort: Effort, form: JsonMap, out: OutgoingContents) -> str:
+    """An effort → the level of thinking, as a loaded request wrote it."""
+    if effort == "max":
+        why = "the API has no level max; high is sent"
+        out.lose(None, None, Lost.setting, why, "reasoning")
+        return "high"
+    level = form.get("level")
+    return level if isinstance(level, str) and level.lower() == effort else effort
+
+
+def _dump_thinking(reasoning: Effort | int, form: JsonMap, out: OutgoingContents) -> Json:
     by_level = form["form"] == "level" if "form" in form else out.newer
     config: Json
     if reasoning == "off" and by_level:
@@ -218,11 +230,7 @@ def _dump_thinking(reasoning: str | int, form: JsonMap, out: OutgoingContents) -
         tokens = form.get("tokens")
         config = {"thinkingBudget": tokens if _number(tokens, (int,)) == reasoning else reasoning}
     elif by_level:
-        config = {
-            "thinkingLevel": form["level"]
-            if str(form.get("level", "")).lower() == reasoning
-            else reasoning
-        }
+        config = {"thinkingLevel": _dump_level(reasoning, form, out)}
     else:
         config = {"thinkingBudget": out.quirks.budgets[reasoning]}
     include = form.get("includeThoughts", True if form or reasoning != "off" else "absent")

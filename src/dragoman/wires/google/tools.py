@@ -14,9 +14,9 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.codec import outgoing
-from dragoman.codec.ids import NAMES
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.codec.replay import kind_of
+from dragoman.codec.ids import TOOL_NAMES
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.replay import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -84,7 +84,7 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
             None if OWN.is_ours(piece.native) else "it is another provider's"
         )
         if why is not None:
-            self.lose(position, place, kind_of(piece), why, which)
+            self.lose(position, place, name_part_type(piece), why, which)
             return None
         return merged(_own_fields(piece), fields)
 
@@ -194,8 +194,8 @@ def load_call(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> Too
     if not name:
         return None
     id_, unnamed = load_id(inner, form)
-    further = rest(inner, "id", "name", "args")
-    if not NAMES.fits(name):
+    further = read_extra_fields(inner, "id", "name", "args")
+    if not TOOL_NAMES.fits(name):
         form["name"] = "as is"
     call = ToolCallPart(pairing.call(id_, name), name)
     if arguments is None:
@@ -240,7 +240,7 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
         block = camelled(if_object(entry), snake)
         functions = if_list(block.get(_FUNCTIONS))
         objects = {key: if_object(value) for key, value in block.items() if isinstance(value, dict)}
-        own = rest(block, *objects, *([_FUNCTIONS] if functions else []))
+        own = read_extra_fields(block, *objects, *([_FUNCTIONS] if functions else []))
         found: list[_Tool] = [
             *(_load_function(each) for each in functions),
             *(ServerTool(key, value) for key, value in objects.items()),
@@ -322,7 +322,7 @@ def _own_fields(piece: Content) -> Json:
     has none."""
     own = OWN.fields(piece.native)
     unnamed = not isinstance(piece, ProviderPart) and own.get("id", "") is None
-    return rest(own, "id") if unnamed else own
+    return read_extra_fields(own, "id") if unnamed else own
 
 
 def _mode(mode: Any) -> str | None:
@@ -345,7 +345,7 @@ def _load_function(block: Any) -> ToolSpec:
     if not isinstance(name, str):
         raise HistoryError("a function must have a name").at(field="tools")
     read = {"name", *(["description"] if description else [])}
-    form: Json = {**({} if NAMES.fits(name) else {"name": "as is"}), **snake_form(snake)}
+    form: Json = {**({} if TOOL_NAMES.fits(name) else {"name": "as is"}), **snake_form(snake)}
     if schema := if_object(block.get("parametersJsonSchema")):
         read.add("parametersJsonSchema")
     elif older := if_object(block.get("parameters")):
@@ -353,7 +353,7 @@ def _load_function(block: Any) -> ToolSpec:
         read.add("parameters")
     else:
         form["parameters"] = "absent"
-    return ToolSpec(name, description, schema, OWN.note(rest(block, *read), form=form))
+    return ToolSpec(name, description, schema, OWN.note(read_extra_fields(block, *read), form=form))
 
 
 def _dump_function(tool: ToolSpec, out: OutgoingContents) -> Json:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields, text_or_json
 from dragoman.codec.media import Media
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -75,7 +75,7 @@ def load_result(
             result, form["parts"] = media, "inside"
     else:
         form["response"] = "as is"
-    further = rest(inner, *read)
+    further = read_extra_fields(inner, *read)
     native = OWN.note(
         {**own, **unnamed, **({"functionResponse": further} if further else {})}, form=form
     )
@@ -129,7 +129,7 @@ def load_code(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> Too
     id_, unnamed = load_id(inner, form)
     native = _native(own, unnamed, form)
     return ToolCallPart(
-        pairing.run(id_), _CODE, rest(inner, "id"), run_by="provider", native=native
+        pairing.run(id_), _CODE, read_extra_fields(inner, "id"), run_by="provider", native=native
     )
 
 
@@ -138,7 +138,9 @@ def load_code_result(inner: _Fields, own: _Fields, form: Json, pairing: Pairing)
     id_, unnamed = load_id(inner, form)
     native = _native(own, unnamed, form)
     failed = inner.get("outcome") not in _OK
-    return ToolResultPart(pairing.ran(id_), _CODE, rest(inner, "id"), failed, "provider", native)
+    return ToolResultPart(
+        pairing.ran(id_), _CODE, read_extra_fields(inner, "id"), failed, "provider", native
+    )
 
 
 def load_server_call(
@@ -151,7 +153,7 @@ def load_server_call(
     if "args" not in inner:
         form["args"] = "absent"
     id_, unnamed = load_id(inner, form)
-    further = rest(inner, "id", "toolType", "args")
+    further = read_extra_fields(inner, "id", "toolType", "args")
     native = _native({**own, **({"toolCall": further} if further else {})}, unnamed, form)
     return ToolCallPart(
         pairing.run(id_), name, if_object(arguments), run_by="provider", native=native
@@ -168,7 +170,7 @@ def load_server_result(
     if "response" not in inner:
         form["response"] = "absent"
     id_, unnamed = load_id(inner, form)
-    further = rest(inner, "id", "toolType", "response")
+    further = read_extra_fields(inner, "id", "toolType", "response")
     native = _native({**own, **({"toolResponse": further} if further else {})}, unnamed, form)
     return ToolResultPart(
         pairing.ran(id_), name, inner.get("response"), run_by="provider", native=native

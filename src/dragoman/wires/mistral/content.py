@@ -11,9 +11,16 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
-from dragoman.codec.loading import plain_text
-from dragoman.codec.media import IMAGES, audio_type, data_url, decoded, from_url, guessed
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
+from dragoman.codec.media import (
+    IMAGES,
+    audio_type,
+    decode_base64,
+    dump_data_url,
+    guess_media_type,
+    load_url,
+)
+from dragoman.codec.message_list import plain_text
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart
 from dragoman.wires.chat import content
@@ -40,7 +47,9 @@ def choose_block_type(
     """The type of the chunk that holds a part; empty where none does."""
     if isinstance(part, LinkPart):
         return (
-            content.lookup_mime_type(_KINDS, part.mime_type or guessed(part.url) or "image/*")
+            content.lookup_mime_type(
+                _KINDS, part.mime_type or guess_media_type(part.url) or "image/*"
+            )
             or "text"
         )
     if isinstance(part, DataPart):
@@ -76,7 +85,7 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
         url = (
             b64encode(part.data).decode()
             if type_name == "input_audio" and url_form != "data"
-            else data_url(part)
+            else dump_data_url(part)
         )
     named = {"document_name": part.name} if type_name == "document_url" and part.name else {}
     return {
@@ -97,14 +106,14 @@ def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Conten
 
 
 def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    value, fields_left = block.get(type_name), rest(block, "type", type_name)
+    value, fields_left = block.get(type_name), read_extra_fields(block, "type", type_name)
     if isinstance(value, str) and value:
-        return note_unread_fields(chat, type_name, from_url(value), fields_left, {"url": "string"})
+        return note_unread_fields(chat, type_name, load_url(value), fields_left, {"url": "string"})
     if not (url := if_text(if_object(value).get("url"))):
         return None
-    inner = rest(if_object(value), "url")
+    inner = read_extra_fields(if_object(value), "url")
     return note_unread_fields(
-        chat, type_name, from_url(url), {**fields_left, **({type_name: inner} if inner else {})}
+        chat, type_name, load_url(url), {**fields_left, **({type_name: inner} if inner else {})}
     )
 
 
@@ -113,7 +122,10 @@ def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
     read = ("document_name",) if name else ()
     return (
         note_unread_fields(
-            chat, type_name, from_url(url, name or None), rest(block, "type", type_name, *read)
+            chat,
+            type_name,
+            load_url(url, name or None),
+            read_extra_fields(block, "type", type_name, *read),
         )
         if url
         else None
@@ -121,9 +133,9 @@ def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    text, fields_left = if_text(block.get(type_name)), rest(block, "type", type_name)
+    text, fields_left = if_text(block.get(type_name)), read_extra_fields(block, "type", type_name)
     if ":" in text:
-        part = from_url(text)
+        part = load_url(text)
         return note_unread_fields(
             chat,
             type_name,
@@ -131,7 +143,7 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
             fields_left,
             {"url": "data"} if isinstance(part, DataPart) else {},
         )
-    data = decoded(text)
+    data = decode_base64(text)
     return (
         note_unread_fields(
             chat, type_name, DataPart(data, audio_type(data) or "audio/mpeg"), fields_left
@@ -144,14 +156,16 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     file_id = if_text(block.get("file_id"))
     return (
-        note_unread_fields(chat, type_name, FilePart(file_id), rest(block, "type", "file_id"))
+        note_unread_fields(
+            chat, type_name, FilePart(file_id), read_extra_fields(block, "type", "file_id")
+        )
         if file_id
         else None
     )
 
 
 def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    value, fields_left = block.get("thinking"), rest(block, "type", "thinking")
+    value, fields_left = block.get("thinking"), read_extra_fields(block, "type", "thinking")
     if isinstance(value, str):
         return note_unread_fields(
             chat, type_name, ThinkingPart(value), fields_left, {"items": "string"}

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import as_list, as_object, as_text, if_objects, unread
-from dragoman.codec.loading import plain_text
+from dragoman.codec.json_values import as_list, as_object, as_text, if_objects, select_unread
+from dragoman.codec.message_list import plain_text
 from dragoman.event import PartDelta
 from dragoman.json_bytes import Json
 from dragoman.message import Origin, ThinkingPart, ToolResultPart, Usage
@@ -103,7 +103,7 @@ class Candidate(ChatCandidate):
         if call_id := message.get("tool_call_id"):
             self.end()
             if (call := self.calls.close_answered_call(as_text(call_id))) is not None:
-                self.emitter.whole(
+                self.emitter.add_whole_part(
                     ToolResultPart(call.id, call.name, message.get("content"), run_by="provider")
                 )
             message = {
@@ -125,10 +125,12 @@ class Candidate(ChatCandidate):
                 self.end()
                 part = load_block(self.chat, block)
                 if part != ThinkingPart() and getattr(part, "kind", None) != "text":
-                    self.emitter.whole(part)
+                    self.emitter.add_whole_part(part)
             elif type_name == "text":
                 self.add_text("text", as_text(block.get("text")))
-                if self.open_part is not None and (further := unread(block, ("type", "text"))):
+                if self.open_part is not None and (
+                    further := select_unread(block, ("type", "text"))
+                ):
                     OWN.open_fields(self.open_part.native).update(further)
             else:
                 self._think_block(block)
@@ -154,7 +156,7 @@ class Candidate(ChatCandidate):
         the wire form `items`."""
         value = block.get("thinking")
         items = [{"type": "text", "text": value}] if isinstance(value, str) else if_objects(value)
-        further = unread(block, ("type", "thinking"))
+        further = select_unread(block, ("type", "thinking"))
         if items or further:
             run = (
                 self.open_part
@@ -192,7 +194,7 @@ class Decoder(ChatDecoder):
         {"id", "object", "model", "choices", "usage", "p"}
     )  # `p` is padding
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """Text or thinking, and nothing else."""
         try:
             choice = _ordinary(payload).choices[0]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorRules, patterns
+from dragoman.codec.error_rules import ErrorRules, compile_patterns
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason
@@ -73,7 +73,9 @@ WORDS = {
 # from the checks before them (a text, or the fields that are wrong), `{"message", "request_id"}`
 # from the gateway.
 
-RULES = ErrorRules(words=patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded")))
+RULES = ErrorRules(
+    words=compile_patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded"))
+)
 """For want of capacity: the tier's limit is the caller's."""
 ERRORS: tuple[ErrorLine, ...] = (
     (errors.AuthenticationError, 401, "unauthorized", "1000"),

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from dragoman.codec.json_values import merged, rest
-from dragoman.codec.loading import dump_content
-from dragoman.codec.response import whole_message
+from dragoman.codec.json_values import merge_wire_fields, read_extra_fields
+from dragoman.codec.message_list import dump_content
+from dragoman.codec.response import join_messages
 from dragoman.errors import DragomanError
 from dragoman.event import Event, MessageFinished, MessageStarted
 from dragoman.json_bytes import Json, JsonMap
@@ -28,7 +28,7 @@ __all__ = ["Encoder", "ChatParts", "dump_response"]
 
 def dump_response(encoder: ChatEncoder, events: Iterable[Event], losses: list[Loss] | None) -> Json:
     """Events → a whole response, or, where one of them is an error, its body."""
-    chat, whole = encoder.chat, whole_message(events, losses)
+    chat, whole = encoder.chat, join_messages(events, losses)
     if isinstance(whole, DragomanError):
         return dump_error(chat, whole).body
     encoder.objects(
@@ -50,7 +50,11 @@ def dump_response(encoder: ChatEncoder, events: Iterable[Event], losses: list[Lo
         **dump_content(blocks, "", {}),
         "tool_calls": [_call(chat, call, index) for index, call in enumerate(calls)] or None,
     }
-    choice = {"index": 0, "message": merged(message, rest(fields, "content")), **encoder.finish()}
+    choice = {
+        "index": 0,
+        "message": merge_wire_fields(message, read_extra_fields(fields, "content")),
+        **encoder.finish(),
+    }
     return {"usage": {}, **encoder.envelope(False), "choices": [choice], **encoder.usage()}
 
 
@@ -62,7 +66,7 @@ class Parts(ChatParts):
 
     def fields(self, fields: JsonMap) -> Delta:
         """See the family's; lists stay as they are."""
-        return rest(fields, "role", "content", "tool_calls")
+        return read_extra_fields(fields, "role", "content", "tool_calls")
 
     def text(self, place: Place, fields: Any, delta: str) -> Delta:
         self._thinks = False

@@ -11,7 +11,7 @@ from operator import is_not
 
 from msgspec.structs import replace
 
-from dragoman.codec.ids import call_ids, fitted
+from dragoman.codec.ids import fit_names, map_call_ids
 from dragoman.codec.layout import Layout
 from dragoman.json_bytes import Json
 from dragoman.loss import Lost
@@ -134,6 +134,8 @@ def fit(
     as_is = [piece.name for piece in named if is_as_loaded(piece, "name_as_is")]
     ids: dict[tuple[int, int], str] = {}
     if len(named) > len(tools):
-        ids = call_ids(conversation, quirks.ids, as_is=lambda piece: is_as_loaded(piece, "as_is"))
-    names = fitted([piece.name for piece in named], quirks.names, as_is=as_is)
+        ids = map_call_ids(
+            conversation, quirks.ids, as_is=lambda piece: is_as_loaded(piece, "as_is")
+        )
+    names = fit_names([piece.name for piece in named], quirks.names, as_is=as_is)
     return {"ids": ids, "names": names, "bridge": quirks.bridge, "head": _head(conversation)}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.codec.ids import NAMES, Rule
-from dragoman.codec.native import Own
+from dragoman.codec.ids import TOOL_NAMES, NameRule
+from dragoman.codec.native import WireNative
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
 NAME = "mistral"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 
@@ -29,8 +29,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Takes a model's thinking back, as the models that think do."""
     tool_media: bool = False
     """Takes images and documents inside tool messages; else they follow in a user message."""
-    ids: Rule = Rule(letters="a-zA-Z0-9", least=9, most=9)
+    ids: NameRule = NameRule(letters="a-zA-Z0-9", least=9, most=9)
     """Ids of calls. The API takes nine letters and digits, nothing else, for ids that it did not
     give itself."""
-    names: Rule = NAMES
+    names: NameRule = TOOL_NAMES
     """Names of tools."""

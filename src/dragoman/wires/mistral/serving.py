@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, typed
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, declare_types
 from dragoman.codec.serving import RequestFields, forward_to
 from dragoman.json_bytes import Json
 from dragoman.result import ModelInfo
@@ -30,7 +30,7 @@ request_fields = RequestFields(
     ),
     candidates="n",
     references=frozenset(["agent_id"]),
-    types=typed(
+    types=declare_types(
         number=("temperature", "top_p", "presence_penalty", "frequency_penalty"),
         whole=("max_tokens", "random_seed", "n"),
         flag=("stream", "parallel_tool_calls", "safe_prompt"),

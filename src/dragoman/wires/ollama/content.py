@@ -7,9 +7,9 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_text
-from dragoman.codec.media import IMAGES, as_text, label, text_of
+from dragoman.codec.media import IMAGES, describe_as_text, media_label, read_media_text
 from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import kind_of
+from dragoman.codec.replay import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -179,10 +179,12 @@ def dump_content(piece: Content, fields: Fields, index: int) -> None:
         if isinstance(piece, DataPart) and piece.name:
             fields.lose(index, Lost.file_name, "the API knows no name of an image", piece.name)
     elif isinstance(piece, (DataPart, LinkPart, FilePart)):
-        if text_of(piece) is None:
+        if read_media_text(piece) is None:
             by_bytes = f"the API takes images only, not {piece.mime_type}"
             why = by_bytes if isinstance(piece, DataPart) else "it takes images by their bytes only"
-            fields.lose(index, kind_of(piece), f"{why}; a text tells of it", label(piece))
-        fields.add_line(index, as_text(piece))
+            fields.lose(
+                index, name_part_type(piece), f"{why}; a text tells of it", media_label(piece)
+            )
+        fields.add_line(index, describe_as_text(piece))
     else:
-        fields.lose(index, kind_of(piece), "it is a block of another format")
+        fields.lose(index, name_part_type(piece), "it is a block of another format")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.framing import LineStream
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Origin, ThinkingPart
@@ -66,7 +66,7 @@ class Decoder(MessageDecoder):
         # further fields of the message
         self._own: Json = {}
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """More thinking, or more text."""
         try:
             line = _decode_line(payload)
@@ -86,7 +86,7 @@ class Decoder(MessageDecoder):
         if self._open is None or self._thinks is not thinks:
             self._close()
             self._thinks = thinks
-            self._open = self._out.part("text", ThinkingPart() if thinks else None)
+            self._open = self._out.ensure_part("text", ThinkingPart() if thinks else None)
         self._out.add(self._open, text)
 
     def _close(self) -> None:
@@ -94,7 +94,7 @@ class Decoder(MessageDecoder):
             self._out.close(self._open)
             self._open = None
 
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """Any line but the usual one, and the first."""
         if event.get("error"):
             raise error_of(event)
@@ -108,14 +108,14 @@ class Decoder(MessageDecoder):
             self._out.origin = replace(
                 self._out.origin or Origin(""), served_model=if_text(event.get("model")) or None
             )
-            self._own = rest(if_object(event.get("message")), *_MESSAGE)
+            self._own = read_extra_fields(if_object(event.get("message")), *_MESSAGE)
             self._out.start(native=OWN.note(self._own))
         self._last |= {name: value for name, value in event.items() if value is not None}
         self._created = if_text(event.get("created_at")) or self._created
         add_fields(self._envelope, event)
         self._add(if_object(message))
         if "message" in event:
-            self._own |= rest(if_object(message), *_MESSAGE)
+            self._own |= read_extra_fields(if_object(message), *_MESSAGE)
         if event.get("done"):
             self._finish()
 
@@ -129,11 +129,11 @@ class Decoder(MessageDecoder):
         if images or calls:
             self._close()
         for image in images:
-            self._out.whole(image)
+            self._out.add_whole_part(image)
         for call in calls:
             if not is_call(call):
                 raise DecodeError("a call names no tool")
-            self._out.whole(load_call(drop_call_index(call, self._calls), self._fresh_id))
+            self._out.add_whole_part(load_call(drop_call_index(call, self._calls), self._fresh_id))
             self._calls += 1
 
     def _fresh_id(self) -> str:

@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.codec.embeddings import (
+    count_input_tokens,
     dump_texts,
     dump_vector,
-    input_usage,
-    load_answer,
+    load_answer_object,
     load_texts,
     load_vector,
 )
-from dragoman.codec.json_values import as_list, if_object, rest
+from dragoman.codec.json_values import as_list, if_object, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
@@ -57,14 +57,14 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
         DecodeError: it holds no vectors.
     """
-    answer = load_answer(body)
+    answer = load_answer_object(body)
     vectors = [answer["embedding"]] if "embedding" in answer else answer.get("embeddings")
     if vectors is None:
         raise error_of(answer)
     return BatchEmbeddingsResult(
         [load_vector(vector) for vector in as_list(vectors, "vectors")],
-        input_usage(load_usage(answer)),
-        metadata=rest(answer, "embedding", "embeddings", "prompt_eval_count"),
+        count_input_tokens(load_usage(answer)),
+        metadata=read_extra_fields(answer, "embedding", "embeddings", "prompt_eval_count"),
     )
 
 
@@ -73,10 +73,10 @@ def dump_response(
 ) -> Json:
     """Vectors → a response. `request` says of which model they are, where the result does not
     know."""
-    counts = rest(dump_usage(result.usage), "eval_count")
+    counts = read_extra_fields(dump_usage(result.usage), "eval_count")
     return {
         "model": request.model if request else "",
         "embeddings": [dump_vector(vector) for vector in result.embeddings],
-        **rest(result.metadata, "usage_estimated"),
+        **read_extra_fields(result.metadata, "usage_estimated"),
         **counts,
     }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_line
+from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_line
 from dragoman.codec.formats import ResponseFormat
-from dragoman.codec.json_values import merged, rest
-from dragoman.codec.response import model_of
+from dragoman.codec.json_values import merge_wire_fields, read_extra_fields
+from dragoman.codec.response import name_model
 from dragoman.codec.timing import AnswerTimer
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -66,7 +66,9 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
         **_body(fields, OWN.fields(message.native), generates=_generates(envelope)),
         **_tail(message.finish_reason, message.usage, response),
     }
-    return merged(merged(body, rest(response, "created_at")), _dump_timing(envelope))
+    return merge_wire_fields(
+        merge_wire_fields(body, read_extra_fields(response, "created_at")), _dump_timing(envelope)
+    )
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
@@ -109,12 +111,12 @@ class Encoder(ResponseEncoder):
         if isinstance(event.part, (TextPart, ThinkingPart)):
             field = "content" if isinstance(event.part, TextPart) else "thinking"
             self._fields[event.message_id, event.index] = field
-        return NONE
+        return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
         key = (event.message_id, event.index)
         if (field := self._fields.get(key)) is None:
-            return NONE
+            return NO_OBJECTS
         self._sent.add(key)
         if self._generates:
             return [self._line({field: event.delta})]
@@ -123,7 +125,7 @@ class Encoder(ResponseEncoder):
 
     def part_finished(self, event: PartFinished) -> Objects:
         if (event.message_id, event.index) in self._sent or not (fields := _fields(event.part)):
-            return NONE
+            return NO_OBJECTS
         for call in fields.get("tool_calls", ()):
             set_call_index(call, self._calls)
             self._calls += 1
@@ -140,7 +142,7 @@ class Encoder(ResponseEncoder):
         dropped = {key for key in self._sent if key[0] == event.message_id}
         self._sent -= dropped
         fields = sorted({self._fields[key] for key in dropped})
-        return [self._line(dict.fromkeys(fields, "\n"))] if fields else NONE
+        return [self._line(dict.fromkeys(fields, "\n"))] if fields else NO_OBJECTS
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]
@@ -158,16 +160,19 @@ class Encoder(ResponseEncoder):
             **_tail(state.reason, state.usage, state.envelope),
         }
         return [
-            merged(merged(line, rest(state.envelope, "created_at")), _dump_timing(self._envelope))
+            merge_wire_fields(
+                merge_wire_fields(line, read_extra_fields(state.envelope, "created_at")),
+                _dump_timing(self._envelope),
+            )
         ]
 
     def frame(self, data: JsonMap) -> bytes:
-        return as_line(data)
+        return frame_line(data)
 
     def _keep(self, event: MessageStarted | MessageFinished) -> Objects:
         """The message's further fields, for the last line."""
         self._own.setdefault(event.message_id, {}).update(OWN.fields(event.native))
-        return NONE
+        return NO_OBJECTS
 
     def _line(self, fields: JsonMap) -> Json:
         return {**self._head, **_body(fields, {}, generates=self._generates), "done": False}
@@ -205,7 +210,7 @@ def _dump_timing(envelope: JsonMap) -> dict[str, int]:
 
 
 def _head(origin: Origin | None, envelope: JsonMap, response: JsonMap) -> Json:
-    model = envelope.get("model") or model_of(origin)
+    model = envelope.get("model") or name_model(origin)
     return {"model": model, **_dump_time(envelope, response)}
 
 
@@ -221,10 +226,13 @@ def _generates(envelope: JsonMap) -> bool:
 def _body(fields: JsonMap, own_fields: JsonMap, *, generates: bool) -> Json:
     """The fields of a message, as the request's endpoint has them."""
     if generates:
-        return merged(
-            {"response": fields.get("content", ""), **rest(fields, "content")}, own_fields
+        return merge_wire_fields(
+            {"response": fields.get("content", ""), **read_extra_fields(fields, "content")},
+            own_fields,
         )
-    return {"message": merged({"role": "assistant", "content": "", **fields}, own_fields)}
+    return {
+        "message": merge_wire_fields({"role": "assistant", "content": "", **fields}, own_fields)
+    }
 
 
 def _tail(reason: FinishReason | None, usage: Usage | None, response: JsonMap) -> Json:

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorReader, ErrorRules, patterns
-from dragoman.codec.serving import ErrorResponse, error_response, status_of
+from dragoman.codec.error_rules import ErrorReader, ErrorRules, compile_patterns
+from dragoman.codec.serving import ErrorResponse, error_response, error_status
 from dragoman.errors import DragomanError
 
 __all__ = ["dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=patterns((errors.InvalidRequestError, r"page not found")),
+    words=compile_patterns((errors.InvalidRequestError, r"page not found")),
     advice={
         errors.ModelNotFoundError: "Check the model's name, or pull it: ollama pull NAME.",
         errors.ContextLengthError: "Shorten the conversation, or raise num_ctx.",
@@ -32,11 +32,11 @@ _WORDS: Mapping[type[DragomanError], str] = {
 
 
 _READER = ErrorReader(rules=_RULES)
-load_error, error_of = _READER.load_error, _READER.error_of
+load_error, error_of = _READER.load_error, _READER.load_inner_error
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     return error_response(
-        error, status_of(error, _OWN_STATUSES), {"error": _READER.text_of(error, _WORDS)}
+        error, error_status(error, _OWN_STATUSES), {"error": _READER.dump_words(error, _WORDS)}
     )

@@ -8,13 +8,19 @@ from itertools import count
 from typing import Any, TypeGuard
 
 from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import Rule, call_ids
-from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
+from dragoman.codec.ids import NameRule, map_call_ids
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+)
 from dragoman.codec.layout import Layout
-from dragoman.codec.loading import SPEAKERS, load_list
-from dragoman.codec.marks import unmarked_all
-from dragoman.codec.outgoing import Outgoing, only_text, prepared
-from dragoman.codec.replay import kind_of
+from dragoman.codec.marks import strip_all_marks
+from dragoman.codec.message_list import SPEAKER_ROLES, load_list
+from dragoman.codec.outgoing import Outgoing, prepare_outgoing, read_sole_text
+from dragoman.codec.replay import name_part_type
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -57,7 +63,7 @@ layout = Layout(
 )
 """Where its messages stand."""
 
-_ANY = Rule(letters=r"\s\S", most=1024)
+_ANY = NameRule(letters=r"\s\S", most=1024)
 """What it takes as ids of calls: any, but each once."""
 _OWN = ("thinking", "tool_name")
 """Fields that no other format has beside a text as `content`."""
@@ -65,7 +71,7 @@ _ALONE = frozenset(["images", "tool_calls", "thinking"])
 """Fields that may stand without a text."""
 _OTHERS = frozenset(["parts", "type", "toolCalls", "toolCallId"])
 """Fields that it lacks and formats alike have."""
-_SENT = {role: name for name, role in SPEAKERS.items()}
+_SENT = {role: name for name, role in SPEAKER_ROLES.items()}
 
 
 def load_conversation(
@@ -87,7 +93,7 @@ def load_conversation(
             waiting = UnansweredCalls(calls)
         return message
 
-    roles = (*SPEAKERS, "tool")
+    roles = (*SPEAKER_ROLES, "tool")
     return load_list(
         payload, load, origin, problems, what="an Ollama chat", roles=roles, lists=False
     )
@@ -98,7 +104,7 @@ def votes(message: Any) -> int:
     else)."""
     fields = if_object(message)
     role = fields.get("role")
-    if not (isinstance(role, str) and role in (*SPEAKERS, "tool")) or fields.keys() & _OTHERS:
+    if not (isinstance(role, str) and role in (*SPEAKER_ROLES, "tool")) or fields.keys() & _OTHERS:
         return 0
     if not isinstance(fields.get("content"), str | None):
         return 0
@@ -137,9 +143,9 @@ def prepare_conversation(
     tools: Sequence[ToolSpec] = (),  # noqa: ARG001 as for every wire: here their names stay as they are
 ) -> Outgoing[Quirks]:
     """A conversation made ready for its dump."""
-    messages, places = unmarked_all(messages)
-    ids = call_ids(messages, _ANY) if target else {}
-    return prepared(
+    messages, places = strip_all_marks(messages)
+    ids = map_call_ids(messages, _ANY) if target else {}
+    return prepare_outgoing(
         Outgoing[Quirks],
         messages,
         target,
@@ -156,7 +162,7 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     dumped: list[Json] = []
     calls: dict[str, ToolCallPart] = {}
     for position, message in enumerate(out.messages):
-        if (text := only_text(message)) is not None:
+        if (text := read_sole_text(message)) is not None:
             dumped.append({"role": _SENT[message.role], "content": text})
             continue
         results = [
@@ -176,7 +182,7 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _load(entry: JsonMap, origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
-    role = SPEAKERS.get(if_text(entry.get("role")))
+    role = SPEAKER_ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(
             f"an Ollama chat has no role {entry.get('role')!r:.100}; it has system, user, assistant and tool"
@@ -187,7 +193,7 @@ def _load(entry: JsonMap, origin: Origin | None, fresh_id: Callable[[], str]) ->
     if role is Role.MODEL and calls and all(map(is_call, calls)):
         content += [load_call(call, fresh_id) for call in calls]
         read.append("tool_calls")
-    native = OWN.note(rest(entry, "role", *read), form=form)
+    native = OWN.note(read_extra_fields(entry, "role", *read), form=form)
     return Message(
         role, tuple(content), origin=origin if role is Role.MODEL else None, native=native
     )
@@ -204,7 +210,7 @@ def _dump(message: Message, out: Outgoing[Quirks], position: int) -> Json:
                 )
         elif isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
             if (why := _refusal_reason(piece, message, out, position)) is not None:
-                fields.lose(index, kind_of(piece), why)
+                fields.lose(index, name_part_type(piece), why)
             elif isinstance(piece, ThinkingPart):
                 fields.add(index, "thinking", piece.text)
             elif isinstance(piece, ToolCallPart):
@@ -214,7 +220,9 @@ def _dump(message: Message, out: Outgoing[Quirks], position: int) -> Json:
         else:
             dump_content(piece, fields, index)
     empty = OWN.form(message.native).get("content", "")
-    return merged({"role": _SENT[message.role], **fields.dump(empty)}, OWN.fields(message.native))
+    return merge_wire_fields(
+        {"role": _SENT[message.role], **fields.dump(empty)}, OWN.fields(message.native)
+    )
 
 
 def _is_result(piece: Content, message: Message) -> TypeGuard[ToolResultPart]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
 NAME = "ollama"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 

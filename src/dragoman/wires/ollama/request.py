@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
-from dragoman.codec.json_values import if_list, if_object, if_text, merged
+from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
+from dragoman.codec.json_values import if_list, if_object, if_text, merge_wire_fields
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
@@ -95,7 +95,7 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     )
 
 
-def _dump(sending: Sending[Quirks]) -> HttpRequest:
+def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     """The neutral request → a request of `/api/chat`, or of `/api/generate` where it was one.
     `options` have the last word, level by level.
 
@@ -112,7 +112,7 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     if request.output_schema is not None:
         body["format"] = dump_schema(request.output_schema, form)
     body |= dump_settings(request, form, out)
-    body = merged(body, own_fields)
+    body = merge_wire_fields(body, own_fields)
     for field, value in request.options.items():
         nested = field == "options" and isinstance(value, Mapping)
         body[field] = {**if_object(body.get(field)), **cast("JsonMap", value)} if nested else value
@@ -126,7 +126,7 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
     )
 
 
-def _payload(sending: Sending[Quirks]) -> tuple[Outgoing[Quirks], Json]:
+def _payload(sending: RequestDump[Quirks]) -> tuple[Outgoing[Quirks], Json]:
     """The conversation, ready for its dump, and the fields of the body that hold it."""
     request = sending.request
     if is_generate(request):

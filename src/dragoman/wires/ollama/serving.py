@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from dragoman.codec.body_schema import BOOLEAN, TEXT, a_list, an_object, either, typed
+from dragoman.codec.body_schema import (
+    BOOLEAN,
+    TEXT,
+    any_of,
+    declare_types,
+    list_schema,
+    object_schema,
+)
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import RequestFields
 from dragoman.json_bytes import Json, JsonMap
@@ -34,7 +41,7 @@ request_fields = RequestFields(
             "options.use_mmap",
         ]
     ),
-    types=typed(
+    types=declare_types(
         object=("options",),
         list=("tools",),
         flag=("stream",),
@@ -53,13 +60,17 @@ request_fields = RequestFields(
 )
 """What is known of further fields of a request."""
 
-_MESSAGE = an_object({"role": {"enum": ["system", "user", "assistant", "tool"]}, "content": TEXT})
+_MESSAGE = object_schema(
+    {"role": {"enum": ["system", "user", "assistant", "tool"]}, "content": TEXT}
+)
 bodies = {
-    "/api/chat": an_object({"model": TEXT, "messages": a_list(_MESSAGE, least=1)}, stream=BOOLEAN),
-    "/api/generate": an_object({"model": TEXT, "prompt": TEXT}, stream=BOOLEAN),
-    "/api/embed": an_object({"model": TEXT, "input": either(TEXT, a_list(TEXT, least=1))}),
-    "/api/embeddings": an_object({"model": TEXT, "prompt": TEXT}),
-    "/api/show": an_object({"model": TEXT}),
+    "/api/chat": object_schema(
+        {"model": TEXT, "messages": list_schema(_MESSAGE, least=1)}, stream=BOOLEAN
+    ),
+    "/api/generate": object_schema({"model": TEXT, "prompt": TEXT}, stream=BOOLEAN),
+    "/api/embed": object_schema({"model": TEXT, "input": any_of(TEXT, list_schema(TEXT, least=1))}),
+    "/api/embeddings": object_schema({"model": TEXT, "prompt": TEXT}),
+    "/api/show": object_schema({"model": TEXT}),
 }
 """Path → JSON Schema of what clients send there."""
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.efforts import find_allowed, to_effort
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.settings import Fields, dump_fields, effort, take_fields, take_stops
+from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
-from dragoman.request import ModelRequest, Settings
+from dragoman.request import Effort, ModelRequest, Settings
 from dragoman.wires.ollama.quirks import Quirks
 
 __all__ = ["dump_schema", "dump_settings", "load_schema", "load_settings"]
 
-_Reasoning = Literal["off", "low", "medium", "high"] | int
+_Reasoning = Effort | int
 _SIMPLE: Fields = {
     "temperature": ("temperature", (int, float)),
     "num_predict": ("max_tokens", (int,)),
@@ -27,7 +28,7 @@ _SIMPLE: Fields = {
 """Option → the setting that it is, and its types."""
 _UNKNOWN = ("tool_choice", "parallel_tool_calls")
 """Settings that the API does not know."""
-_LEVELS = ("low", "medium", "high")
+_LEVELS: tuple[Effort, ...] = ("low", "medium", "high")
 _ANY_OBJECT: Json = {"type": "object"}
 
 
@@ -44,7 +45,7 @@ def load_settings(body: Json, model: str, form: Json, own_fields: Json) -> Setti
             name: value for name, value in options.items() if name in (*_SIMPLE, "stop")
         }:  # such as null
             own_fields["options"] = odd
-        if further := rest(options, *odd):
+        if further := read_extra_fields(options, *odd):
             body["options"] = further
     if (reasoning := _load_think(body.get("think"))) is not None:
         settings["reasoning"], think = reasoning, body.pop("think")
@@ -58,10 +59,13 @@ def dump_settings(request: ModelRequest, form: JsonMap, out: Outgoing[Quirks]) -
     settings = request.settings
     fields: Json = {}
     if (reasoning := settings.reasoning) is not None:
-        as_loaded = "think" in form and _load_think(form["think"]) == reasoning
-        fields["think"] = (
-            form["think"] if as_loaded else _dump_think(reasoning, request.model, out.quirks)
-        )
+        if "think" in form and _load_think(form["think"]) == reasoning:
+            fields["think"] = form["think"]
+        else:
+            fields["think"] = _dump_think(reasoning, request.model, out.quirks)
+            if isinstance(reasoning, int) or fields["think"] not in (True, False, reasoning):
+                why = f"the API cannot be told {reasoning!r}; {fields['think']} is sent"
+                out.lose(None, None, Lost.setting, why, "reasoning")
     if (options := _dump_options(settings, form)) or form.get("options") == "empty":
         fields["options"] = options
     for name in _UNKNOWN:
@@ -118,4 +122,4 @@ def _dump_think(setting: _Reasoning, model: str, quirks: Quirks) -> bool | str:
     the nearest level."""
     if setting == "off":
         return False
-    return effort(setting) if quirks.has_levels(model) else True
+    return (find_allowed(to_effort(setting), _LEVELS) or True) if quirks.has_levels(model) else True

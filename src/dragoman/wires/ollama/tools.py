@@ -14,7 +14,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec import functions
-from dragoman.codec.json_values import has_error, if_object, if_text, merged, rest, text_or_json
+from dragoman.codec.json_values import (
+    has_error,
+    if_object,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+    text_or_json,
+)
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
@@ -44,7 +51,7 @@ def is_tool(tool: Any) -> bool:
     fields = if_object(tool)
     return (
         if_text(fields.get("type", "function")) not in ("function", "")
-        or functions.named(fields) != ""
+        or functions.read_function_name(fields) != ""
     )
 
 
@@ -60,7 +67,7 @@ def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 def is_call(entry: Any) -> bool:
     """Whether it is a call that can be read as one."""
-    return functions.named(if_object(entry)) != ""
+    return functions.read_function_name(if_object(entry)) != ""
 
 
 def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
@@ -78,8 +85,10 @@ def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
         form |= {"arguments": arguments} if "arguments" in function else {"without": "arguments"}
     if not call_id and "id" in call:
         form["id"] = call["id"]
-    call_fields = {**({} if call_id else {"id": None}), **rest(call, "id", "function")}
-    own_fields = functions.own_fields(call_fields, rest(function, "name", "arguments"))
+    call_fields = {**({} if call_id else {"id": None}), **read_extra_fields(call, "id", "function")}
+    own_fields = functions.collect_own_fields(
+        call_fields, read_extra_fields(function, "name", "arguments")
+    )
     return replace(part, native=OWN.note(own_fields, form=form))
 
 
@@ -99,7 +108,9 @@ def dump_call(call: ToolCallPart, call_id: str) -> Json:
         named = {"id": form["id"]}
     elif _is_unnamed(call.native):
         named = {}
-    return merged({**named, "function": function}, rest(OWN.fields(call.native), "id"))
+    return merge_wire_fields(
+        {**named, "function": function}, read_extra_fields(OWN.fields(call.native), "id")
+    )
 
 
 def set_call_index(call: Json, index: int) -> None:
@@ -114,7 +125,7 @@ def drop_call_index(call: JsonMap, index: int) -> JsonMap:
     function = if_object(call.get("function"))
     if not call.get("id") or type(function.get("index")) is not int or function["index"] != index:
         return call
-    return {**call, "function": rest(function, "index")}
+    return {**call, "function": read_extra_fields(function, "index")}
 
 
 class UnansweredCalls:
@@ -172,7 +183,9 @@ def load_result(
         call_id or (call.id if call else fresh_id()),
         name or (call.name if call else ""),
         result,
-        native=OWN.note({**({} if call_id else {"id": None}), **rest(entry, *read)}, form=form),
+        native=OWN.note(
+            {**({} if call_id else {"id": None}), **read_extra_fields(entry, *read)}, form=form
+        ),
     )
 
 
@@ -195,12 +208,12 @@ def dump_result(
         body["tool_call_id"] = out.id(position, index, part)
     if part.is_error and not has_error(part.result):
         out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
-    return merged(body, rest(OWN.fields(part.native), "id"))
+    return merge_wire_fields(body, read_extra_fields(OWN.fields(part.native), "id"))
 
 
 def _load_tool(tool: JsonMap) -> ToolSpec | ServerTool:
     if tool.get("type", "function") != "function":
-        native = OWN.note(rest(tool, "type")) or OWN.note(form={"type": "own"})
+        native = OWN.note(read_extra_fields(tool, "type")) or OWN.note(form={"type": "own"})
         return ServerTool(if_text(tool["type"]), native=native)
     return functions.load_tool(OWN, tool)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.codec.json_values import if_list, rest
+from dragoman.codec.json_values import if_list, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
@@ -74,7 +74,7 @@ def dump_usage(usage: Usage | None) -> dict[str, int]:
 def add_fields(fields: Json, line: JsonMap) -> None:
     """Adds the fields of a line beside its message: lists (of log probabilities) grow, of all else
     the last stands."""
-    for name, value in rest(line, *_READ).items():
+    for name, value in read_extra_fields(line, *_READ).items():
         if name == "logprobs":
             fields.setdefault(name, []).extend(if_list(value))
         elif value is not None:

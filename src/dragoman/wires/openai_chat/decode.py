@@ -21,11 +21,11 @@ from dragoman.codec.json_values import (
     as_list,
     as_object,
     as_text,
-    filled,
-    gather,
-    malformed,
-    rest,
-    unread,
+    drop_empty,
+    merge_pieces,
+    read_extra_fields,
+    select_unread,
+    shape_error,
 )
 from dragoman.codec.media import audio_type
 from dragoman.event import OpenText, PartDelta
@@ -140,18 +140,18 @@ class Candidate(ChatCandidate):
         if not _SHOWN.isdisjoint(message):
             self._show(message)
         self._execute(as_list(message.get("executed_tools"), "executed tools"))
-        if filled(function_call := as_object(message.get("function_call"), "function call")):
+        if drop_empty(function_call := as_object(message.get("function_call"), "function call")):
             self.end()
             entry = {"index": "function_call", "function": function_call}
             self.calls.add(entry, form={"field": "function_call"})
         if extra := message.get("extra_content"):
             self.fields["extra_content"] = extra
         if annotations := as_list(message.get("annotations"), "annotations"):
-            gather(
+            merge_pieces(
                 self.fields,
                 {
                     "annotations": [
-                        rest(as_object(annotation, "annotation"), "index")
+                        read_extra_fields(as_object(annotation, "annotation"), "index")
                         for annotation in annotations
                     ]
                 },
@@ -161,28 +161,29 @@ class Candidate(ChatCandidate):
         """Images and spoken audio."""
         for image in as_list(message.get("images"), "images"):
             self.end()
-            self.emitter.whole(
+            self.emitter.add_whole_part(
                 note_field(
-                    "images", load_block(self.chat, rest(as_object(image, "image"), "index"))
+                    "images",
+                    load_block(self.chat, read_extra_fields(as_object(image, "image"), "index")),
                 )
             )
-        audio = filled(as_object(message.get("audio"), "audio"))
+        audio = drop_empty(as_object(message.get("audio"), "audio"))
         if not audio or (self._audio is None and not ({"id", "data", "transcript"} & audio.keys())):
             return
         try:
             data = b64decode(as_text(audio.pop("data", None)), validate=True)
         except ValueError:
-            raise malformed(message["audio"], "audio that is no base64") from None
+            raise shape_error(message["audio"], "audio that is no base64") from None
         if self._audio is None:
             self.end()
             part = DataPart(b"", "audio/pcm", native=OWN.note({}, {"field": "audio"}))
-            self._audio = self.emitter.part("audio", part)
+            self._audio = self.emitter.ensure_part("audio", part)
         if data and not self._audio.deltas and isinstance(self._audio.part, DataPart):
             self._audio.part = replace(self._audio.part, mime_type=audio_type(data) or "audio/pcm")
         self.emitter.add(self._audio, data)
         audio_fields = OWN.open_fields(self._audio.native)
         audio["transcript"] = audio_fields.get("transcript", "") + as_text(audio.get("transcript"))
-        audio_fields.update(filled(audio))
+        audio_fields.update(drop_empty(audio))
 
     def _execute(self, entries: list[Any]) -> None:
         """Tools that the vendor ran itself: first the call, then, with it or later, its result."""
@@ -193,9 +194,9 @@ class Candidate(ChatCandidate):
             if index not in self._executed:
                 self.end()
                 self._executed[index] = call
-                self.emitter.whole(call)
+                self.emitter.add_whole_part(call)
             if result is not None:
-                self.emitter.whole(
+                self.emitter.add_whole_part(
                     replace(result, id=self._executed[index].id, name=self._executed[index].name)
                 )
 
@@ -206,7 +207,7 @@ class Decoder(ChatDecoder):
     CANDIDATE: ClassVar[type[ChatCandidate]] = Candidate
     READ: ClassVar[frozenset[str]] = ChatDecoder.READ | {"obfuscation", "prompt", "x_groq"}
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """More of a text, of thinking, or of a call's arguments, and nothing else."""
         try:
             choice = _ordinary(payload).choices[0]
@@ -245,5 +246,5 @@ class Decoder(ChatDecoder):
         groq = as_object(chunk["x_groq"], "x_groq")
         self.add_usage(groq.get("usage"))
         super().note(chunk)
-        if groq_fields := unread(groq, ("id", "usage")):
+        if groq_fields := select_unread(groq, ("id", "usage")):
             self._response["x_groq"] = groq_fields

@@ -8,11 +8,12 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from dragoman.codec import error_rules
-from dragoman.codec.error_rules import ErrorInfo, ErrorRules, vendor_status
+from dragoman.codec.error_rules import ErrorInfo, ErrorRules, read_vendor_status
 from dragoman.codec.json_values import as_list, if_object, if_objects, if_text
 from dragoman.errors import DragomanError, OverloadedError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
+from dragoman.request import Effort
 from dragoman.wires.chat import ChatDialect
 from dragoman.wires.chat import usage as chat_usage
 from dragoman.wires.chat.content import READERS, read_text
@@ -36,13 +37,13 @@ def _nothing(_: Any, __: object = None) -> None:
 _NOT_AT_ALL = SettingWriter("", _nothing, _nothing)
 
 
-def _reasoning(setting: str | int) -> Json:
+def _reasoning(setting: Effort | int) -> Json:
     if isinstance(setting, int):
         return {"max_tokens": setting}
     return {"effort": "none" if setting == "off" else setting}
 
 
-def _thinking(setting: str | int) -> Json:
+def _thinking(setting: Effort | int) -> Json:
     if isinstance(setting, int):
         return {"type": "enabled", "budget_tokens": setting}
     return {"type": "disabled" if setting == "off" else "enabled"}
@@ -152,12 +153,12 @@ def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
     for choice in as_list(chunk.get("choices"), "choices"):
         if isinstance(choice, dict) and (error := cast("Json", choice).get("error")):
             return make_error(chat, {**chunk, "error": error})
-    return make_error(chat, chunk) if "base_resp" in chunk and vendor_status(chunk) else None
+    return make_error(chat, chunk) if "base_resp" in chunk and read_vendor_status(chunk) else None
 
 
 def error_info(payload: Any) -> ErrorInfo:
     """An error's JSON → what it says."""
-    info = error_rules.error_info(payload)
+    info = error_rules.read_error_info(payload)
     outer = next(iter(if_objects(payload)), if_object(payload))
     return replace(info, request_id=info.request_id or if_text(outer.get("id")) or None)
 

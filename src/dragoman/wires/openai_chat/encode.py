@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import ClassVar
 
-from dragoman.codec.json_values import rest
+from dragoman.codec.json_values import read_extra_fields
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Content, DataPart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.chat.content import dump_block
@@ -51,7 +51,7 @@ class Parts(ChatParts):
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         if _is_custom(part):
             body = {"name": part.name, "input": part.arguments.get("input", "")}
-            call_fields = rest(OWN.fields(part.native), "id")
+            call_fields = read_extra_fields(OWN.fields(part.native), "id")
             return [
                 self.call(opened, {"id": part.id, "type": "custom", "custom": body, **call_fields})
             ]
@@ -72,7 +72,13 @@ class Parts(ChatParts):
             and part.id in self._executed
         ):
             number, call = self._executed[part.id]
-            return [{"executed_tools": [rest(dump_executed_tool(call, part, number), "arguments")]}]
+            return [
+                {
+                    "executed_tools": [
+                        read_extra_fields(dump_executed_tool(call, part, number), "arguments")
+                    ]
+                }
+            ]
         if isinstance(part, DataPart) and part.mime_type.startswith("audio/"):
             audio = {
                 "id": "",

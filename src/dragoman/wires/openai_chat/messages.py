@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.ids import Rule, call_ids, fitted
+from dragoman.codec.ids import NameRule, fit_names, map_call_ids
 from dragoman.codec.json_values import if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
-from dragoman.codec.media import as_text, guessed
+from dragoman.codec.media import describe_as_text, guess_media_type
 from dragoman.json_bytes import Json
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -126,7 +126,7 @@ def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> 
     """A piece of the model's message → the field of the message that holds it, and what it adds to
     that."""
     content = out.messages[position].content
-    field = OWN.form(piece.native).get("field") if out.exact(position) else None
+    field = OWN.form(piece.native).get("field") if out.returns_to_origin(position) else None
     # stands with its call
     if isinstance(piece, ToolResultPart):
         if not any(
@@ -204,8 +204,10 @@ def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Conten
     if block is None:
         return None
     if out.target and isinstance(piece, LinkPart) and block["type"] == "image_url":
-        is_image = (piece.mime_type or guessed(piece.url) or "image/*").startswith("image/")
-        block = block if is_image else {"type": "text", "text": as_text(piece)}
+        is_image = (piece.mime_type or guess_media_type(piece.url) or "image/*").startswith(
+            "image/"
+        )
+        block = block if is_image else {"type": "text", "text": describe_as_text(piece)}
     if (what := find_loss(piece, block)) is not None:
         out.lose(position, index, *what)
     return block
@@ -235,9 +237,9 @@ def fit(
                 if message.origin is not None and message.origin.provider == target.provider
                 for piece in message.content
             }
-        rule = Rule(most=limit or _SHORTEST)
-        ids = call_ids(conversation, rule, as_is=lambda piece: id(piece) in given_by_vendor)
-        names = fitted([piece.name for piece in named])
+        rule = NameRule(most=limit or _SHORTEST)
+        ids = map_call_ids(conversation, rule, as_is=lambda piece: id(piece) in given_by_vendor)
+        names = fit_names([piece.name for piece in named])
     return {
         "ids": ids,
         "names": names,

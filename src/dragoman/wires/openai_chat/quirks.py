@@ -7,13 +7,13 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.codec.native import Own
+from dragoman.codec.native import WireNative
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
 NAME = "openai_chat"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, typed
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, declare_types
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.codec.serving import RequestFields, SealForm, forward_to
 from dragoman.message import Content, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.serving import OPENAI_MINOR
@@ -60,7 +60,7 @@ request_fields = RequestFields(
     candidates="n",
     references=frozenset(["models", "route", "preset"]),
     lengths=frozenset(["max_tokens", "max_completion_tokens"]),
-    types=typed(
+    types=declare_types(
         number=("temperature", "top_p", "presence_penalty", "frequency_penalty"),
         whole=("max_tokens", "max_completion_tokens", "seed", "n", "top_logprobs"),
         flag=("stream", "parallel_tool_calls", "store", "logprobs"),
@@ -106,10 +106,13 @@ def load_call_seal(call: ToolCallPart) -> tuple[str, ToolCallPart] | None:
     token = if_text(google.get("thought_signature"))
     if not token:
         return None
-    google = rest(google, "thought_signature")
-    extra = {**rest(extra, "google"), **({"google": google} if google else {})}
-    fields = {**rest(fields, "extra_content"), **({"extra_content": extra} if extra else {})}
-    native = {**rest(call.native or {}, NAME), **({NAME: fields} if fields else {})}
+    google = read_extra_fields(google, "thought_signature")
+    extra = {**read_extra_fields(extra, "google"), **({"google": google} if google else {})}
+    fields = {
+        **read_extra_fields(fields, "extra_content"),
+        **({"extra_content": extra} if extra else {}),
+    }
+    native = {**read_extra_fields(call.native or {}, NAME), **({NAME: fields} if fields else {})}
     return token, msgspec.structs.replace(call, native=native or None)
 
 

@@ -9,7 +9,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.codec.functions import dump_function, load_function
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
+from dragoman.codec.json_values import (
+    if_object,
+    if_objects,
+    if_text,
+    merge_wire_fields,
+    read_extra_fields,
+    text_or_json,
+)
 from dragoman.fold import arguments_json
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import ToolCallPart, ToolResultPart
@@ -101,7 +108,7 @@ def load_executed_tool(
     call = tools.set_arguments(
         ToolCallPart(call_id, name, run_by="provider"), entry.get("arguments")
     )
-    native = OWN.note(rest(entry, "index", "type", "arguments", "output"))
+    native = OWN.note(read_extra_fields(entry, "index", "type", "arguments", "output"))
     if output is None:
         return replace(call, native=native), None
     return call, ToolResultPart(call_id, name, output, run_by="provider", native=native)
@@ -110,10 +117,10 @@ def load_executed_tool(
 def dump_executed_tool(call: ToolCallPart, result: ToolResultPart | None, index: int) -> Json:
     """The inverse of `load_executed_tool`."""
     arguments = arguments_json(call) if call.state == "complete" else call.raw or ""
-    entry = merged(
+    entry = merge_wire_fields(
         {"index": index, "type": call.name, "arguments": arguments}, OWN.fields(call.native)
     )
     if result is not None:
         entry["output"] = text_or_json(result.result)
-        entry = merged(entry, OWN.fields(result.native))
+        entry = merge_wire_fields(entry, OWN.fields(result.native))
     return entry

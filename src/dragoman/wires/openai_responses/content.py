@@ -15,19 +15,19 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.codec.media import (
     ELSEWHERE,
     IMAGES,
     Media,
-    as_text,
-    data_url,
-    decoded,
-    guessed,
-    label,
-    text_of,
+    decode_base64,
+    describe_as_text,
+    dump_data_url,
+    guess_media_type,
+    media_label,
+    read_media_text,
 )
-from dragoman.codec.replay import kind_of
+from dragoman.codec.replay import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -98,7 +98,7 @@ def dump_block(part: Block, usual: str = "input_text") -> Json:
         return {"type": kind, **_DUMPERS[kind](part, fields)}
     if isinstance(part, LinkPart) and not part.url.startswith("data:"):
         return {"type": kind, "text": part.url}
-    return {"type": kind, "text": as_text(part)}
+    return {"type": kind, "text": describe_as_text(part)}
 
 
 def _kind(part: TextPart | Media, usual: str) -> str:
@@ -108,7 +108,9 @@ def _kind(part: TextPart | Media, usual: str) -> str:
         return kind
     if isinstance(part, TextPart):
         return usual
-    mime_type = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or ""
+    mime_type = (
+        part.mime_type or (guess_media_type(part.url) if isinstance(part, LinkPart) else None) or ""
+    )
     if isinstance(part, FilePart) and is_elsewhere(part):
         return usual
     if mime_type in IMAGES or (mime_type.startswith("image/") and not isinstance(part, DataPart)):
@@ -131,14 +133,14 @@ def find_loss(part: Block, block: JsonMap) -> tuple[Lost, str, str] | None:
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if "text" in block:
-        if text_of(part) is not None:
+        if read_media_text(part) is not None:
             return None
         why = (
             ELSEWHERE
             if isinstance(part, FilePart)
             else "the API has no block for it; a text tells of it"
         )
-        return kind_of(part), why, label(part)
+        return name_part_type(part), why, media_label(part)
     if part.name and block.get("filename") != part.name:
         return Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
     return None
@@ -159,7 +161,7 @@ def _dump_file(part: Media, fields: Json) -> Json:
     name = part.name or f"file.{part.mime_type.rpartition('/')[2]}"
     return {
         **({} if "filename" in OWN.form(part.native) else {"filename": name}),
-        "file_data": data_url(part),
+        "file_data": dump_data_url(part),
         **fields,
     }
 
@@ -181,7 +183,7 @@ def _dump_audio(part: Media, fields: Json) -> Json:
 
 
 def _url(part: DataPart | LinkPart) -> str:
-    return part.url if isinstance(part, LinkPart) else data_url(part)
+    return part.url if isinstance(part, LinkPart) else dump_data_url(part)
 
 
 _DUMPERS: Mapping[str, Callable[[Media, Json], Json]] = {
@@ -195,23 +197,26 @@ def _load_text(block: JsonMap) -> TextPart | None:
     field = _TEXT_FIELDS[block["type"]]
     text = block.get(field)
     return (
-        TextPart(text, OWN.note(rest(block, "type", field)))
+        TextPart(text, OWN.note(read_extra_fields(block, "type", field)))
         if isinstance(text, str) and text
         else None
     )
 
 
 def _load_image(block: JsonMap) -> Media | None:
-    unread = rest(block, "type")
+    unread = read_extra_fields(block, "type")
     if unread.get("detail") == "auto":
         del unread["detail"]
     form = {} if "detail" in block else {"detail": "absent"}
     match block:
         case {"image_url": str(url)}:
-            return _from_url(url, None, OWN.note(rest(unread, "image_url"), form=form))
+            return _from_url(url, None, OWN.note(read_extra_fields(unread, "image_url"), form=form))
         case {"file_id": str(file_id)}:
             return FilePart(
-                file_id, "image/*", None, OWN.note(rest(unread, "file_id"), mark=True, form=form)
+                file_id,
+                "image/*",
+                None,
+                OWN.note(read_extra_fields(unread, "file_id"), mark=True, form=form),
             )
         case _:
             return None
@@ -220,29 +225,36 @@ def _load_image(block: JsonMap) -> Media | None:
 def _load_file(block: JsonMap) -> Media | None:
     name = block.get("filename")
     name = name if isinstance(name, str) and name else None
-    unread = rest(block, "type", *(("filename",) if name else ()))
+    unread = read_extra_fields(block, "type", *(("filename",) if name else ()))
     match block:
         case {"file_data": str(url)}:
             part = _from_url(
                 url,
                 name,
-                OWN.note(rest(unread, "file_data"), form={} if name else {"filename": "absent"}),
+                OWN.note(
+                    read_extra_fields(unread, "file_data"),
+                    form={} if name else {"filename": "absent"},
+                ),
             )
             return part if isinstance(part, DataPart) else None
         case {"file_url": str(url)}:
-            return LinkPart(url, None, name, OWN.note(rest(unread, "file_url")))
+            return LinkPart(url, None, name, OWN.note(read_extra_fields(unread, "file_url")))
         case {"file_id": str(file_id)} if name is None:
-            return FilePart(file_id, native=OWN.note(rest(unread, "file_id"), mark=True))
+            return FilePart(
+                file_id, native=OWN.note(read_extra_fields(unread, "file_id"), mark=True)
+            )
         case _:
             return None
 
 
 def _load_audio(block: JsonMap) -> Media | None:
     match block.get("input_audio"):
-        case {"data": str(text), "format": str(format_)} if (data := decoded(text)) is not None:
-            inner = rest(cast("Json", block["input_audio"]), "data", "format")
+        case {"data": str(text), "format": str(format_)} if (
+            data := decode_base64(text)
+        ) is not None:
+            inner = read_extra_fields(cast("Json", block["input_audio"]), "data", "format")
             unread = {
-                **rest(block, "type", "input_audio"),
+                **read_extra_fields(block, "type", "input_audio"),
                 **({"input_audio": inner} if inner else {}),
             }
             return DataPart(data, _AUDIO.get(format_, f"audio/{format_}"), None, OWN.note(unread))
@@ -258,7 +270,7 @@ def _from_url(url: str, name: str | None, native: Any) -> DataPart | LinkPart:
         comma
         and head.startswith("data:")
         and head != "data:"
-        and (data := decoded(text)) is not None
+        and (data := decode_base64(text)) is not None
     ):
         return DataPart(data, head[5:], name, native)
     return LinkPart(url, None, name, native)
@@ -329,7 +341,7 @@ def split_sendable(block: JsonMap) -> tuple[Json, Json]:
     """The fields of a response's item or block that a request may have, and those of the others
     that are not empty."""
     unsent = (*_NEVER_SENT, *_UNSENT.get(str(block.get("type")), ()))
-    return rest(block, *unsent), {
+    return read_extra_fields(block, *unsent), {
         key: block[key] for key in unsent if block.get(key) not in ([], None)
     }
 
@@ -347,7 +359,9 @@ def load_reasoning(item: JsonMap, unsent: JsonMap = {}) -> ThinkingPart:
     return ThinkingPart(
         text,
         OWN.note(
-            rest(item, "type", *texts), form={} if usual else {"pieces": pieces}, response=unsent
+            read_extra_fields(item, "type", *texts),
+            form={} if usual else {"pieces": pieces},
+            response=unsent,
         ),
     )
 

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import need_object, rest
+from dragoman.codec.json_values import need_object, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.event import Custom, OpenText
 from dragoman.json_bytes import Json, JsonMap
@@ -95,7 +95,7 @@ class Decoder(MessageDecoder):
         self._kind: type[_Delta] | None = None
         self._index = self._place = -1
 
-    def ordinary(self, payload: bytes) -> bool:
+    def read_fast(self, payload: bytes) -> bool:
         """A delta of the usual kinds."""
         try:
             delta = _decode_delta(payload)
@@ -122,7 +122,7 @@ class Decoder(MessageDecoder):
         self._out.add(self._part, delta.delta)
         return True
 
-    def take(self, event: Json) -> None:
+    def read_event(self, event: Json) -> None:
         """Any event but a delta of the usual kinds."""
         self._kind = None
         kind = event.get("type")
@@ -141,7 +141,10 @@ class Decoder(MessageDecoder):
         elif kind == "response.image_generation_call.partial_image":
             self._out.start()
             self._events.append(
-                Custom(PARTIAL_IMAGE, rest(event, "type", "sequence_number", "output_index"))
+                Custom(
+                    PARTIAL_IMAGE,
+                    read_extra_fields(event, "type", "sequence_number", "output_index"),
+                )
             )
         elif isinstance(kind, str):
             if kind.endswith(".delta") and isinstance(delta := event.get("delta"), str):
@@ -163,10 +166,10 @@ class Decoder(MessageDecoder):
         self._over = True
         if response.get("status") == "failed":
             self._out.finish(FinishReason.error, load_usage(response.get("usage")), cut=True)
-            raise error_of(response).at(partial=self._out.partial())
+            raise error_of(response).at(partial=self._out.build_partial_message())
         reason = load_finish(response, calls=False, refused=self._items.refused)
         self._out.close_all(cut=reason.value == "length")
-        message = self._out.partial()
+        message = self._out.build_partial_message()
         usage = (
             response if response.get("object") == "response.input_tokens" else response.get("usage")
         )

@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.json_values import if_text, rest
+from dragoman.codec.json_values import if_text, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import arguments_text
@@ -81,15 +81,21 @@ class OpenItems:
         opened: Content | None = None
         if entry.type == "reasoning":
             opened = ThinkingPart(
-                native=OWN.note(rest(sent, "type", "summary", "content"), response=unsent)
+                native=OWN.note(
+                    read_extra_fields(sent, "type", "summary", "content"), response=unsent
+                )
             )
         elif entry.type in CALL_ITEMS:
-            known = {**sent, "arguments": ""} if entry.type == FUNCTION else rest(sent, "result")
+            known = (
+                {**sent, "arguments": ""}
+                if entry.type == FUNCTION
+                else read_extra_fields(sent, "result")
+            )
             call = load_item(known, {}, unsent)[0]
             if isinstance(call, ToolCallPart):
                 opened = msgspec.structs.replace(call, arguments={}, raw=None, state="complete")
         if opened is not None:
-            entry.parts[_WHOLE] = self._out.part((entry.number, _WHOLE), opened)
+            entry.parts[_WHOLE] = self._out.ensure_part((entry.number, _WHOLE), opened)
 
     def part(self, what: str, index: int, piece_index: int) -> OpenPart | None:
         """The open part that a delta is more of; `None`: its item is whole already.
@@ -204,7 +210,7 @@ class OpenItems:
                 parts.remove(part)
                 self._close(part, piece)
             else:
-                self._out.whole(piece)
+                self._out.add_whole_part(piece)
         for part in parts:
             self._out.close(part)
 
@@ -212,9 +218,13 @@ class OpenItems:
         self.refused = self.refused or what == "refusal"
         part = entry.parts.get(index)
         if part is None:
-            item = None if entry.parts else rest(entry.fields, "role", "content", "status")
+            item = (
+                None
+                if entry.parts
+                else read_extra_fields(entry.fields, "role", "content", "status")
+            )
             native = OWN.note(item=item, form={"type": what} if what == "refusal" else {})
-            part = entry.parts[index] = self._out.part(
+            part = entry.parts[index] = self._out.ensure_part(
                 (entry.number, index), OpenText(native=native)
             )
         return part

@@ -7,9 +7,9 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
-from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_typed_event
-from dragoman.codec.json_values import if_object, rest
-from dragoman.codec.response import ResponseState, kept, model_of
+from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
+from dragoman.codec.json_values import if_object, read_extra_fields
+from dragoman.codec.response import ResponseState, drop_retracted, name_model
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
@@ -64,7 +64,7 @@ def dump_response(
     """Events → a whole response; an error's body where they tell of an error. `envelope`: as for
     `encoder`."""
     writer = Encoder(envelope)
-    for event in kept(events, losses):
+    for event in drop_retracted(events, losses):
         if isinstance(event, RunError):
             return dump_error(event.error).body
         writer.objects(event)
@@ -129,7 +129,7 @@ class Encoder(ResponseEncoder):
     def part_started(self, event: PartStarted) -> Objects:
         """See `ResponseEncoder`. An item begins with the first delta."""
         self._parts[event.message_id, event.index] = event.part
-        return NONE
+        return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
         return self._part(event)
@@ -180,18 +180,18 @@ class Encoder(ResponseEncoder):
             else dump_usage(counted, if_object(fields.get("usage")), complete=not fields)
         )
         self.response |= {
-            **rest(fields, "usage", *status),
+            **read_extra_fields(fields, "usage", *status),
             **status,
             "output": self._writer.output,
             "usage": usage,
         }
-        self.response |= rest(self._envelope, "output", "usage")
+        self.response |= read_extra_fields(self._envelope, "output", "usage")
         ending = "incomplete" if self.response["status"] == "incomplete" else "completed"
         self._add(ending, response=self.response)
         return self._taken()
 
     def frame(self, data: JsonMap) -> bytes:
-        return as_typed_event(data)
+        return frame_typed_event(data)
 
     def _begin(self) -> None:
         """The response begins, if it has not begun."""
@@ -205,12 +205,12 @@ class Encoder(ResponseEncoder):
             "status": "in_progress",
             "error": None,
             "incomplete_details": None,
-            "model": model_of(origin),
+            "model": name_model(origin),
             "output": [],
             "usage": None,
             **USUAL,
             **load_echo(state.envelope),
-            **rest(self._envelope, "output", "usage", "status"),
+            **read_extra_fields(self._envelope, "output", "usage", "status"),
         }
         self._writer.response_id = str(self.response["id"])
         begun = dict(self.response)

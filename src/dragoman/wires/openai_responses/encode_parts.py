@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
-from dragoman.codec.media import as_text
+from dragoman.codec.media import describe_as_text
 from dragoman.fold import arguments_text
 from dragoman.json_bytes import Json
 from dragoman.message import (
@@ -121,7 +121,7 @@ class ItemWriter:
             item = {"type": "image_generation_call", "status": "completed"}
             write_result(item, part)
             return self._whole(item)
-        return self._end_text(TextPart(as_text(part)))
+        return self._end_text(TextPart(describe_as_text(part)))
 
     def _end_begun(self) -> None:
         """Ends the piece that is open as what it began as: its part turned out to be of another

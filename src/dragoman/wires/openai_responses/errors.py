@@ -4,14 +4,14 @@ a vendor sends it."""
 from __future__ import annotations
 
 from dragoman import errors
-from dragoman.codec.error_rules import ErrorReader, ErrorRules, patterns
+from dragoman.codec.error_rules import ErrorReader, ErrorRules, compile_patterns
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
 
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=patterns((errors.InvalidRequestError, r"previous.?response|item with id"))
+    words=compile_patterns((errors.InvalidRequestError, r"previous.?response|item with id"))
 )
 """What it does not store any more is no model that is not found."""
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
@@ -32,7 +32,7 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
 
 
 _READER = ErrorReader(rules=_RULES)
-load_error, error_of = _READER.load_error, _READER.error_of
+load_error, error_of = _READER.load_error, _READER.load_inner_error
 
 
 def code_of(error: DragomanError) -> str | None:

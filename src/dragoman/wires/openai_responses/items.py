@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import has_error, if_object, rest
-from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.json_values import has_error, if_object, read_extra_fields
+from dragoman.codec.media import describe_as_text, media_label, read_media_text
 from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import kind_of
+from dragoman.codec.replay import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -141,7 +141,7 @@ def load_item(
 def _load_message(item: JsonMap, *, from_response: bool) -> list[Content]:
     """A message item of the model's → its pieces, the first of which holds the item's fields. No
     text: nothing."""
-    fields, full = rest(item, "role", "content"), "id" in item
+    fields, full = read_extra_fields(item, "role", "content"), "id" in item
     pieces, form = load_content(
         item.get("content"), "output_text", full=full, from_response=from_response
     )
@@ -274,7 +274,7 @@ class _Writer:
             self._form = form
             self._begin({**fields, "role": "assistant"})
         else:
-            self._apart = rest(fields, "id", "status", "type")
+            self._apart = read_extra_fields(fields, "id", "status", "type")
 
     def _begin(self, item: Json) -> None:
         self._apart = None
@@ -303,14 +303,14 @@ class _Writer:
             )
             return None
         media = cast("DataPart | LinkPart | FilePart", piece)
-        if text_of(media) is None:
+        if read_media_text(media) is None:
             self._lose(
                 index,
-                kind_of(media),
+                name_part_type(media),
                 "the API takes no media from the model; a text names it",
-                label(media),
+                media_label(media),
             )
-        return as_text(media)
+        return describe_as_text(media)
 
     def _role(self) -> str:
         if self._message.role is not Role.SYSTEM:
@@ -352,7 +352,7 @@ class _Writer:
             why = None if out.holds and "id" in item else _FORGOTTEN
         if why is None and not self._may_keep(item):
             why = None if is_self_contained(part) or plain else "it stands in the request already"
-            item = rest(item, "id")
+            item = read_extra_fields(item, "id")
         if why is not None:
             self._lose(index, Lost.thinking, why)
             return None
@@ -367,7 +367,7 @@ class _Writer:
             return None
         fields = OWN.fields(call.native) if self._unreadable is None else {}
         if not self._may_keep(fields):
-            fields = rest(fields, "id", "status")
+            fields = read_extra_fields(fields, "id", "status")
         sent = msgspec.structs.replace(call, native=OWN.note(fields, form=OWN.form(call.native)))
         item = dump_call(sent, self._out.id(self._position, index, call), self._out.name(call.name))
         self._out.lose_unfinished(self._position, index, call, item.get("arguments"))
@@ -417,7 +417,7 @@ class _Writer:
         if why is None and self._model and not self._may_keep(item):
             why = _FORGOTTEN if not self._keeps else "it stands in the request already"
         if why is not None:
-            self._lose(index, kind_of(piece), why, which)
+            self._lose(index, name_part_type(piece), why, which)
             return None
         return item
 

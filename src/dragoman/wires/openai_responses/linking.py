@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.codec import digest
-from dragoman.codec.digest import signed_chain
+from dragoman.codec.digest import chain_signature_digests
 from dragoman.codec.json_values import if_object
 from dragoman.json_bytes import JsonMap
 from dragoman.message import FinishReason, Message, Origin, Role
@@ -67,7 +67,7 @@ def may_be_anchor(message: Message, target: Origin | None) -> bool:
 
 def content_digest(message: Message) -> str:
     """Fingerprint of what a message holds, whatever stands before or around it."""
-    return signed_chain([Message(message.role, message.content)], NAME)[-1]
+    return chain_signature_digests([Message(message.role, message.content)], NAME)[-1]
 
 
 def _response_id(message: Message, out: OutgoingItems, unreadable: str | None) -> str | None:
@@ -96,4 +96,4 @@ def _response_id(message: Message, out: OutgoingItems, unreadable: str | None) -
 
 def _digests(message: Message) -> tuple[str, ...]:
     """What this release and an earlier one noted of such a message."""
-    return content_digest(message), digest.digest("", Message(message.role, message.content))
+    return content_digest(message), digest.extend_digest("", Message(message.role, message.content))

@@ -12,11 +12,11 @@ from typing import Any, TypeGuard, cast
 import msgspec
 
 from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import NAMES, STANDARD, call_ids, fitted
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, fit_names, map_call_ids
+from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
 from dragoman.codec.layout import Layout
-from dragoman.codec.marks import kinds, unmarked_all
-from dragoman.codec.outgoing import prepared
+from dragoman.codec.marks import collect_part_types, strip_all_marks
+from dragoman.codec.outgoing import prepare_outgoing
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -112,7 +112,7 @@ def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
 def _depth(item: Any) -> tuple[None, str] | None:
     """What is wrong with an item that nests too deep."""
     try:
-        bounded(item)
+        check_depth(item)
     except HistoryError as error:
         return None, error.message
     return None
@@ -184,26 +184,26 @@ def prepare_conversation(
 ) -> OutgoingItems:
     """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store
     what it answered."""
-    messages, places = unmarked_all(messages)
+    messages, places = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
-    if ToolCallPart in kinds(messages):
+    if ToolCallPart in collect_part_types(messages):
         calls = [
             piece for message in messages for piece in message.content if _is_ours_to_run(piece)
         ]
     named: list[ToolSpec | ToolCallPart] = [*tools, *calls]
     as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
-    return prepared(
+    return prepare_outgoing(
         OutgoingItems,
         messages,
         target,
         quirks,
         losses,
         places=places,
-        ids=call_ids(
+        ids=map_call_ids(
             messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"
         ),
-        names=fitted([one.name for one in named], quirks.names, as_is=as_is),
+        names=fit_names([one.name for one in named], quirks.names, as_is=as_is),
         kinds={},
         foreign=set(),
         holds=holds and quirks.links,
@@ -218,7 +218,7 @@ def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
 def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
     """A conversation → `{"instructions": …, "input": […]}`. `after`: position of the last message
     that the provider holds already."""
-    if ToolCallPart in kinds(out.messages):
+    if ToolCallPart in collect_part_types(out.messages):
         _note_calls(out)
     head = 0 if out.before else _head(out.messages)
     payload: Json = {}
@@ -358,7 +358,11 @@ def _message(item: Json, role: Role) -> Message:
     if item["role"] == "developer":
         form["role"] = "developer"
     return _as_input(
-        Message(role, tuple(pieces), native=OWN.note(rest(item, "role", "content"), form=form))
+        Message(
+            role,
+            tuple(pieces),
+            native=OWN.note(read_extra_fields(item, "role", "content"), form=form),
+        )
     )
 
 
@@ -367,8 +371,8 @@ def _as_is(piece: Content, known: set[str]) -> Content:
     is kept so."""
     if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
         return piece
-    names_fit = isinstance(piece, ToolResultPart) or NAMES.fits(piece.name)
-    if names_fit and piece.id not in known and STANDARD.fits(piece.id):
+    names_fit = isinstance(piece, ToolResultPart) or TOOL_NAMES.fits(piece.name)
+    if names_fit and piece.id not in known and CALL_IDS.fits(piece.id):
         return piece
     return msgspec.structs.replace(piece, native=OWN.with_form(piece.native, id="as is"))
 

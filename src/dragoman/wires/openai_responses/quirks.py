@@ -8,14 +8,14 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.codec.ids import NAMES, STANDARD, Rule
-from dragoman.codec.native import Own
+from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
+from dragoman.codec.native import WireNative
 
 __all__ = ["NAME", "OWN", "Quirks"]
 
 NAME = "openai_responses"
 
-OWN = Own(NAME)
+OWN = WireNative(NAME)
 """Its part of `native`."""
 
 
@@ -45,7 +45,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Knows the role `developer`; else such messages are sent as `system`."""
     server_tools: Mapping[str, str] = MappingProxyType({"code_execution": "code_interpreter"})
     """Another provider's name of a tool that the provider runs → the name of it here."""
-    ids: Rule = STANDARD
+    ids: NameRule = CALL_IDS
     """What ids of tool calls it takes."""
-    names: Rule = NAMES
+    names: NameRule = TOOL_NAMES
     """What names of tools it takes."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from dragoman.codec.formats import RequestEnvelope, RequestFormat, Sending
+from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.codec.history_dump import Link
-from dragoman.codec.ids import renamed
-from dragoman.codec.json_values import if_list, if_object, merged, rest
+from dragoman.codec.ids import invert_names
+from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
@@ -88,7 +88,7 @@ def _load(body: JsonMap, value: RequestEnvelope) -> ModelRequest:
     )
 
 
-def _dump(sending: Sending[Quirks]) -> HttpRequest:
+def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     """The neutral request → a request of `/responses`.
 
     Towards a provider that stores responses, it goes on from the newest one of its own that is as
@@ -126,14 +126,16 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     elif (
         isinstance(format_, dict) and "type" not in format_
     ):  # it stood beside a schema that is there no more
-        fields["text"] = rest(fields["text"], "format")
+        fields["text"] = read_extra_fields(fields["text"], "format")
     if request.stream or "stream" in form:
         body["stream"] = request.stream
     if options.get("store") is False and quirks.encrypted and "include" not in form:
         body["include"] = _ENCRYPTED
-    body = merged(body, fields)
+    body = merge_wire_fields(body, fields)
     return HttpRequest(
-        "/responses", body={**body, **merged(dict(options), body)}, names=renamed(out.names)
+        "/responses",
+        body={**body, **merge_wire_fields(dict(options), body)},
+        names=invert_names(out.names),
     )
 
 

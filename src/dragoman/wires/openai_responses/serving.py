@@ -9,10 +9,10 @@ from dragoman.codec.body_schema import (
     BOOLEAN,
     EMBEDDINGS_BODY,
     TEXT,
-    a_list,
-    an_object,
-    either,
-    typed,
+    any_of,
+    declare_types,
+    list_schema,
+    object_schema,
 )
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.serving import RequestFields, SealForm
@@ -77,7 +77,7 @@ request_fields = RequestFields(
     unstored={"store": False},
     references=frozenset(["previous_response_id", "conversation", "prompt"]),
     server_tools={**dict.fromkeys(_SEARCHES, "web_search"), "code_interpreter": "code_execution"},
-    types=typed(
+    types=declare_types(
         number=("temperature", "top_p"),
         whole=("max_output_tokens", "max_tool_calls"),
         flag=("stream", "parallel_tool_calls", "store", "background"),
@@ -89,8 +89,8 @@ request_fields = RequestFields(
 )
 """What is known of further fields of a request."""
 
-_INPUT = an_object(
-    {"model": TEXT, "input": either(TEXT, a_list({"type": "object"}, least=1))}, stream=BOOLEAN
+_INPUT = object_schema(
+    {"model": TEXT, "input": any_of(TEXT, list_schema({"type": "object"}, least=1))}, stream=BOOLEAN
 )
 bodies = {
     "/v1/responses": _INPUT,

@@ -4,7 +4,7 @@ that name nothing in an account.
 Derived by `tests/support/allow_lists.py`, where it says what is left out and what is added.
 """
 
-from dragoman.codec.allowed import AllowList
+from dragoman.codec.allow_list import AllowList
 
 __all__ = ["allowed"]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import cast
 
+from dragoman.codec.efforts import EFFORTS, to_effort
 from dragoman.codec.json_schema import strict_schema
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.settings import Fields, dump_fields, effort, take_fields
+from dragoman.codec.settings import Fields, dump_fields, take_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import Settings
@@ -32,7 +33,7 @@ FIELDS = (*_SAME, _RETENTION, "tool_choice", "reasoning")
 """The body's fields that hold settings."""
 _UNKNOWN = ("top_k", "presence_penalty", "frequency_penalty", "stop", "seed")
 """Settings that the API does not have."""
-_EFFORTS = {"none": "off", "low": "low", "medium": "medium", "high": "high"}
+_EFFORTS = {"none": "off", **{effort: effort for effort in EFFORTS[1:]}}
 _SENT_EFFORTS = {neutral: effort for effort, neutral in _EFFORTS.items()}
 _ANY_OBJECT: Json = {"type": "object"}
 _SCHEMA_NAME = "dartantic_output"  # D-145r
@@ -51,7 +52,7 @@ def load_settings(body: Json, form: Json) -> Settings:
     if (level := _EFFORTS.get(str(reasoning.get("effort")))) is not None:
         known["reasoning"] = level
         form["summary"] = "as is"
-        body["reasoning"] = rest(reasoning, "effort")
+        body["reasoning"] = read_extra_fields(reasoning, "effort")
         if not body["reasoning"]:
             del body["reasoning"]
     return Settings(**known)
@@ -69,7 +70,11 @@ def dump_settings(settings: Settings, form: JsonMap, out: Outgoing[Quirks]) -> J
     if settings.cache == "long" and quirks.retention:
         body[_RETENTION] = _LONG
     if settings.reasoning is not None:
-        level = _SENT_EFFORTS[effort(settings.reasoning)]
+        effort = to_effort(settings.reasoning)
+        level = _SENT_EFFORTS[effort]
+        if isinstance(settings.reasoning, int):
+            why = f"the API takes no number of tokens; {effort} is sent"
+            out.lose(None, None, Lost.setting, why, "reasoning")
         asks = quirks.summary is not None and level != "none" and "summary" not in form
         body["reasoning"] = {"effort": level, **({"summary": quirks.summary} if asks else {})}
     return body
@@ -84,10 +89,10 @@ def load_schema(body: Json) -> JsonMap | None:
             schema, unread = dict(_ANY_OBJECT), {}
         case {"type": "json_schema", "schema": dict()}:
             form = cast("Json", form)
-            schema, unread = form["schema"], rest(form, "type", "schema")
+            schema, unread = form["schema"], read_extra_fields(form, "type", "schema")
         case _:
             return None
-    body["text"] = {**rest(text, "format"), **({"format": unread} if unread else {})}
+    body["text"] = {**read_extra_fields(text, "format"), **({"format": unread} if unread else {})}
     if not body["text"]:
         del body["text"]
     return schema

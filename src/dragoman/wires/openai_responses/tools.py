@@ -15,9 +15,9 @@ from typing import Any, Literal, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.ids import NAMES
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
-from dragoman.codec.media import data_url, decoded, from_url
+from dragoman.codec.ids import TOOL_NAMES
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
+from dragoman.codec.media import decode_base64, dump_data_url, load_url
 from dragoman.codec.outgoing import Outgoing
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
@@ -187,7 +187,7 @@ def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) 
         )
     result, held = _result(call, item, kind, images) if run_by == "provider" else ([], [])
     known = [id_field, "name", *read, *held, *(["type"] if item["type"] == FUNCTION else [])]
-    native = OWN.note(rest(item, *known), form=form, response=unsent)
+    native = OWN.note(read_extra_fields(item, *known), form=form, response=unsent)
     return [msgspec.structs.replace(call, native=native), *result]
 
 
@@ -209,7 +209,7 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
     kind = CALL_ITEMS[type_]
     item = {
         "type": type_,
-        **rest(fields, "type"),
+        **read_extra_fields(fields, "type"),
         "call_id" if call.run_by != "provider" else "id": id_,
     }
     if kind.name is None or form.get("named"):
@@ -241,7 +241,7 @@ def write_result(item: Json, result: ToolResultPart | DataPart) -> None:
     """Writes into a call's item what came of it."""
     field = CALL_ITEMS[item["type"]].result
     if isinstance(result, DataPart) and (held := if_object(OWN.form(result.native).get("output"))):
-        output = {**if_object(held.get("fields")), "url": data_url(result)}
+        output = {**if_object(held.get("fields")), "url": dump_data_url(result)}
         index, outputs = held.get("place"), if_list(item.get(field))
         index = index if type(index) is int else len(outputs)
         item[field] = [*outputs[:index], output, *outputs[index:]]
@@ -264,20 +264,21 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
         tool.get("parameters"),
     )
     if tool.get("type") != "function" or not isinstance(name, str):
-        return ServerTool(str(tool.get("type")), rest(tool, "type"))
+        return ServerTool(str(tool.get("type")), read_extra_fields(tool, "type"))
     known = ["type", "name"]
     if isinstance(description, str) and description:
         known.append("description")
     if isinstance(parameters, dict) and parameters:
         known.append("parameters")
-    form = {} if NAMES.fits(name) else {"name": "as is"}
+    form = {} if TOOL_NAMES.fits(name) else {"name": "as is"}
     form |= {key: "absent" for key in ("strict", "parameters") if key not in tool}
     return ToolSpec(
         name,
         cast("str", description) if "description" in known else "",
         cast("Json", parameters) if "parameters" in known else {},
         OWN.note(
-            rest(tool, *known, *(["strict"] if tool.get("strict") is False else [])), form=form
+            read_extra_fields(tool, *known, *(["strict"] if tool.get("strict") is False else [])),
+            form=form,
         ),
     )
 
@@ -322,9 +323,9 @@ def _outputs(call: ToolCallPart, outputs: list[Json], images: int) -> list[Conte
     shown: list[Content] = []
     unread: list[Any] = []
     for index, output in enumerate(outputs):
-        data = from_url(if_text(output.get("url")))
+        data = load_url(if_text(output.get("url")))
         if isinstance(data, DataPart) and data.data:
-            held = {"place": index, "fields": rest(output, "url")}
+            held = {"place": index, "fields": read_extra_fields(output, "url")}
             name = f"image_{images + len(shown)}.{data.mime_type.rpartition('/')[2]}"
             shown.append(
                 DataPart(
@@ -345,7 +346,7 @@ def _result(
     """What an item holds of its result, and the fields that hold it."""
     value = item.get(kind.result)
     if item["type"] == "image_generation_call":
-        if (data := decoded(value)) is None or not data:
+        if (data := decode_base64(value)) is None or not data:
             return [], []
         form = if_text(item.get("output_format")) or next(
             (name for head, name in _IMAGES.items() if str(value).startswith(head)), "png"

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_text, rest, text_or_json
-from dragoman.codec.media import data_url
+from dragoman.codec.json_values import if_text, read_extra_fields, text_or_json
+from dragoman.codec.media import dump_data_url
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     DataPart,
@@ -58,7 +58,10 @@ def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultP
     result, form = _loaded(item[field], type_) if field in item else (None, {"output": "absent"})
     known = ["call_id", field, *(["type"] if CALL_ITEMS[call_type].answer == type_ else [])]
     return ToolResultPart(
-        id_, call.name if call else "", result, native=OWN.note(rest(item, *known), form=form)
+        id_,
+        call.name if call else "",
+        result,
+        native=OWN.note(read_extra_fields(item, *known), form=form),
     )
 
 
@@ -66,7 +69,7 @@ def dump_result(part: ToolResultPart, id_: str, call_type: str) -> Json:
     """A result → the answer to a call of that type."""
     fields, form = OWN.fields(part.native), OWN.form(part.native).get("output")
     type_ = read_result_type(part) or CALL_ITEMS[call_type].answer or "function_call_output"
-    item: Json = {"type": type_, "call_id": id_, **rest(fields, "type", "call_id")}
+    item: Json = {"type": type_, "call_id": id_, **read_extra_fields(fields, "type", "call_id")}
     field = CALL_ITEMS[RESULT_ITEMS[type_]].result
     if form == "absent" and part.result is None:
         return item
@@ -104,7 +107,9 @@ def load_provider_result(
             (known for known in reversed(calls) if choose_item_type(calls[known]) == call_type), ""
         )
     name = calls[id_].name if id_ in calls else CALL_ITEMS[call_type].name or ""
-    native = OWN.note(rest(item, field, *([] if form else ["call_id"])), form=form, response=unsent)
+    native = OWN.note(
+        read_extra_fields(item, field, *([] if form else ["call_id"])), form=form, response=unsent
+    )
     return ToolResultPart(id_, name, item.get(field), run_by="provider", native=native)
 
 
@@ -142,6 +147,6 @@ def _text(part: ToolResultPart) -> str:
 def _screenshot(part: ToolResultPart) -> Any:
     image = _pieces(part)[0] if part.is_content else None
     if isinstance(image, (DataPart, LinkPart)):
-        url = image.url if isinstance(image, LinkPart) else data_url(image)
+        url = image.url if isinstance(image, LinkPart) else dump_data_url(image)
         return {"type": "computer_screenshot", "image_url": url}
     return part.result

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
@@ -95,7 +95,7 @@ def load_envelope(response: JsonMap) -> Json:
     nothing is stored."""
     fields = {
         key: value
-        for key, value in rest(response, *_NEUTRAL, *_ECHOED).items()
+        for key, value in read_extra_fields(response, *_NEUTRAL, *_ECHOED).items()
         if value not in (None, {}, [])
     }
     if fields.get("store") is not False:
@@ -138,13 +138,15 @@ def load_usage(usage: Any) -> Usage | None:
 def _other_usage(usage: Any) -> Json:
     """A provider's usage beyond the neutral counts, without what is zero or empty."""
     raw = if_object(usage)
-    unread = rest(raw, "input_tokens", "output_tokens", "total_tokens")
+    unread = read_extra_fields(raw, "input_tokens", "output_tokens", "total_tokens")
     for name, known in (
         ("input_tokens_details", ("cached_tokens", "cache_write_tokens")),
         ("output_tokens_details", ("reasoning_tokens",)),
     ):
         unread[name] = {
-            key: value for key, value in rest(if_object(raw.get(name)), *known).items() if value
+            key: value
+            for key, value in read_extra_fields(if_object(raw.get(name)), *known).items()
+            if value
         }
     return {key: value for key, value in unread.items() if value}
 

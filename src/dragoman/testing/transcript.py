@@ -27,13 +27,13 @@ from dragoman.request import ModelRequest
 from dragoman.result import ChatResult
 from dragoman.run import Run
 
-__all__ = ["Source", "assert_calls", "events_of", "messages_of", "outline"]
+__all__ = ["Source", "assert_calls", "collect_events", "list_messages", "format_transcript"]
 
 Source: TypeAlias = ChatResult[Any] | ModelRequest | Message | Iterable[Message] | Iterable[Event]
 """What has messages: the result of a run, a request, a history, events."""
 
 
-def messages_of(source: Source) -> list[Message]:
+def list_messages(source: Source) -> list[Message]:
     """Returns the messages of a result, of a request, of events, or those that are given."""
     if isinstance(source, Message):
         return [source]
@@ -44,7 +44,7 @@ def messages_of(source: Source) -> list[Message]:
     return messages or fold([item for item in items if not isinstance(item, Message)])
 
 
-def outline(source: Source) -> list[str]:
+def format_transcript(source: Source) -> list[str]:
     """Returns what was said, line by line, to compare with a list in a test: without ids, times and
     counts.
 
@@ -54,13 +54,13 @@ def outline(source: Source) -> list[str]:
     names: dict[str, str] = {}
     return [
         line
-        for message in messages_of(source)
+        for message in list_messages(source)
         for piece in message.content
-        for line in _lines(message, piece, names)
+        for line in _describe_part(message, piece, names)
     ]
 
 
-def _lines(message: Message, piece: Content, names: dict[str, str]) -> Iterator[str]:
+def _describe_part(message: Message, piece: Content, names: dict[str, str]) -> Iterator[str]:
     """Yields what a piece says. `names`: id of a call → its tool, for results that a format gives
     without."""
     who = message.role.value
@@ -73,10 +73,10 @@ def _lines(message: Message, piece: Content, names: dict[str, str]) -> Iterator[
             names[piece.id] = piece.name
             yield f"{who} calls {piece.name} {_json(piece.arguments) if piece.state == 'complete' else piece.raw}"
         case ToolResultPart():
-            result = _result(piece.result) if piece.is_content else _json(piece.result)
+            result = _describe_content(piece.result) if piece.is_content else _json(piece.result)
             yield f"{piece.name or names.get(piece.id, '')} {'fails' if piece.is_error else 'gives'} {result}"
         case DataPart() | LinkPart() | FilePart():
-            yield f"{who}: {_media(piece)}"
+            yield f"{who}: {_describe_media(piece)}"
         case _:
             yield f"{who}: [{piece.kind}]"
 
@@ -85,11 +85,13 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
 
 
-def _result(parts: Sequence[ResultPart]) -> str:
-    return " ".join(part.text if isinstance(part, TextPart) else _media(part) for part in parts)
+def _describe_content(parts: Sequence[ResultPart]) -> str:
+    return " ".join(
+        part.text if isinstance(part, TextPart) else _describe_media(part) for part in parts
+    )
 
 
-def _media(part: DataPart | LinkPart | FilePart) -> str:
+def _describe_media(part: DataPart | LinkPart | FilePart) -> str:
     """Returns a file in words: by what it is and not by its bytes."""
     if isinstance(part, LinkPart):
         where = part.url
@@ -100,8 +102,8 @@ def _media(part: DataPart | LinkPart | FilePart) -> str:
     return f"[{part.mime_type or 'file'} {part.name or where}]"
 
 
-async def events_of(run: Run[Any]) -> list[Event]:
-    """Returns all events of a run that has not begun: `await events_of(agent.run("Hi"))`. One that
+async def collect_events(run: Run[Any]) -> list[Event]:
+    """Returns all events of a run that has not begun: `await collect_events(agent.run("Hi"))`. One that
     fails ends with a `RunError`."""
     async with run:
         return [event async for event in run]
@@ -116,21 +118,23 @@ def assert_calls(source: Source, *calls: ToolCallPart, any_order: bool = False) 
     """
     __tracebackhide__ = True
     calls_made = [
-        _call_line(tool_call) for message in messages_of(source) for tool_call in message.tool_calls
+        _describe_call(tool_call)
+        for message in list_messages(source)
+        for tool_call in message.tool_calls
     ]
-    wanted = [_call_line(tool_call) for tool_call in expect_each("calls", calls, ToolCallPart)]
+    wanted = [_describe_call(tool_call) for tool_call in expect_each("calls", calls, ToolCallPart)]
     if any_order:
         calls_made, wanted = sorted(calls_made), sorted(wanted)
     if calls_made != wanted:
         raise AssertionError(
-            f"the calls are\n  {_list_calls(calls_made)}\nand must be\n  {_list_calls(wanted)}"
+            f"the calls are\n  {_join_calls(calls_made)}\nand must be\n  {_join_calls(wanted)}"
         )
 
 
-def _call_line(call: ToolCallPart) -> str:
+def _describe_call(call: ToolCallPart) -> str:
     arguments = msgspec.json.encode(call.arguments, order="sorted").decode()
     return f"{call.name} {arguments if call.state == 'complete' else f'{call.state}: {call.raw}'}"
 
 
-def _list_calls(calls: list[str]) -> str:
+def _join_calls(calls: list[str]) -> str:
     return "\n  ".join(calls) or "none"

@@ -6,25 +6,29 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
-from dragoman.codec.json_values import bounded, if_objects
-from dragoman.codec.serving import Problem, noted
+from dragoman.codec.json_values import check_depth, if_objects
+from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolResultPart
 
 __all__ = [
     "ABSENT",
-    "SPEAKERS",
+    "SPEAKER_ROLES",
     "dump_content",
-    "is_plain",
+    "is_plain_text",
     "load_content",
     "load_list",
-    "load_plain",
+    "load_plain_message",
     "plain_text",
 ]
 
 
-SPEAKERS: Mapping[str, Role] = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
+SPEAKER_ROLES: Mapping[str, Role] = {
+    "system": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.MODEL,
+}
 """The roles that such a list has with most APIs, beside that of results."""
 
 
@@ -55,12 +59,12 @@ def load_list(
     results: list[ToolResultPart] = []
     for index, entry in enumerate(cast("list[Any]", payload)):
         try:
-            loaded = load_plain(entry, SPEAKERS, origin)
+            loaded = load_plain_message(entry, SPEAKER_ROLES, origin)
             if loaded is None:
                 fields = _object(entry, no_list)
-                loaded = load(fields if problems is None else bounded(fields))
+                loaded = load(fields if problems is None else check_depth(fields))
         except HistoryError as error:
-            noted(error, problems, index, _field_at_fault(entry, roles, lists=lists))
+            note_problem(error, problems, index, _field_at_fault(entry, roles, lists=lists))
             continue
         if isinstance(loaded, ToolResultPart):
             results.append(loaded)
@@ -72,7 +76,9 @@ def load_list(
     return [*messages, Message(Role.USER, tuple(results))] if results else messages
 
 
-def load_plain(entry: Any, speakers: Mapping[str, Role], origin: Origin | None) -> Message | None:
+def load_plain_message(
+    entry: Any, speakers: Mapping[str, Role], origin: Origin | None
+) -> Message | None:
     """A message of a role and a text, as nearly all are; `None`: any other. `origin` is given to
     the model's."""
     if not isinstance(entry, dict) or len(fields := cast("Json", entry)) != 2:
@@ -135,7 +141,7 @@ def load_content(
         raise HistoryError(
             f"the content of a {message.get('role')} message is neither a text nor a list of blocks"
         )
-    if is_plain(blocks):
+    if is_plain_text(blocks):
         form["content"] = "list"
     return [load(block) for block in blocks]
 
@@ -169,6 +175,6 @@ def plain_text(block: JsonMap) -> str | None:
     )
 
 
-def is_plain(blocks: Sequence[JsonMap]) -> bool:
+def is_plain_text(blocks: Sequence[JsonMap]) -> bool:
     """Whether it is one text and nothing else."""
     return len(blocks) == 1 and plain_text(blocks[0]) is not None

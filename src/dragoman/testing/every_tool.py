@@ -15,7 +15,7 @@ from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.testing.scripted_answer import call
 
-__all__ = ["fitting", "obliging"]
+__all__ = ["make_value", "call_every_tool"]
 
 _DEEP = 8
 _STRINGS: Mapping[str, str] = {
@@ -32,23 +32,23 @@ _STRINGS: Mapping[str, str] = {
 """Format of a string → one of that format."""
 
 
-def obliging(request: ModelRequest) -> Sequence[Content | str]:
+def call_every_tool(request: ModelRequest) -> Sequence[Content | str]:
     """Returns an answer to any request: calls of all tools at once, with arguments that fit their
     schemas; after their results a value that fits the schema of the output, or a text.
-    `ScriptedModel(obliging)` is a model that gives nothing else."""
+    `ScriptedModel(call_every_tool)` is a model that gives nothing else."""
     schemas = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
     answered = bool(request.messages and request.messages[-1].tool_results)
     result = schemas.pop(RETURN_RESULT, None) if request.output_schema is None else None
     if schemas and not answered:
-        return [call(name, **if_object(fitting(schema))) for name, schema in schemas.items()]
+        return [call(name, **if_object(make_value(schema))) for name, schema in schemas.items()]
     if result is not None:
-        return [call(RETURN_RESULT, **if_object(fitting(result)))]
+        return [call(RETURN_RESULT, **if_object(make_value(result)))]
     if request.output_schema is not None:
-        return [msgspec.json.encode(fitting(request.output_schema)).decode()]
+        return [msgspec.json.encode(make_value(request.output_schema)).decode()]
     return ["Done."]
 
 
-def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
+def make_value(schema: Any, root: Any = None, depth: int = 0) -> Any:
     """Returns a value that fits a JSON Schema, always the same: of an object what is required, of a
     choice the first. Patterns of strings are not followed, and a schema that holds itself ends in
     `None`."""
@@ -62,9 +62,9 @@ def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
     if examples := if_list(rule.get("enum")) or if_list(rule.get("examples")):
         return examples[0]
     if isinstance(reference := rule.get("$ref"), str):
-        return fitting(_at(root, reference), root, depth + 1)
+        return make_value(_resolve_reference(root, reference), root, depth + 1)
     if choices := if_list(rule.get("anyOf")) or if_list(rule.get("oneOf")):
-        return fitting(choices[0], root, depth + 1)
+        return make_value(choices[0], root, depth + 1)
     rule = _merge_all(rule, root)
     types = rule.get("type", "object" if "properties" in rule else "string")
     type_name = if_list(types)[0] if isinstance(types, list) else types
@@ -76,22 +76,24 @@ def _merge_all(rule: JsonMap, root: Any) -> JsonMap:
     merged: Json = {}
     for part in if_list(rule.get("allOf")):
         fields = if_object(part)
-        merged |= if_object(_at(root, fields["$ref"])) if "$ref" in fields else fields
+        merged |= (
+            if_object(_resolve_reference(root, fields["$ref"])) if "$ref" in fields else fields
+        )
     return {**merged, **rule}
 
 
 def _make_object(rule: JsonMap, root: Any, depth: int) -> Json:
     fields = if_object(rule.get("properties"))
     required = if_list(rule.get("required"))
-    return {name: fitting(fields.get(name, True), root, depth + 1) for name in required}
+    return {name: make_value(fields.get(name, True), root, depth + 1) for name in required}
 
 
 def _make_array(rule: JsonMap, root: Any, depth: int) -> list[Any]:
-    heads = [fitting(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
+    heads = [make_value(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
     # One item shows most; deep within a schema that holds itself none ends it sooner.
     least = 0 if heads or depth > 2 else 1
     missing = rule.get("minItems", least) - len(heads)
-    return heads + [fitting(rule.get("items", True), root, depth + 1) for _ in range(missing)]
+    return heads + [make_value(rule.get("items", True), root, depth + 1) for _ in range(missing)]
 
 
 def _make_text(rule: JsonMap, root: Any, depth: int) -> str:  # noqa: ARG001 - as all makers
@@ -102,15 +104,15 @@ def _make_text(rule: JsonMap, root: Any, depth: int) -> str:  # noqa: ARG001 - a
 _MAKERS: Mapping[Any, Callable[[JsonMap, Any, int], Any]] = {
     "object": _make_object,
     "array": _make_array,
-    "integer": lambda rule, _root, _depth: _number(rule, 1),
-    "number": lambda rule, _root, _depth: _number(rule, 0.001),
+    "integer": lambda rule, _root, _depth: _make_number(rule, 1),
+    "number": lambda rule, _root, _depth: _make_number(rule, 0.001),
     "boolean": lambda _rule, _root, _depth: True,
     "null": lambda _rule, _root, _depth: None,
 }
 """Type of a schema → what makes a value of it; all others are texts."""
 
 
-def _number(rule: JsonMap, edge: float) -> Any:
+def _make_number(rule: JsonMap, edge: float) -> Any:
     """Returns 1, or the least that the bounds allow. `edge`: how far it keeps from a bound that is
     excluded."""
     step = rule.get("multipleOf", 1)
@@ -136,7 +138,7 @@ def _number(rule: JsonMap, edge: float) -> Any:
     )
 
 
-def _at(root: Any, reference: str) -> Any:
+def _resolve_reference(root: Any, reference: str) -> Any:
     """Returns what a reference within the schema leads to, or `True`, which takes anything, if that
     is nothing."""
     value: Any = root

@@ -87,7 +87,7 @@ class AllowList:
         self._spell = None if spell is None else lru_cache(4096)(spell)
         self._merged = cache(self._merge)
 
-    def passed(
+    def filter_body(
         self, body: JsonMap, root: str = "request", known: Container[str] = ()
     ) -> tuple[JsonMap, list[str]]:
         """A body without what may not pass, and the paths of that, each once. The body itself where

@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter
 
 from dragoman import Agent, wires
-from dragoman.testing import ScriptedModel, obliging
-from dragoman.testing.obliging import fitting
+from dragoman.testing import ScriptedModel, call_every_tool
+from dragoman.testing.every_tool import make_value
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,7 @@ KINDS: list[Any] = [
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_value_fits_its_schema_and_its_type(kind: Any) -> None:
     adapter = TypeAdapter(kind)
-    value = fitting(adapter.json_schema())
+    value = make_value(adapter.json_schema())
     assert not list(Draft202012Validator(adapter.json_schema()).iter_errors(value))
     adapter.validate_python(value)
 
@@ -92,13 +92,13 @@ def test_a_value_fits_its_schema_and_its_type(kind: Any) -> None:
     ids=str,
 )
 def test_a_value_fits_a_schema_that_pydantic_does_not_write(schema: Any) -> None:
-    assert not list(Draft202012Validator(schema).iter_errors(fitting(schema)))
+    assert not list(Draft202012Validator(schema).iter_errors(make_value(schema)))
 
 
 def test_a_schema_that_holds_itself_has_an_end() -> None:
-    assert fitting({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]})[
-        "next"
-    ]["next"]
+    assert make_value(
+        {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
+    )["next"]["next"]
 
 
 @pytest.mark.parametrize("wire", wires.names("model"))
@@ -114,7 +114,7 @@ async def test_every_tool_of_an_agent_is_run_and_its_output_filled(wire: str) ->
         """Stores."""
         ran.append(str(point.x))
 
-    model = ScriptedModel(obliging, wire=wire)
+    model = ScriptedModel(call_every_tool, wire=wire)
     result = await Agent(model, tools=[find, store]).send_for("Do it.", Point)
     assert (sorted(ran), result.output.x) == (["1", "textxx"], 1)
     assert (await Agent(model).send("Hi")).output == "Done."

@@ -18,7 +18,7 @@ from dragoman.codec.json_values import if_object
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import RunRequest
 
-__all__ = ["apply_difference", "find_difference", "is_equal", "apply_carried"]
+__all__ = ["apply_difference", "find_difference", "is_equal", "restore_fields"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -58,7 +58,7 @@ def apply_difference(read: S, fields: Any, kind: Any) -> S:
         return read
 
 
-def apply_carried(request: RunRequest, held: JsonMap, names: Collection[str]) -> RunRequest:
+def restore_fields(request: RunRequest, held: JsonMap, names: Collection[str]) -> RunRequest:
     """A request with those of its fields that were carried. `names`: fields that may be; fields
     that are none of a request's kind change nothing."""
     fields = {name: value for name, value in held.items() if name in names}

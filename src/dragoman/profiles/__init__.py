@@ -1,0 +1,33 @@
+"""What each model accepts: `ModelProfile`, and where it comes from.
+
+profile = profiles.get("anthropic:claude-opus-5-5")                # what is known of a model
+profiles.register("azure:my-deployment", like="openai:gpt-5.4")    # a name of your own
+profiles.load("my-models.toml")                                    # a file of your own
+request, losses = profiles.lower(request, profile, wire="anthropic")
+"""
+
+from dragoman.model_profile import ModelProfile
+from dragoman.profiles.lower import DEFAULTS, is_forced, lower, may_think
+from dragoman.profiles.registry import REGISTRY, ProfileRegistry
+from dragoman.profiles.table import ProfileTable, load_shipped
+
+__all__ = [
+    "DEFAULTS",
+    "REGISTRY",
+    "ModelProfile",
+    "ProfileRegistry",
+    "ProfileTable",
+    "get",
+    "is_forced",
+    "learn",
+    "load",
+    "load_shipped",
+    "lower",
+    "may_think",
+    "register",
+]
+
+get = REGISTRY.get
+learn = REGISTRY.learn
+load = REGISTRY.load
+register = REGISTRY.register
