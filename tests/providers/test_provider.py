@@ -8,8 +8,9 @@ from decimal import Decimal
 
 import pytest
 
-from dragoman import Message, Usage, providers
+from dragoman import Agent, Message, Usage, providers
 from dragoman.cost import call_cost
+from dragoman.errors import SettingsError
 from dragoman.message import Origin
 from dragoman.model.tokens import estimate_tokens
 from dragoman.providers.provider import Calls, Provider, TokenRates
@@ -92,3 +93,13 @@ def test_the_table_of_capabilities_takes_calls_from_the_record() -> None:
 def test_a_record_is_found_by_its_exact_name_alone() -> None:
     assert REGISTRY.find(ACME.name) is ACME
     assert REGISTRY.find("claude") is None
+
+
+def test_a_record_that_only_an_agent_was_given_has_its_prices() -> None:
+    values = {name: getattr(ACME, name) for name in ACME.__struct_fields__}
+    record = Provider(**{**values, "name": "acme-unregistered"})
+    assert cost(record.name) is None
+    Agent(record, api_key="none")
+    assert cost(record.name) == cost("openai")
+    with pytest.raises(SettingsError, match="no provider is named"):
+        providers.get(record.name)

@@ -21,6 +21,7 @@ from dragoman.model.strings import (
     resolve_model,
 )
 from dragoman.providers.provider import Provider
+from dragoman.providers.registry import REGISTRY
 from dragoman.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -209,6 +210,8 @@ class Models:
         if self._shared is not None:
             return self._shared(provider)
         clock = self._clock
+        # Prices and token rates are found by the provider's name, which is all that an answer has.
+        REGISTRY.remember(provider)
         return Access(
             provider,
             self._transport,

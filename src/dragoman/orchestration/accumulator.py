@@ -80,8 +80,10 @@ class MessageAccumulator(MessageBuilder):
         if not isinstance(event, PartDelta | PartFinished) or event.message_id != self._id:
             return None
         if isinstance(event, PartFinished):
-            streamed = isinstance(event.part, TextPart) and event.index in self._streamed
-            return None if streamed else event.part
+            # A text that was streamed was added piece by piece already.
+            if isinstance(event.part, TextPart) and event.index in self._streamed:
+                return None
+            return event.part
         if (
             not event.delta
             or event.index not in self._deltas
@@ -98,16 +100,17 @@ class MessageAccumulator(MessageBuilder):
             return built
         plain = MessageAccumulator()
         consolidated = self.consolidate(self._accumulated)
+        # The overriding methods changed nothing: the built message has more than chunks can hold,
+        # such as signatures and the borders between texts.
         if consolidated == plain.consolidate(reduce(plain.accumulate, self._chunks)):
-            return (
-                # With all that no chunk has: what the provider signed, where one text ends.
-                built
-            )
-        signed = {
+            return built
+        signed_texts: dict[str, Content] = {
             part.text: part for part in built.content if isinstance(part, TextPart) and part.native
         }
         content = [
-            signed.get(part.text, part) if isinstance(part, TextPart) else part
+            signed_texts.get(getattr(part, "text", ""), part)
+            if isinstance(part, TextPart)
+            else part
             for part in consolidated.content
         ]
         return built.replace(
@@ -136,17 +139,7 @@ class MessageAccumulator(MessageBuilder):
         }
         for part in chunk.content:
             if isinstance(part, ToolCallPart) and part.id in position_of:
-                old = content[position_of[part.id]]
-                assert isinstance(old, ToolCallPart)
-                content[position_of[part.id]] = ToolCallPart(
-                    part.id,
-                    part.name or old.name,
-                    part.arguments or old.arguments,
-                    part.raw if part.arguments else old.raw,
-                    part.state if part.arguments else old.state,
-                    old.run_by,
-                    part.native or old.native,
-                )
+                content[position_of[part.id]] = _merge_call(content[position_of[part.id]], part)
             else:
                 if isinstance(part, ToolCallPart) and part.id:
                     position_of[part.id] = len(content)
@@ -172,6 +165,22 @@ class MessageAccumulator(MessageBuilder):
                 content.append(part)
         flush()
         return message.replace(content=tuple(content))
+
+
+def _merge_call(old: Content, new: ToolCallPart) -> ToolCallPart:
+    """Returns a tool call with a new name and new arguments, where they are not empty."""
+    assert isinstance(old, ToolCallPart)
+    # Text, state and arguments belong together.
+    source = new if new.arguments else old
+    return ToolCallPart(
+        new.id,
+        new.name or old.name,
+        source.arguments,
+        source.raw,
+        source.state,
+        old.run_by,
+        new.native or old.native,
+    )
 
 
 class Intake:
@@ -269,15 +278,16 @@ class Intake:
         it and show the changed one."""
         if self.finish is None:
             return []
-        if (
-            self._shown is not self.accumulator
-            and (message := self.message()) != self._shown.message()
-        ):
-            start: list[Event] = (
-                [] if self.held is not None else [MessageDropped(self.message_id, "rewritten")]
-            )
-            return [*start, *unfold([message])]
-        return [self.held, self.finish] if self.held is not None else [self.finish]
+        is_custom = self._shown is not self.accumulator
+        if is_custom and (message := self.message()) != self._shown.message():
+            events = unfold([message])
+            if self.held is None:
+                events.insert(0, MessageDropped(self.message_id, "rewritten"))
+            return events
+        events: list[Event] = [self.finish]
+        if self.held is not None:
+            events.insert(0, self.held)
+        return events
 
     def resume(self) -> Message:
         """Continues the message after the provider paused its turn. Returns the message so far."""
@@ -335,13 +345,8 @@ class Intake:
             self._add(event)
             if self.held is None:
                 pass_on(event)
-            self.message_id, self.held, self.finish, self._paused, self._offset = (
-                "",
-                None,
-                None,
-                None,
-                0,
-            )
+            self.message_id, self._offset = "", 0
+            self.held = self.finish = self._paused = None
             return False
         if isinstance(event, StateSnapshot | StateDelta) and self._shared is not None:
             self._shared.follow(event)

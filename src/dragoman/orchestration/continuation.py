@@ -18,7 +18,7 @@ from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.resume import Decision, ResumePlan
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
-from dragoman.orchestration.waiting import build_waiting_call
+from dragoman.orchestration.waiting import build_waiting_call, list_interrupts
 from dragoman.repair import find_open_calls, make_interrupted_result
 from dragoman.tools import ToolExecutionResult
 from dragoman.tools.outcome import error_result
@@ -81,9 +81,10 @@ async def resume_run(
             **details,
         ):
             tool_round.add(slot, part)
+    # A new prompt ends all waiting.
     still_waiting = () if plan.speaks else (*waiting, *plan.unanswered)
-    # Nothing waits any longer: a call that nobody answered gets an error for a result, so that the
-    # model can be asked.
+    # Nothing waits any longer: an unanswered call gets an error as its result, because providers
+    # refuse a conversation with a call that has none.
     if not still_waiting:
         for open_call in find_open_calls((*history, *tool_round.messages(), *plan.new)):
             tool_round.add(
@@ -94,23 +95,15 @@ async def resume_run(
         for waiting_call in waiting:
             if needs_mark(waiting_call, state.fixed_tools):
                 tool_round.append(waiting_call.mark())
-    events, messages, state.tool_round = (
-        [*tool_round.close()],
-        (*tool_round.messages(), *plan.new),
-        None,
-    )
+    events = [*tool_round.close(), *unfold(plan.new)]
+    messages = (*tool_round.messages(), *plan.new)
+    state.tool_round = None
     state.add_to_history(*messages)
     state.request_next_message_prefix()
-    everything = sorted(
-        still_waiting,
-        key=lambda waiting_call: (waiting_call.call.position, waiting_call.call.place),
-    )
     yield StreamingIterationResult(
-        events=[*events, *unfold(plan.new)],
+        events=events,
         messages=messages,
-        pending=tuple(
-            [interrupt for waiting_call in everything for interrupt in waiting_call.interrupts]
-        ),
+        pending=list_interrupts(still_waiting),
         finish_reason=FinishReason.tool_calls if still_waiting else FinishReason.unspecified,
     )
 

@@ -183,23 +183,25 @@ class _OtherAnswer:
         """Returns the step that ends the message. `call`: the open call with which a waiting agent
         continues later."""
         state = self._state
-        other_parts: list[Content] = [call] if call is not None else _list_files(result.messages)
-        events = self._retract_text("") if self._by_call and call is not None else []
+        events: list[Event] = []
+        other_parts = _list_files(result.messages)
+        reason = result.finish_reason
+        if call is not None:
+            other_parts, reason = [call], FinishReason.tool_calls
+            # An agent that waits has no valid output yet.
+            if self._by_call:
+                events += self._retract_text("")
         if other_parts and not self._id:
             events += self._begin_message()
-        first_index = 0
         if text := "".join(self._texts):
-            part = (
-                TextPart(text) if isinstance(self._open, OpenText) else parse_call(self._open, text)
-            )
-            self.returned = part if isinstance(part, ToolCallPart) else None
+            part: TextPart | ToolCallPart = TextPart(text)
+            if isinstance(self._open, ToolCallPart):
+                part = self.returned = parse_call(self._open, text)
             events.append(PartFinished(self._id, 0, part))
-            first_index = 1
-        for index, part in enumerate(other_parts, first_index):
+        for index, part in enumerate(other_parts, 1 if text else 0):
             events += part_events(self._id, index, part)
         metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
         metadata = {"agent": self._to, **metadata}
-        reason = result.finish_reason if call is None else FinishReason.tool_calls
         if not self._id:
             state.intake = None
             return StreamingIterationResult(
@@ -225,9 +227,11 @@ class _OtherAnswer:
         """Returns the events that start the message and its text; none if they have started."""
         if self._id:
             return []
-        started = self._begin_message()
-        self._open = ToolCallPart(self._new_id(), RETURN_RESULT) if self._by_call else OpenText()
-        return [*started, PartStarted(self._id, 0, self._open)]
+        start = self._begin_message()
+        self._open = OpenText()
+        if self._by_call:
+            self._open = ToolCallPart(self._new_id(), RETURN_RESULT)
+        return [*start, PartStarted(self._id, 0, self._open)]
 
     def _begin_message(self) -> list[Event]:
         """Returns the event that starts the message."""
@@ -239,12 +243,13 @@ class _OtherAnswer:
         text."""
         if not self._id:
             return []
-        dropped = MessageDropped(self._id, f"{self._to} began again")
-        self._id, self._texts = "", [remaining] if remaining else []
-        return [
-            dropped,
-            *([*self._begin_text(), PartDelta(self._id, 0, remaining)] if remaining else []),
-        ]
+        events: list[Event] = [MessageDropped(self._id, f"{self._to} began again")]
+        self._id, self._texts = "", []
+        if remaining:
+            self._texts.append(remaining)
+            events += self._begin_text()
+            events.append(PartDelta(self._id, 0, remaining))
+        return events
 
 
 def _wait_for_agent(
@@ -294,11 +299,9 @@ def _is_output_call(event: PartStarted) -> bool:
 
 def _join_messages(messages: Sequence[Message]) -> Message | None:
     """Returns the content of messages as one user message, or None if there are none."""
-    return (
-        Message.user(*[piece for message in messages for piece in message.content])
-        if messages
-        else None
-    )
+    if not messages:
+        return None
+    return Message.user(*[piece for message in messages for piece in message.content])
 
 
 def _list_files(messages: Sequence[Message]) -> list[Content]:
@@ -315,4 +318,6 @@ def _find_origin(messages: Sequence[Message]) -> Origin | None:
         for message in messages
         if message.role is Role.MODEL and message.origin is not None
     ]
-    return msgspec.structs.replace(origins[-1], response_id=None, prefix=None) if origins else None
+    if not origins:
+        return None
+    return msgspec.structs.replace(origins[-1], response_id=None, prefix=None)

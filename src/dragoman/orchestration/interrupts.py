@@ -203,12 +203,15 @@ def make_interrupt(
     message = messages[open_call.position]
     tool = tools.get(open_call.call.name)
     details = {**_read_details(open_call.call), **details}
-    metadata: Json = {
-        **({"message_id": message.id} if message.id else {}),
-        "message_digest": neutral_digest(message),
-    }
+    metadata: Json = {"message_digest": neutral_digest(message)}
+    if message.id:
+        metadata["message_id"] = message.id
+    interrupt_id = answer_ids(messages, open_call)[0]
+    # A tool's first question shares its id with an approval; later ones are numbered.
+    if answered:
+        interrupt_id += f"?{answered + 1}"
     interrupt = Interrupt(
-        answer_ids(messages, open_call)[0] + (f"?{answered + 1}" if answered else ""),
+        interrupt_id,
         reason,
         call=open_call.call,
         editable=reason == "approval" and tool is not None and tool.editable,
@@ -311,7 +314,8 @@ def _load_run(run: _StoredRun) -> InnerRun:
 
 def find_expiry(tool: Tool | None, now: datetime) -> datetime | None:
     """Returns the time at which an approval that is requested now expires, or None."""
-    limit = tool.approval_expires if tool is not None else None
-    if limit is None:
+    if tool is None or (limit := tool.approval_expires) is None:
         return None
-    return now + (limit if isinstance(limit, timedelta) else timedelta(seconds=limit))
+    if not isinstance(limit, timedelta):
+        limit = timedelta(seconds=limit)
+    return now + limit

@@ -175,14 +175,11 @@ class OutputText:
         text = self._texts.get(key)
         if text is None:
             return ""
+        added = ""
         if isinstance(event, PartDelta):
             added = str(event.delta)
-        else:
-            added = (
-                read_text(event.part).removeprefix(text)
-                if read_text(event.part).startswith(text)
-                else ""
-            )
+        elif (whole := read_text(event.part)).startswith(text):
+            added = whole[len(text) :]
         self._texts[key] = text + added
         return added
 
@@ -232,9 +229,9 @@ class Rewriting:
 
     def rewrite_message(self, message: Message) -> Message:
         """Returns an unfinished message with the changed output."""
-        return (
-            message.replace(content=self._builder.message().content) if self._changed else message
-        )
+        if not self._changed:
+            return message
+        return message.replace(content=self._builder.message().content)
 
     def _replace_message(
         self, step: StreamingIterationResult, original: Message
@@ -314,16 +311,16 @@ class Rewriting:
         """Returns the events to show for an event of an output part."""
         key = event.message_id, event.index
         whole = self._texts[key] = self._texts.get(key, "") + text
-        start = (
+        start = self._started.get(key)
+        if whole or isinstance(event, PartFinished):
             self._started.pop(key, None)
-            if whole or isinstance(event, PartFinished)
-            else self._started.get(key)
-        )
         if start is not None and not whole:
             return []
         if isinstance(event, PartFinished) and self._changed:
             event = msgspec.structs.replace(event, part=_replace_text(event.part, whole))
-        return [event] if start is None else [start, event]
+        if start is None:
+            return [event]
+        return [start, event]
 
 
 def read_text(part: Content) -> str:

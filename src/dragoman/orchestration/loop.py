@@ -65,10 +65,10 @@ class Loop:
         self._model, self._orchestrator, self._state = model, orchestrator, state
         self._opening, self._begin = opening, begin
         self._schema = output_schema
-        by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
-        self._typed: Literal["text", "call"] | None = (
-            None if output_schema is None else "call" if by_call else "text"
-        )
+        self._typed: Literal["text", "call"] | None = None
+        if output_schema is not None:
+            by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
+            self._typed = "call" if by_call else "text"
         self._step: str | None = None
         self._losses_named = 0
         self._rewriting = None if _is_built_in(orchestrator) else Rewriting()
@@ -177,7 +177,9 @@ class Loop:
         """Returns the events that end a step in whose middle the run ended."""
         step, self._step = self._step, None
         losses = self._take_losses()
-        return [] if step is None else [StepFinished(step, losses)]
+        if step is None:
+            return []
+        return [StepFinished(step, losses)]
 
     def _tell_opening(self, messages: Sequence[Message]) -> StreamingIterationResult:
         """Returns the step with the run's first messages."""
@@ -211,7 +213,7 @@ class Loop:
     async def _finalize(self) -> None:
         """Calls the orchestrator's `finalize`, even while the run is cancelled."""
         task = asyncio.current_task()
-        # The scope is not free.
+        # A shielded scope costs some microseconds, so only a cancelled run opens one.
         if task is None or not task.cancelling():
             await _await_if_needed(self._orchestrator.finalize(self._state))
             return

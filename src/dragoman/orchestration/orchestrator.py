@@ -238,11 +238,10 @@ class DefaultStreamingOrchestrator:
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
         last_step = close_round(state, tool_round, waiting)
-        yield (
-            last_step
-            if state.transfer is None
-            else msgspec.structs.replace(last_step, should_continue=False)
-        )
+        # The other agent continues in place of this run's model.
+        if state.transfer is not None:
+            last_step = msgspec.structs.replace(last_step, should_continue=False)
+        yield last_step
 
     def _start_tools(
         self,

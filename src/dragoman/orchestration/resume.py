@@ -209,18 +209,21 @@ def _decide_call(
         return Decision(waiting, result=_make_result(call, resume, payload["value"]))
     if not is_gone:
         _check_tool(tool, call, resume, tools)
-    arguments = waiting.arguments
-    if interrupt.reason == "approval":
+    claim = seal.claim_name(resume, interrupt.id)
+    arguments, answers = waiting.arguments, waiting.answers
+    is_approval = interrupt.reason == "approval"
+    if is_approval:
         arguments = _edited_arguments(resume, payload, call, tool) or arguments
-    value = (payload["value"],) if interrupt.reason != "approval" else ()
-    # An approval and the first question of its tool share an id.
-    question = "" if waiting.answers or not value else "?1"
+    else:
+        # An approval and the first question of its tool share an id: their claims must differ.
+        claim += "" if answers else "?1"
+        answers = (*answers, payload["value"])
     return Decision(
         waiting,
-        (seal.claim_name(resume, interrupt.id) + question,),
+        (claim,),
         arguments=arguments,
-        approved=waiting.approved or not value,
-        answers=(*waiting.answers, *value),
+        approved=waiting.approved or is_approval,
+        answers=answers,
         runs=waiting.runs,
     )
 
@@ -295,7 +298,9 @@ def _check_answer(
     """
     inner = seal.check(interrupt, resume, now, state)
     expires = interrupt.expires_at
-    if expires is not None and now > (expires if expires.tzinfo else expires.replace(tzinfo=UTC)):
+    if expires is not None and expires.tzinfo is None:
+        expires = expires.replace(tzinfo=UTC)
+    if expires is not None and now > expires:
         raise late_error(resume.interrupt_id)
     if interrupt.reason == "approval":
         _check_approval(resume, interrupt, payload)
@@ -364,11 +369,7 @@ def _answer_remote_call(
 
 def _make_denial(call: ToolCallPart, reason: Any) -> ToolResultPart:
     """Returns the result of a denied call."""
-    message = (
-        f"denied: {reason}"
-        if reason
-        else "denied: somebody decided that this call is not to be run"
-    )
+    message = f"denied: {reason or 'somebody decided that this call is not to be run'}"
     return ToolResultPart(call.id, call.name, {"error": message}, is_error=True, denied=True)
 
 

@@ -120,7 +120,9 @@ class _Token(NamedTuple):
 def _parse_token(token: str) -> _Token:
     """Returns the fields of a token; empty ones, which no signature matches, if it is malformed."""
     fields = token.split(".")
-    return _Token(fields[1], fields[2]) if len(fields) == 4 and fields[0] == _VERSION else _Token()
+    if len(fields) != 4 or fields[0] != _VERSION:
+        return _Token()
+    return _Token(fields[1], fields[2])
 
 
 def _make_nonce(interrupt: Interrupt) -> str:
@@ -144,4 +146,6 @@ def _dump_expiry(moment: datetime | None) -> str:
     """Returns a time as seconds since 1970; empty without one."""
     if moment is None:
         return ""
-    return str(int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return str(int(moment.timestamp()))

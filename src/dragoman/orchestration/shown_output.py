@@ -110,8 +110,9 @@ class ShownOutput:
 
     def open_text(self) -> str:
         """Returns the text of the unfinished message."""
-        last = self._messages[-1] if self._messages else None
-        return "" if last is None or last.finished else last.text().removeprefix(last.prefix or "")
+        if not self._messages or (last := self._messages[-1]).finished:
+            return ""
+        return last.text().removeprefix(last.prefix or "")
 
     def has_begun(self) -> bool:
         """True if some of the model's latest message is visible."""

@@ -309,11 +309,9 @@ class StreamingState:
             return UNSAID
         text = self.output_text.read(events, self.shows)
         if text and self.stands_alone:
-            prefix = (
-                "\n" if self.should_prefix_next_message and self.is_first_chunk_of_message else ""
-            )
+            if self.should_prefix_next_message and self.is_first_chunk_of_message:
+                text = "\n" + text
             self.is_first_chunk_of_message = False
-            return prefix + text
         return text
 
     def request_next_message_prefix(self) -> None:

@@ -91,13 +91,15 @@ class ToolRound:
         """Names the turn of the call in results whose call id occurs more than once, if an earlier
         call with that id has no result yet. `opened`: all calls that had no result before the
         round."""
-        start, without = self._start, set[str]()
+        if (start := self._start) is None:
+            return
+        unanswered_ids: set[str] = set()
         slots = {id(call): slot for slot, call in enumerate(self._calls)}
-        for open_call in opened if start is not None else ():
+        for open_call in opened:
             part = self._parts.get(slots.get(id(open_call.call), -1))
             if not isinstance(part, ToolResultPart):
-                without.add(open_call.call.id)
-            elif open_call.call.id in without and start is not None:
+                unanswered_ids.add(open_call.call.id)
+            elif open_call.call.id in unanswered_ids:
                 slot = slots[id(open_call.call)]
                 self._parts[slot] = part = bind_to_call(part, open_call.turn)
                 self._outbox.put([PartFinished(start.message_id, slot, part)])
@@ -166,7 +168,9 @@ class ToolRound:
     def messages(self) -> tuple[Message, ...]:
         """Returns the message of the results as a tuple, empty without results."""
         message = self.message()
-        return () if message is None else (message,)
+        if message is None:
+            return ()
+        return (message,)
 
     def close(self) -> Sequence[Event]:
         """Ends the message of the results and returns the remaining events."""

@@ -132,9 +132,13 @@ class Transcript:
         Raises:
             SettingsError: the extra `cost` is not installed.
         """
-        more = sum_cost(self._state.calls[self._priced :])
+        new_cost = sum_cost(self._state.calls[self._priced :])
         self._priced = len(self._state.calls)
-        self._cost = None if self._cost is None or more is None else self._cost + more
+        # One unknown price makes the sum unknown for good.
+        if new_cost is None:
+            self._cost = None
+        elif self._cost is not None:
+            self._cost += new_cost
         return self._cost
 
     def _add_calls(self, step: StreamingIterationResult) -> StreamingIterationResult:
@@ -147,7 +151,9 @@ class Transcript:
             )
             calls.append(ModelCall(origin, step.usage, self._state.run_id, self._state.clock()))
         new, usage = self._count_calls()
-        return msgspec.structs.replace(step, calls=new, usage=usage) if new else step
+        if not new:
+            return step
+        return msgspec.structs.replace(step, calls=new, usage=usage)
 
     def _count_calls(self) -> tuple[tuple[ModelCall, ...], Usage | None]:
         """Returns the model calls that were not counted yet, and their usage."""

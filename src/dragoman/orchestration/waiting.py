@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -27,7 +27,7 @@ from dragoman.tools import AskUser, Tool
 from dragoman.tools.outcome import describe_error
 from dragoman.tools.record import AgentWaits, CallRecord
 
-__all__ = ["close_round", "hold_back_calls", "build_waiting_call"]
+__all__ = ["build_waiting_call", "close_round", "hold_back_calls", "list_interrupts"]
 
 
 async def hold_back_calls(
@@ -92,8 +92,9 @@ def build_waiting_call(
 ) -> WaitingCall:
     """Returns the waiting call for a tool's question. `decision`: the answer with which the call
     had been run again."""
-    arguments = decision.arguments if decision is not None else None
-    approved = decision is not None and decision.approved
+    arguments, approved = None, False
+    if decision is not None:
+        arguments, approved = decision.arguments, decision.approved
     runs = question.runs if isinstance(question, AgentWaits) else tuple(record.runs)
     waiting = WaitingCall(open_call, (), record.answers, arguments, approved, runs)
     return msgspec.structs.replace(waiting, interrupts=_make_interrupts(state, waiting, question))
@@ -139,6 +140,12 @@ def _find_open_call(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:
     )
 
 
+def list_interrupts(waiting: Iterable[WaitingCall]) -> tuple[Interrupt, ...]:
+    """Returns the interrupts of waiting calls, in the order of the calls."""
+    ordered = sorted(waiting, key=lambda call: (call.call.position, call.call.place))
+    return tuple([interrupt for call in ordered for interrupt in call.interrupts])
+
+
 def close_round(
     state: StreamingState, tool_round: ToolRound, waiting: Sequence[WaitingCall]
 ) -> StreamingIterationResult:
@@ -156,16 +163,13 @@ def close_round(
         for waiting_call in waits:
             if needs_mark(waiting_call, state.fixed_tools):
                 tool_round.append(waiting_call.mark())
-    events, message, state.tool_round = tool_round.close(), tool_round.message(), None
-    if message is not None:
-        state.add_to_history(message)
-    goes_on = message is not None and not waits
+    events, messages, state.tool_round = tool_round.close(), tool_round.messages(), None
+    state.add_to_history(*messages)
+    goes_on = bool(messages) and not waits
     return StreamingIterationResult(
         events=events,
-        messages=() if message is None else (message,),
+        messages=messages,
         should_continue=goes_on,
-        pending=tuple(
-            [interrupt for waiting_call in waits for interrupt in waiting_call.interrupts]
-        ),
+        pending=list_interrupts(waits),
         finish_reason=FinishReason.unspecified if goes_on else FinishReason.tool_calls,
     )

@@ -77,6 +77,7 @@ class Registry:
         }
         self._find_plug_ins = plug_ins
         self._plug_ins: dict[str, _Loader] | None = None
+        self._unregistered: dict[str, Provider] = {}
 
     def register(self, provider: Provider, *, replace: bool = False) -> None:
         """Adds a provider; with `replace` also in the place of one of the same name.
@@ -93,6 +94,11 @@ class Registry:
                     f"{other.display_name}; choose another name, or pass replace=True to replace a provider of the same name"
                 )
         self._own[provider.name] = lambda: provider
+
+    def remember(self, provider: Provider) -> None:
+        """Lets `find` return a record that an agent was given without registering it. A registered
+        one of the same name wins; `get` never returns it."""
+        self._unregistered[provider.name] = provider
 
     def get(self, name: str) -> Provider:
         """The provider of that name or alias.
@@ -121,7 +127,7 @@ class Registry:
             if load := loaders.get(name):
                 record = _try_load(load)
                 return record if isinstance(record, Provider) else None
-        return None
+        return self._unregistered.get(name)
 
     def providers(self) -> list[Provider]:
         """All providers that can be loaded, each once."""
