@@ -1,4 +1,4 @@
-"""Microsoft's Entra ID for Azure: an application's secret gives a token (OAuth 2.0 client
+"""Microsoft Entra ID for Azure: an application's secret is exchanged for a token (OAuth 2.0 client
 credentials, RFC 6749, 4.4)."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 def entra_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
-    """By the application that AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET name;
-    `None`: by a key."""
+    """Returns the authorization of the application in AZURE_TENANT_ID, AZURE_CLIENT_ID and
+    AZURE_CLIENT_SECRET, or None to use a key."""
     tenant, client, secret = (environment.get(name, "").strip() for name in NAMES)
     if key or not (tenant and client and secret):
         return None

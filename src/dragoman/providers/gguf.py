@@ -1,5 +1,4 @@
-"""Writes GGUF, the file format of llama.cpp: values by name, and tensors that are copied as they
-are."""
+"""Writes GGUF, llama.cpp's file format: named values, and tensors copied unchanged."""
 
 from __future__ import annotations
 
@@ -59,6 +58,7 @@ def write_gguf(
 
 
 def _round_up(size: int) -> int:
+    """Rounds a size up to the alignment."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 

@@ -1,5 +1,5 @@
-"""Google Cloud's credentials, as its own libraries find them (application default credentials), and
-its base URLs.
+"""Finds Google Cloud credentials as Google's own libraries do (application default credentials),
+and the base URLs of Vertex AI.
 
 A file of credentials is that of GOOGLE_APPLICATION_CREDENTIALS, else the one of `gcloud auth
 application-default login`. A service account's key signs a statement (RFC 7523), for which Google
@@ -33,8 +33,8 @@ _FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
 def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
-    """How requests to Vertex AI are authorised, and where they go; `None`: by an API key, or
-    nothing is set up.
+    """Returns how requests to Vertex AI are authorized and where they go, or None for an API key or
+    if nothing is set up.
 
     Raises:
         SettingsError: the file of credentials cannot be used.
@@ -44,11 +44,10 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
         _find_location(environment),
     )
     if key:
-        return (
-            Auth(base_url=vertex_url(project, location))
-            if project and key.startswith(_TOKENS)
-            else None
-        )
+        # An access token needs a project's URL; an API key works at the record's URL.
+        if not project or not key.startswith(_TOKENS):
+            return None
+        return Auth(base_url=vertex_url(project, location))
     if path := _find_file(environment):
         account = _read_account(path)
         project = (
@@ -75,8 +74,8 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
 
 
 def vertex_url(project: str, location: str) -> str:
-    """The base URL of a project's models at a location such as `europe-west4`, `global`, or `eu`
-    (several regions)."""
+    """Returns the base URL of a project's models at a location such as `europe-west4`, `global`, or
+    `eu` (several regions)."""
     host = {
         "global": "aiplatform.googleapis.com",
         "us": "aiplatform.us.rep.googleapis.com",
@@ -86,6 +85,8 @@ def vertex_url(project: str, location: str) -> str:
 
 
 def _grant_by_key(account: JsonMap, now: float) -> Flow:
+    """Flow for a service account: a statement signed with its key is exchanged for a token (RFC
+    7523)."""
     url = if_text(account.get("token_uri")) or _TOKEN_URI
     who = if_text(account.get("client_email"))
     claims = {"iss": who, "scope": _SCOPE, "aud": url, "iat": int(now), "exp": int(now) + _LIFETIME}
@@ -103,6 +104,7 @@ def _grant_by_key(account: JsonMap, now: float) -> Flow:
 
 
 def _grant_by_refresh_token(account: JsonMap, now: float) -> Flow:
+    """Flow for a user's credentials file: its refresh token is exchanged for a token."""
     fields = {
         name: if_text(account.get(name)) for name in ("client_id", "client_secret", "refresh_token")
     }
@@ -119,6 +121,7 @@ def _grant_by_refresh_token(account: JsonMap, now: float) -> Flow:
 
 
 def _grant_by_metadata(host: str, now: float) -> Flow:
+    """Flow for a machine in Google's cloud: its metadata server returns a token."""
     answer = yield HttpRequest(
         _METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET", secret=True
     )
@@ -126,7 +129,7 @@ def _grant_by_metadata(host: str, now: float) -> Flow:
 
 
 def _sign_rs256(key: str, text: bytes) -> bytes:
-    """RS256 (RFC 7518, 3.3)."""
+    """Returns the RS256 signature of a text (RFC 7518, 3.3)."""
     try:
         from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -154,20 +157,20 @@ def _encode_base64(data: bytes) -> bytes:
 
 
 def _find_file(environment: Mapping[str, str]) -> Path | None:
+    """Returns the path of the credentials file, or None."""
     if named := environment.get(_FILE, "").strip():
         return Path(named).expanduser()
-    usual = (
-        f"{environment.get('APPDATA', '')}/gcloud"
-        if os.name == "nt"
-        else f"{environment.get('HOME', '~')}/.config/gcloud"
-    )
+    folder = f"{environment.get('HOME', '~')}/.config/gcloud"
+    if os.name == "nt":
+        folder = f"{environment.get('APPDATA', '')}/gcloud"
     path = Path(
-        environment.get("CLOUDSDK_CONFIG") or usual, "application_default_credentials.json"
+        environment.get("CLOUDSDK_CONFIG") or folder, "application_default_credentials.json"
     ).expanduser()
     return path if path.is_file() else None
 
 
 def _read_account(path: Path) -> Json:
+    """Reads a credentials file."""
     try:
         return if_object(msgspec.json.decode(path.read_bytes()))
     except (OSError, msgspec.DecodeError, UnicodeError) as error:
@@ -177,6 +180,7 @@ def _read_account(path: Path) -> Json:
 
 
 def _find_url(project: str, location: str) -> str | SettingsError:
+    """Returns the base URL for a project, or the error that it is missing."""
     if not project:
         return SettingsError(
             "the credentials of Google Cloud name no project: set GOOGLE_CLOUD_PROJECT"

@@ -1,4 +1,4 @@
-"""Where a provider's key comes from, and the headers that a request to it carries.
+"""Finds a provider's key, and makes the headers of its requests.
 
 Precedence: what the caller gives, then the caller's own mapping, then the environment of the
 process.
@@ -26,8 +26,8 @@ def find_key(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """The key for a provider; `None` where none is needed, or other credentials are there. An empty
-    key is no key.
+    """Returns the key for a provider; None if it needs none or other credentials are set. An empty
+    key counts as missing.
 
     `environment` is asked before `system`, the environment of the process; `system={}` leaves that
     one out.
@@ -83,8 +83,8 @@ def find_auth(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> Auth | None:
-    """How requests are authorised where that takes more than a key; a key's header among `headers`
-    counts as a key.
+    """Returns the authorization for a provider that needs more than a key, otherwise None. A key's
+    header in `headers` counts as a key.
 
     Raises:
         SettingsError: the credentials that the environment names cannot be used.
@@ -114,7 +114,7 @@ def request_headers(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
-    """The headers of every request to a provider, names in lower case.
+    """Returns the headers of every request to a provider, names in lower case.
 
     The caller's `headers` override the provider's; who gives the key's header needs no key.
 
@@ -137,13 +137,13 @@ def request_headers(
 
 
 def _key_headers(provider: Provider) -> dict[str, tuple[str, str]]:
-    """Beginning of a key → its header, and what stands before it there; the last is for all
-    keys."""
+    """Returns the header and prefix for keys by how they begin. The last entry fits all keys."""
     return {**provider.key_kinds, "": (provider.key_header, provider.key_prefix)}
 
 
 def _join_environments(
     environment: Mapping[str, str] | None, system: Mapping[str, str]
 ) -> Mapping[str, str]:
+    """Returns both environments as one mapping, the caller's first."""
     layers: list[Any] = [environment or {}, system]
     return ChainMap(*layers)

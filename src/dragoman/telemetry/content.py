@@ -1,4 +1,4 @@
-"""What is said, in the JSON of the conventions."""
+"""Message contents in the JSON form of the conventions."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def dump_answer(message: Message, finish_reason: str | None) -> str:
 
 def dump_result(part: ToolResultPart) -> Any:
     """Returns what a tool gave: JSON, or parts."""
-    return [_dump_part(piece) for piece in part.result] if part.is_content else part.result
+    if not part.is_content:
+        return part.result
+    return [_dump_part(piece) for piece in part.result]
 
 
 def dump_tools(tools: Iterable[ToolSpec | ServerTool]) -> list[Json]:
@@ -104,8 +106,10 @@ def _dump_message(message: Message) -> list[Json]:
     for part in message.content:
         if isinstance(part, MarkPart):
             continue
-        is_result = isinstance(part, ToolResultPart) and part.run_by != "provider"
-        role = "tool" if is_result else _ROLES[message.role]
+        role = _ROLES[message.role]
+        # The conventions have a role for results; in dragoman they are in a user's message.
+        if isinstance(part, ToolResultPart) and part.run_by != "provider":
+            role = "tool"
         if not dumped or dumped[-1]["role"] != role:
             dumped.append({"role": role, "parts": []})
         dumped[-1]["parts"].append(_dump_part(part))

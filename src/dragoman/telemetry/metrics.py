@@ -58,17 +58,16 @@ class MetricRecorder:
             )
 
         duration, first, tokens_in, tokens_out = _MODEL_CALL_NAMES[conventions]
-        self._token_types: tuple[Mapping[str, str], Mapping[str, str]] = (
-            ({}, {}) if tokens_in != tokens_out else _SAME_NAME
-        )
+        self._token_types: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+        # Version 1.41 has one metric for both, told apart by an attribute.
+        if tokens_in == tokens_out:
+            self._token_types = _SAME_NAME
         self._duration = seconds(duration, "Duration of a request to a model.")
         self._first = seconds(first, "Time until the first chunk of a streamed answer.")
         self._input = counts(tokens_in, "{token}", "Tokens of a request to a model.", TOKENS)
-        self._output = (
-            self._input
-            if tokens_in == tokens_out
-            else counts(tokens_out, "{token}", "Tokens of an answer.", TOKENS)
-        )
+        self._output = self._input
+        if tokens_in != tokens_out:
+            self._output = counts(tokens_out, "{token}", "Tokens of an answer.", TOKENS)
         self._parts = [
             (field, meter.create_counter(_USAGE + name, "{token}", text))
             for field, name, text in (
@@ -119,17 +118,9 @@ class MetricRecorder:
             return
         input_type, output_type = self._token_types
         if usage.input_tokens is not None:
-            self._input.record(
-                usage.input_tokens,
-                {**attributes, **input_type} if input_type else attributes,
-                _NO_EXEMPLAR,
-            )
+            self._input.record(usage.input_tokens, {**attributes, **input_type}, _NO_EXEMPLAR)
         if usage.output_tokens is not None:
-            self._output.record(
-                usage.output_tokens,
-                {**attributes, **output_type} if output_type else attributes,
-                _NO_EXEMPLAR,
-            )
+            self._output.record(usage.output_tokens, {**attributes, **output_type}, _NO_EXEMPLAR)
         for field, counter in self._parts:
             if count := getattr(usage, field):
                 counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, _NO_EXEMPLAR)

@@ -148,12 +148,12 @@ class Spans:
         run = self._runs.pop(id(end.start.run))
         span, result = run.span, end.result
         try:
-            attributes: Attributes = {} if result.usage is None else usage_attributes(result.usage)
-            reason = (
-                "error"
-                if end.outcome in ("cancelled", "error")
-                else dump_finish_reason(result.finish_reason)
-            )
+            attributes: Attributes = {}
+            if result.usage is not None:
+                attributes = usage_attributes(result.usage)
+            reason = dump_finish_reason(result.finish_reason)
+            if end.outcome in ("cancelled", "error"):
+                reason = "error"
             if reason is not None:
                 attributes["gen_ai.response.finish_reasons"] = (reason,)
             if self._content and span.is_recording():
@@ -173,7 +173,8 @@ class Spans:
 
     def _model_start(self, start: ModelStart) -> None:
         run = self._find_run(start.run)
-        context = get_current() if run is None else run.context
+        # Without a run the span belongs to whatever span the caller has open.
+        context = run.context if run is not None else get_current()
         span = self._tracer.start_span(
             f"chat {start.target.model}",
             context,
@@ -234,11 +235,10 @@ class Spans:
         span, context, run = call.span, call.context, call.run
         if call.token is not None and not isinstance(end.error, GeneratorExit):
             detach(call.token)
-        error = (
-            end.error
-            if isinstance(end.error, Exception) and not isinstance(end.error, AskUser)
-            else None
-        )
+        error = None
+        # A tool that asks a person something has not failed.
+        if isinstance(end.error, Exception) and not isinstance(end.error, AskUser):
+            error = end.error
         try:
             if self._content and end.result is not None and span.is_recording():
                 span.set_attribute(
@@ -246,10 +246,9 @@ class Spans:
                 )
             if error is not None:
                 self._failed("execute_tool", span, context, error)
-            name = {} if run is None else run.name
-            self._metrics.record_tool_call(
-                end, name, None if error is None else error_type(error), context
-            )
+            name = run.name if run is not None else {}
+            failure = error_type(error) if error is not None else None
+            self._metrics.record_tool_call(end, name, failure, context)
         finally:
             span.end()
 
@@ -297,7 +296,9 @@ def _agent_name(start: RunStart) -> Attributes:
     except DragomanError:
         provider = ""
     name = start.run.agent
-    return {"gen_ai.agent.name": name} if name not in ("", provider) else {}
+    if name in ("", provider):
+        return {}
+    return {"gen_ai.agent.name": name}
 
 
 def _add_event(span: Span, name: str, attributes: Attributes) -> None:

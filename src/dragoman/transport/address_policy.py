@@ -1,4 +1,4 @@
-"""Which URLs of others may be opened, and at which addresses: `AddressPolicy`."""
+"""Decides which URLs written by others may be opened, and at which addresses: `AddressPolicy`."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
 __all__ = ["AddressPolicy", "Resolve", "system_addresses"]
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""A host's name → its addresses."""
+"""Returns the addresses of a host's name."""
 
 _LOG = logger("transport.addresses")
 _MIN_PREFIX = {4: 8, 6: 7}
-"""Bits of the widest network that is taken: one that is wider was meant for something else."""
+"""Shortest prefix of an allowed network, by IP version. A wider network is most likely a
+mistake."""
 _MAX_ADDRESSES = 32
-"""Addresses of a name that are looked at."""
+"""Addresses of a name that are checked at most."""
 _THREADS = 8
-"""Names that are looked up at once."""
+"""Names that are looked up at the same time."""
 
 
 async def system_addresses(host: str) -> Sequence[str]:
-    """A host's addresses, as the system knows them. Names that take long keep nothing waiting but
-    other names.
+    """Returns a host's addresses as the system resolves them. Slow names delay only other lookups,
+    because these have threads of their own.
 
     Raises:
         OSError: the name is not known.
@@ -63,7 +64,7 @@ def _open_threads() -> ThreadPoolExecutor:
 
 
 class AddressPolicy:
-    """Which URLs that others wrote may be opened. Without anything allowed it refuses all.
+    """Decides which URLs written by others may be opened. Without allowed hosts it refuses all.
 
     The host of a URL must be allowed by its name. Then its addresses must be public, or in a
     network that is allowed: loopback, private, link-local, multicast and reserved ones are refused,
@@ -132,7 +133,7 @@ class AddressPolicy:
         return f"AddressPolicy({allowed}, schemes={sorted(self.schemes)}, private={self.private})"
 
     def check_url(self, url: str) -> UrlTarget:
-        """Where a URL leads, if that is allowed. No name is looked up.
+        """Returns the parsed URL if it is allowed. No name is looked up.
 
         Raises:
             InvalidRequestError: it is not allowed, or cannot be read.
@@ -157,7 +158,7 @@ class AddressPolicy:
         return target
 
     async def find_addresses(self, target: UrlTarget) -> Sequence[str]:
-        """The addresses at which a place may be reached, found out now.
+        """Looks up the addresses of a target and checks them.
 
         Raises:
             InvalidRequestError: there are none. What was found is not in the message: it is not for who wrote the URL.
@@ -182,8 +183,8 @@ class AddressPolicy:
         return [str(address) for address in addresses]
 
     def allows(self, address: Address) -> bool:
-        """Whether a connection may be made to an address: that of an allowed name, or one that is
-        allowed itself."""
+        """True if a connection may be made to an address: a public one, a private one if those are
+        allowed, or one in an allowed network."""
         return (
             is_public(address)
             or (self.private and is_private(address))
@@ -206,7 +207,7 @@ class AddressPolicy:
 
 
 def _parse_network(text: str) -> Network | None:
-    """The network that an entry of a policy is; `None`: it is none.
+    """Returns the network that an entry of a policy describes, or None if it is a name.
 
     Raises:
         SettingsError: it is one that cannot be allowed.

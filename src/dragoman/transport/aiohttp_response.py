@@ -1,4 +1,4 @@
-"""An answer from the network: reading it, giving it up, and noticing that no more is coming."""
+"""A streamed HTTP response of aiohttp, with limits of size and time."""
 
 from __future__ import annotations
 
@@ -77,10 +77,8 @@ class AiohttpResponse:
         self._size = self._line = 0
         self._complete = False
         self._refusal: ProviderError | None = None
-        self._owner = (
-            # keeps the transport, which closes connections when nobody refers to it
-            owner
-        )
+        # Keeps the transport alive, which closes its connections once nothing refers to it.
+        self._owner = owner
         self._waiting = False
         self._seen = self._idle = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -92,7 +90,7 @@ class AiohttpResponse:
         self._connection = response.connection
         if self._connection is not None and self._connection.protocol is not None:
             self._connection.protocol.read_timeout = None
-            # with none set, this ends the one that runs
+            # Without a timeout set, this stops the timer that aiohttp has started.
             self._connection.protocol.start_timeout()
             self._schedule_check()
 
@@ -118,7 +116,7 @@ class AiohttpResponse:
         self._end()
 
     def __del__(self) -> None:
-        # its event loop may be closed
+        # The event loop may be closed by now.
         with suppress(RuntimeError):
             self._end()
 
@@ -126,13 +124,13 @@ class AiohttpResponse:
         self._cancel_timers()
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
-            # a polite TLS close would go on reading until the server has agreed
+            # An orderly TLS shutdown would go on reading until the server has agreed.
             connection.transport.abort()
         self._response.close()
 
     def _apply_bounds(self, data: bytes) -> bytes:
-        """What is taken of the bytes that came; where that is not all, the next read is the
-        last."""
+        """Returns the bytes within the bounds. If some are beyond them, the next read ends the
+        body."""
         bounds = self._bounds
         self._size += len(data)
         most = bounds.body if self._succeeds else bounds.error_body
@@ -141,6 +139,7 @@ class AiohttpResponse:
             return data[: len(data) - (self._size - most)]
         if self._lines:
             end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+            # Only the length is kept: the line itself may be in many reads.
             self._line = len(data) - end if end else self._line + len(data)
             if bounds.line is not None and self._line > bounds.line:
                 self._refuse(f"a line of more than {bounds.line} bytes", "Bounds.line")
@@ -148,7 +147,8 @@ class AiohttpResponse:
         return data
 
     def _refuse(self, what: str, bound: str) -> None:
-        """Takes no more. Of an error, what is there will do."""
+        """Stops reading at a bound. A successful response fails then; an error's body is merely
+        cut."""
         if self._succeeds:
             self._refusal = ProviderError(
                 f"{host_and_port(self._url)} sent {what}: ask for less, or raise {bound} of the transport"
@@ -157,20 +157,22 @@ class AiohttpResponse:
         self._end()
 
     def _finish_read(self) -> bytes:
+        """Returns the empty last read, or raises the refusal."""
         if self._refusal is not None:
             raise self._refusal
         return b""
 
     def end_body(self) -> None:
-        """Ends a body for which there was enough time."""
+        """Ends a body whose time is up."""
         if not self._content.is_eof():
             self._complete = True
-            # wakes who waits for more
+            # Wakes the reader that waits for more.
             self._content.set_exception(aiohttp.SocketTimeoutError())
             self._end()
 
     def _read_arrived(self) -> bytes:
-        """What came before the connection broke: aiohttp hides it as soon as there is an error."""
+        """Returns the bytes that came before the connection broke, which aiohttp hides once there
+        is an error."""
         error = self._content.exception()
         if error is None or self._response.closed:
             return b""
@@ -196,7 +198,7 @@ class AiohttpResponse:
         self._timer = self._deadline = None
 
     def check_progress(self) -> None:
-        """Ends the wait of a reader to whom nothing can come, or has come for too long."""
+        """Ends a reader's wait if the connection is gone or has been silent for too long."""
         content, seen = self._content, self._seen
         if content.is_eof() or content.exception() is not None:
             return
@@ -216,6 +218,7 @@ def _end_body(answer: Callable[[], AiohttpResponse | None]) -> None:
 
 
 def _check_progress(answer: Callable[[], AiohttpResponse | None]) -> None:
-    """A timer that kept its answer alive would keep the connection of one that nobody closed."""
+    """Checks a response that still exists. A timer that kept its response alive would keep the
+    connection of one that was never closed."""
     if (living := answer()) is not None:
         living.check_progress()

@@ -1,5 +1,5 @@
-"""Connections to places that others named: made to the very addresses that a policy has checked,
-one for each request."""
+"""Connections to hosts named by others, made only to addresses that a policy has checked, one for
+each request."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
+from ssl import SSLContext
 from typing import Any
 
 import aiohttp
@@ -45,8 +46,8 @@ async def open_response(
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    """The answer of a place, its body not yet read. Redirects are not followed; no cookies,
-    credentials or proxies of the environment are used.
+    """Sends a request and returns the response, its body unread. Redirects, cookies, and the
+    environment's credentials and proxies are not used.
 
     Raises:
         InvalidRequestError: it may not be reached.
@@ -78,7 +79,7 @@ async def open_response(
     finally:
         if response is not None:
             if response.connection is not None and response.connection.transport is not None:
-                # a polite end would wait for the server
+                # An orderly TLS shutdown would wait for the server.
                 response.connection.transport.abort()
             response.close()
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
@@ -88,8 +89,11 @@ async def open_response(
 def _make_connector(
     policy: AddressPolicy, scheme: str, addresses: Sequence[str]
 ) -> aiohttp.TCPConnector:
-    speaks_tls = scheme == "https" or policy.proxy
-    certificates = (environment.load_certificates(os.environ) or True) if speaks_tls else True
+    """Returns a connector that reaches only the checked addresses, or the policy's proxy."""
+    certificates: SSLContext | bool = True
+    # Reading certificates takes long, and plain HTTP needs none.
+    if scheme == "https" or policy.proxy:
+        certificates = environment.load_certificates(os.environ) or True
     if policy.proxy:
         return aiohttp.TCPConnector(ssl=certificates, force_close=True)
 
@@ -111,7 +115,7 @@ def _make_connector(
 
 
 class _FixedResolver(AbstractResolver):
-    """Knows nothing but the addresses that were checked."""
+    """Resolves every host to the checked addresses."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
@@ -139,7 +143,7 @@ class _FixedResolver(AbstractResolver):
 
 
 def _parse_alike(target: UrlTarget) -> URL:
-    """The URL as the client reads it, which has to be as we did.
+    """Parses the URL as the HTTP client does, and checks that both readings agree.
 
     Raises:
         InvalidRequestError: it is not.
@@ -155,8 +159,8 @@ def _parse_alike(target: UrlTarget) -> URL:
 
 
 def explain_failure(error: Exception, target: UrlTarget) -> DragomanError:
-    """One of `FAILURES` → what to raise. Its words hold no address: they may be for who wrote the
-    URL."""
+    """Returns the error for one of `FAILURES`. Its message shows no address, because the author of
+    the URL may read it."""
     _LOG.info("%s: %s: %s", target.host, type(error).__name__, error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         return ProviderConnectionError(f"{target.host} has no certificate that is trusted here")

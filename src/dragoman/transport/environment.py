@@ -1,4 +1,4 @@
-"""What the environment says about the way to the network: proxies and certificate authorities."""
+"""Settings of the environment for the network: proxies and certificate authorities."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["load_certificates", "find_proxies", "find_proxy"]
 
 
 def find_proxies() -> Mapping[str, str]:
-    """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, in either case → proxy by scheme (`no`:
-    who has none)."""
+    """Returns the proxies by scheme from `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY`, and under
+    `no` the hosts without one from `NO_PROXY`, in either case."""
     from urllib.request import getproxies_environment
 
     return getproxies_environment()
 
 
 def find_proxy(url: str, proxies: Mapping[str, str]) -> str | None:
-    """The proxy that requests for `url` go through; `None`: straight there, as always to this
-    machine itself.
+    """Returns the proxy for a URL, or None for a direct connection. This machine's own addresses
+    never use one.
 
     Raises:
         SettingsError: a proxy that does not speak HTTP.
@@ -54,8 +54,8 @@ def find_proxy(url: str, proxies: Mapping[str, str]) -> str | None:
 
 
 def load_certificates(environment: Mapping[str, str]) -> SSLContext | None:
-    """What `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else `REQUESTS_CA_BUNDLE`, name; `None`: the
-    system's own.
+    """Returns the certificates of `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else of
+    `REQUESTS_CA_BUNDLE`; None: the system's own.
 
     Raises:
         SettingsError: a file that is absent or holds no certificates.
@@ -73,8 +73,9 @@ def load_certificates(environment: Mapping[str, str]) -> SSLContext | None:
 def _make_context(
     file: str | None, folder: str | None, *versions: tuple[int, ...] | None
 ) -> SSLContext:
-    """The context of these certificates, one in a process: to read a usual bundle takes 25 ms."""
-    # part of the key: another file under the same name is read anew
+    """Returns the TLS context of these certificates. Cached, because reading a usual bundle takes
+    25 ms."""
+    # Only a part of the cache's key: another file under the same name is read again.
     del versions
     import ssl
 
@@ -90,7 +91,7 @@ def _make_context(
 
 
 def _file_version(path: str | None) -> tuple[int, ...] | None:
-    """What changes when a file or folder does; `None`: it is not there."""
+    """Returns values that change with a file or folder; None if it does not exist."""
     try:
         status = Path(path).stat() if path else None
     except OSError:

@@ -23,9 +23,9 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 _MAX_CHARACTERS = 8192
-"""Characters of a URL."""
+"""Characters of a URL at most."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
-"""Of a URL that names none."""
+"""Ports of URLs without one."""
 _URL = re.compile(r"[!#-;=?-\[\]_a-z~]+", re.IGNORECASE)
 """The characters that URLs are made of; no space, no backslash, no control character, nothing
 beyond ASCII."""
@@ -36,7 +36,7 @@ _PORT = re.compile(r"[0-9]{1,5}")
 
 
 class UrlTarget(NamedTuple):
-    """Where a URL leads."""
+    """The parsed parts of a URL."""
 
     url: str
     """As it is sent: with its port, without a fragment."""
@@ -45,14 +45,14 @@ class UrlTarget(NamedTuple):
     host: str
     """A name or an address, in lower case, without brackets."""
     port: int
-    """Given, else the scheme's."""
+    """The URL's port, otherwise the scheme's."""
     address: Address | None
-    """Where the host is no name."""
+    """The address, if the host is no name."""
 
 
 def is_name(host: str) -> bool:
-    """Whether it is a name of a host in the way that requests carry it: ASCII, lower case, no dot
-    at its end, and no number."""
+    """True for a host name in the form that requests carry: ASCII, lower case, no dot at its end,
+    and no number."""
     labels = host.split(".")
     return (
         len(host) <= 253
@@ -62,7 +62,7 @@ def is_name(host: str) -> bool:
 
 
 def parse_target(url: str) -> UrlTarget:
-    """Where a URL leads.
+    """Parses a URL strictly.
 
     Raises:
         InvalidRequestError: it is none, or is written in a way that not everybody reads alike.
@@ -94,12 +94,12 @@ def parse_target(url: str) -> UrlTarget:
 
 
 def host_error() -> InvalidRequestError:
-    """The error for a URL whose host is not sure."""
+    """Returns the error for a URL whose host is ambiguous."""
     return InvalidRequestError("the URL has a host that cannot be read")
 
 
 def _split_port(netloc: str, *, bracketed: bool) -> tuple[str, str]:
-    """Host and port, the port as it is written."""
+    """Returns host and port of a URL's authority, the port as text."""
     if not bracketed:
         host, colon, port = netloc.partition(":")
     else:
@@ -117,7 +117,7 @@ def _split_port(netloc: str, *, bracketed: bool) -> tuple[str, str]:
 
 
 def _parse_address(host: str) -> Address | None:
-    """The address that a host is; `None`: it is a name.
+    """Returns the address in a URL's host, or None if it is a name.
 
     Raises:
         InvalidRequestError: neither.
@@ -141,9 +141,9 @@ def _parse_address(host: str) -> Address | None:
 # networks
 
 _PRIVATE = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")))
-"""Those of organisations and homes."""
+"""Networks of organisations and homes."""
 _CLOUD = tuple(map(ip_network, ("fd00:ec2::/32", "fd20:ce::/32")))
-"""Of these, where clouds answer their machines' questions: credentials lie there."""
+"""Those of them where clouds serve metadata, with credentials, to their machines."""
 _SPECIAL = tuple(
     map(
         ip_network,
@@ -172,30 +172,30 @@ _SPECIAL = tuple(
 _GLOBAL = IPv6Network("2000::/3")
 """No other address of IPv6 is public."""
 _NAT64 = IPv6Network("64:ff9b::/96")
-"""How a network without IPv4 writes an address of IPv4."""
+"""Network in which NAT64 gateways write IPv4 addresses."""
 _ISATAP = (0x00005EFE, 0x02005EFE)
-"""Stand before an address of IPv4 in the second half of one of IPv6."""
+"""Markers before an IPv4 address in the second half of an IPv6 address (ISATAP)."""
 _EMBEDDING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96")))
 """Addresses of IPv6 that are another way to write one of IPv4; names have no such address."""
 
 
 def unwrap_address(address: Address) -> Address | None:
-    """The address that counts: of one that leads to an address of IPv4 through a gateway, that.
-    `None`: it is written in a way that hides where it leads, or names a link of this machine."""
+    """Returns the address that counts: the IPv4 address behind a NAT64 gateway's, otherwise the
+    address itself. None if its form hides where it leads, or if it names a link of this machine."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
-    hides = any(address in network for network in _EMBEDDING) and int(address) > 1
-    return (
-        None
-        if hides or address.scope_id or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP
-        else address
-    )
+    # 0 and 1 are `::` and `::1`, which hide nothing.
+    if int(address) > 1 and any(address in network for network in _EMBEDDING):
+        return None
+    if address.scope_id or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+        return None
+    return address
 
 
 def is_public(address: Address) -> bool:
-    """Whether anybody may have it, wherever he is."""
+    """True if the address can be reached from anywhere on the internet."""
     real_address = unwrap_address(address)
     if real_address is None or (
         isinstance(real_address, IPv6Address) and real_address not in _GLOBAL
@@ -205,8 +205,8 @@ def is_public(address: Address) -> bool:
 
 
 def is_private(address: Address) -> bool:
-    """Whether it is of an organisation's or a home's own network, and no machine's door to its
-    cloud."""
+    """True if the address is in an organisation's or a home's network, and no cloud metadata
+    service."""
     real_address = unwrap_address(address)
     return (
         real_address is not None

@@ -75,11 +75,11 @@ class Player:
         )
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no connection is open."""
 
 
 class _PlayedResponse:
-    """A `Response` from a recording."""
+    """A response from a recording."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.status = exchange.status

@@ -1,4 +1,4 @@
-"""The connections of one event loop, held by aiohttp. Imported when the first request is sent."""
+"""The aiohttp connections of one event loop. Imported with the first request."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool"]
 
-# a stream that is compressed arrives in lumps
+# Without compression, because a compressed stream arrives in lumps.
 _HEADERS = {
     "user-agent": "dragoman",
     "accept-encoding": "identity",
 }
 _HEADER_BYTES = 65536
 _MAX_SELECTED = 16
-"""Connections up to which it costs less to ask each of them for news than to wait for turns of the
-event loop."""
+"""Connections up to which asking each one for unread data is faster than two turns of the event
+loop."""
 _SELECTABLE = 1024
-"""The number of a file from which on `select` does not take it."""
+"""File numbers that `select` cannot take begin here."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
 class Pool:
-    """Made inside its event loop. Proxies and certificates are those of the environment at that
-    moment."""
+    """A connection pool, made inside its event loop with the proxies and certificates that the
+    environment has then."""
 
     def __init__(self, timeouts: Timeouts, bounds: Bounds) -> None:
         self._timeouts = timeouts
@@ -48,7 +48,7 @@ class Pool:
         self._proxies = environment.find_proxies()
         self._answers: WeakSet[AiohttpResponse] = WeakSet()
         self._sockets: WeakSet[socket.socket] = WeakSet()
-        # no method: a cycle would outlive the transport
+        # The socket factory is no method: a reference cycle would outlive the transport.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
@@ -66,7 +66,7 @@ class Pool:
 
     @property
     def closed(self) -> bool:
-        """Whether it sends no more."""
+        """Returns True once it sends no more."""
         return self._session.closed
 
     async def send(self, request: HttpRequest, owner: object) -> AiohttpResponse:
@@ -102,8 +102,8 @@ class Pool:
         return answer
 
     def _has_unread_data(self) -> bool:
-        """Returns whether something came on a connection that the event loop may not know yet, such
-        as its end."""
+        """True if a connection may have received something, such as its end, that the event loop
+        has not noticed."""
         numbers = [number for opened in self._sockets if (number := opened.fileno()) >= 0]
         if len(numbers) > _MAX_SELECTED or max(numbers, default=0) >= _SELECTABLE:
             return True
@@ -116,15 +116,14 @@ class Pool:
         await self._session.close()
 
     def discard(self) -> None:
-        """Closes it after its event loop has been closed, when there is nothing left to wait
-        for."""
+        """Closes the pool after its event loop was closed, when nothing can be awaited."""
         with suppress(StopIteration):
             self._session.close().send(None)
 
 
 def _open_socket(sockets: WeakSet[socket.socket], address: tuple[Any, ...]) -> socket.socket:
-    """Asks the system to notice a peer that goes while a model thinks, and to keep middle boxes
-    from forgetting us."""
+    """Opens a socket with TCP keep-alive, so that a lost peer is noticed during long answers and
+    middleboxes keep the connection."""
     # family, type, protocol
     opened = socket.socket(*address[:3])
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,4 +1,4 @@
-"""Recording what goes over a transport into files that `Player` plays, without keys."""
+"""Records exchanges into files that `Player` plays, without keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Recorder"]
 
 _FRAMINGS = {"text/event-stream": "sse", "application/x-ndjson": "ndjson"}
 _TRANSFER_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""They tell how the bytes travelled; what is recorded is what arrived."""
+"""Headers about the transfer. The recorded body is decompressed and whole."""
 
 
 class Recorder:
@@ -97,7 +97,7 @@ class Recorder:
 
 
 class _Recording:
-    """A `Response` that is written down when it ends, once."""
+    """A response that is written to a file when it ends, once."""
 
     def __init__(self, response: Response, request: HttpRequest, recorder: Recorder) -> None:
         self.status = response.status
@@ -132,6 +132,7 @@ class _Recording:
 
 
 def _public_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Returns headers without secrets and without those about the transfer."""
     return {
         name: value
         for name, value in ((name.lower(), value) for name, value in headers.items())
@@ -140,7 +141,7 @@ def _public_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _body_fields(name: str, body: Any) -> dict[str, Any]:
-    """A body under `name` where it is JSON or text, else as base64."""
+    """Returns the fields of a recorded body: JSON or text under `name`, otherwise base64."""
     if not isinstance(body, bytes):
         return {name: body}
     try:
@@ -150,7 +151,7 @@ def _body_fields(name: str, body: Any) -> dict[str, Any]:
 
 
 def _write_file(folder: Path, text: bytes) -> None:
-    """Under the next number that no file has, also where another process writes too."""
+    """Writes a file under the next free number, also if other processes write to the folder."""
     number = len(list(folder.glob("*.json")))
     while True:
         number += 1

@@ -1,5 +1,5 @@
-"""What of requests and answers is secret: keys, passwords, names of accounts. They stay out of
-recordings, logs and errors."""
+"""Finds and masks secrets of requests and responses: keys, passwords and account names. They stay
+out of recordings, logs and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECRET_FIELD = re.compile(
 )
 """Names of a body's fields, where `signature` and `project` are no secrets."""
 _KEY_PREFIX = re.compile(r"(.*[-_]|api)?(key|token|secret)", re.IGNORECASE)
-"""The segment of a path after which a key stands."""
+"""Path segment that is followed by a key."""
 _KEY_VALUE = re.compile(
     r"((sk|pk|rk|gsk|xai|hf|nvapi|key|token|secret)[-_](?=\D*\d).{8,}|AIza.{20,}|bot\d+:.{8,})"
 )
@@ -35,14 +35,14 @@ _MASK = "***"
 
 @lru_cache(256)
 def is_secret(name: str) -> bool:
-    """Whether a header or query parameter of this name holds a key or tells who the user is."""
+    """True if a header or query parameter of this name holds a key or identifies the user."""
     return _SECRET_NAME.search(name.lower()) is not None
 
 
 @lru_cache(64)
 def public_url(url: str) -> str:
-    """A URL, or what was meant for one, without user, password, secret query parameters, and keys
-    in its path."""
+    """Returns a URL without user, password, secret query parameters and keys in its path. Also
+    takes malformed ones."""
     base, _, query = url.partition("#")[0].partition("?")
     scheme, separator, after_scheme = base.rpartition("://")
     authority, slash, path = after_scheme.partition("/")
@@ -56,7 +56,7 @@ def public_url(url: str) -> str:
 
 
 def public_body(body: Any) -> Any:
-    """JSON whose fields named as keys and passwords hold none."""
+    """Returns JSON with the values of key and password fields masked."""
     if isinstance(body, list):
         return [public_body(entry) for entry in cast("list[Any]", body)]
     if not isinstance(body, dict):
@@ -71,7 +71,7 @@ def public_body(body: Any) -> Any:
 
 
 def find_secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[str]:
-    """The keys and passwords that a request carries. `body`: as parsed JSON."""
+    """Returns the keys and passwords in a request. `body`: as parsed JSON."""
     values = [
         *(value for name, value in headers.items() if is_secret(name)),
         *_url_secrets(url),
@@ -81,7 +81,7 @@ def find_secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) ->
 
 
 def hide_secrets(data: bytes, secrets: Iterable[str]) -> bytes:
-    """The same, with `***` for each secret, also where it is escaped as JSON or a URL does it."""
+    """Returns the data with each secret masked, also if it is escaped as in JSON or a URL."""
     # A secret may be the beginning of another: replaced first, it would leave the rest of that one.
     longest_first = sorted(secrets, key=len, reverse=True)
     if not longest_first:
@@ -91,7 +91,7 @@ def hide_secrets(data: bytes, secrets: Iterable[str]) -> bytes:
 
 
 def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
-    """The error itself, its message and body without these secrets."""
+    """Returns the same error with secrets masked in its message and body."""
     error.message = hide_secrets(error.message.encode(errors="surrogatepass"), secrets).decode(
         errors="surrogatepass"
     )
@@ -102,17 +102,20 @@ def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
 
 
 def _character_pattern(character: str) -> bytes:
-    """A pattern for one character and its escapes. Backslashes are counted up to what JSON in JSON
-    in JSON has, so that the time stays linear."""
+    """Returns a pattern for a character and its escapes. The number of backslashes is limited to
+    JSON nested three deep, so that matching stays linear."""
     data = character.encode(errors="surrogatepass")
-    escapes = [rb"\\{0,7}" + re.escape(data) if not character.isalnum() else re.escape(data)]
+    escapes = [re.escape(data)]
+    # JSON puts a backslash before quotes and slashes, never before letters and digits.
+    if not character.isalnum():
+        escapes[0] = rb"\\{0,7}" + escapes[0]
     escapes.append(rb"\\{1,7}u(?i:%04x)" % ord(character))
     escapes.append(b"(?i:" + b"".join(b"%%%02x" % byte for byte in data) + b")")
     return b"(?:" + b"|".join(escapes) + b")"
 
 
 def _find_keys(segments: list[str]) -> Iterator[bool]:
-    """Which segments of a path are keys."""
+    """Yields True for each path segment that is a key."""
     for before, segment in zip(("", *segments), segments, strict=False):
         yield (
             _KEY_PREFIX.fullmatch(before) is not None
@@ -121,6 +124,7 @@ def _find_keys(segments: list[str]) -> Iterator[bool]:
 
 
 def _url_secrets(url: str) -> Iterator[str]:
+    """Yields the secrets in a URL, as written and decoded."""
     whole, _, query = url.partition("#")[0].partition("?")
     authority, _, path = whole.partition("://")[2].partition("/")
     _, _, password = authority.rpartition("@")[0].partition(":")
@@ -137,9 +141,13 @@ def _url_secrets(url: str) -> Iterator[str]:
 
 
 def _body_secrets(body: Any) -> Iterator[str]:
-    for entry in cast("list[Any]", body) if isinstance(body, list) else ():
-        yield from _body_secrets(entry)
-    for name, value in cast("dict[str, Any]", body).items() if isinstance(body, dict) else ():
+    """Yields the values of key and password fields in JSON."""
+    if isinstance(body, list):
+        for entry in cast("list[Any]", body):
+            yield from _body_secrets(entry)
+    if not isinstance(body, dict):
+        return
+    for name, value in cast("dict[str, Any]", body).items():
         if isinstance(value, str) and _SECRET_FIELD.fullmatch(name):
             yield value
         else:
