@@ -133,7 +133,7 @@ async def test_a_connection_is_refused_at_the_last_moment(monkeypatch: pytest.Mo
         async def addresses(place: Any) -> Sequence[str]:
             return ["127.0.0.1"]
 
-        monkeypatch.setattr(tricked, "addresses", addresses)
+        monkeypatch.setattr(tricked, "find_addresses", addresses)
         monkeypatch.setattr(tricked, "_networks", ())
         with pytest.raises(DragomanError):
             await fetch(at(server), tricked)

@@ -249,7 +249,7 @@ def _make_unpacker(encoding: str) -> zlib._Decompress | None:  # pyright: ignore
         return None
     if name not in ("gzip", "x-gzip", "deflate"):
         raise InvalidRequestError("the file is compressed in a way that was not asked for")
-    # 32: gzip or zlib, whichever the first bytes show. Servers call both "deflate".
+    # 32: gzip or zlib, whichever the first bytes show.
     return zlib.decompressobj(zlib.MAX_WBITS | 32)
 
 
