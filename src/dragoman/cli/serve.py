@@ -223,11 +223,11 @@ def _make_policy(on_disconnect: str) -> AgentPolicy:
 def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
     """Returns the keys of the command line, or else of the variable, and those of the file; None if
     there are none."""
-    from dragoman.serve.http.callers import Key, keys_in, read_keys
+    from dragoman.serve.http.callers import Key, parse_keys, read_keys
 
     keys = [Key(argument) for argument in arguments]
     if not keys and (variable := os.environ.get(_KEY)):
-        keys = keys_in(variable, where=_KEY)
+        keys = parse_keys(variable, where=_KEY)
     if file is not None:
         keys += read_keys(file)
     return keys or None

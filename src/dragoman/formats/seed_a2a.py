@@ -27,12 +27,12 @@ from dragoman.wires.a2a.compact import (
     RESULT,
     START,
     Entry,
-    field,
+    find_text,
     get_agui_event_type_from_a2a_message,
     merge_arguments,
+    read_field,
     reduce_entries,
     role_name,
-    text_in,
     tool_calls_of,
     tool_results_of,
 )
@@ -93,11 +93,11 @@ def get_agui_event_type_from_task_status_update(update: Any) -> str:
     """The canonical type of a task's update, by its state, which is a text, an enum or an object
     with a `value`. A task as its stream begins with it (`kind: "task"`, at work) is the beginning
     of a run."""
-    value = field(field(update, "status"), "state")
-    state = if_text(value) or if_text(field(value, "value"))
+    value = read_field(read_field(update, "status"), "state")
+    state = if_text(value) or if_text(read_field(value, "value"))
     if state.startswith("TASK_STATE_"):
         state = state.removeprefix("TASK_STATE_").lower().replace("_", "-")
-    if state == "working" and field(update, "kind") == "task":
+    if state == "working" and read_field(update, "kind") == "task":
         return _RUN
     return STATE_TYPES.get(state, _RUN)
 
@@ -105,10 +105,10 @@ def get_agui_event_type_from_task_status_update(update: Any) -> str:
 def add_canonical_type_to_message(message: Any) -> Any:
     """Notes in a message which event it is, and returns it. An update of a task, whose state says
     it, is left as it is."""
-    if field(message, "status") is not None or field(message, "role") is None:
+    if read_field(message, "status") is not None or read_field(message, "role") is None:
         return message
     kind = get_agui_event_type_from_a2a_message(message)
-    metadata = {**if_object(field(message, "metadata")), "canonical_type": kind}
+    metadata = {**if_object(read_field(message, "metadata")), "canonical_type": kind}
     if isinstance(message, dict):
         message["metadata"] = metadata
     else:
@@ -120,7 +120,7 @@ def convert_a2a_message_to_agui_event(message: Any) -> Json:
     """A message → its event. One call is `toolCall` and one result `toolCallId` and `result`;
     several are lists. Text beside calls or results is their event's `content`."""
     kind = get_agui_event_type_from_a2a_message(message)
-    text = text_in(message) or ""
+    text = find_text(message) or ""
     event: Json = {"type": _TYPES.get(kind, _TYPES[CONTENT])}
     if kind in (START, ARGS):
         calls = [_call(call) for call in tool_calls_of(message) or []]
@@ -143,9 +143,9 @@ def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> J
     """A task's update, or the task itself → its event. `task`: whose id is the run's; without it,
     the update's own. The beginning of a run has the task's context as its `threadId`."""
     kind = get_agui_event_type_from_task_status_update(update)
-    run_id = field(task, "id") or field(update, "taskId", "task_id", "id")
+    run_id = read_field(task, "id") or read_field(update, "taskId", "task_id", "id")
     event = {"type": _kebab(kind), "runId": if_text(run_id)}
-    contexts = [if_text(field(value, "contextId", "context_id")) for value in (task, update)]
+    contexts = [if_text(read_field(value, "contextId", "context_id")) for value in (task, update)]
     thread_id = contexts[0] or contexts[1]
     if kind == _RUN and thread_id:
         return {**event, "threadId": thread_id}
@@ -351,15 +351,15 @@ def _json(value: Any) -> str:
 
 def extract_user_text_and_tool_results(message: Any) -> tuple[str, list[Any]]:
     """All text of a message, joined, and the results of all its parts."""
-    return text_in(message) or "", tool_results_of(message) or []
+    return find_text(message) or "", tool_results_of(message) or []
 
 
 def convert_mcp_tool_to_openai(tool: Any) -> Json:
     """A tool as MCP lists it → as Chat Completions takes it."""
-    schema = field(tool, "inputSchema", "input_schema")
+    schema = read_field(tool, "inputSchema", "input_schema")
     function: Json = {
-        "name": field(tool, "name"),
-        "description": field(tool, "description") or "",
+        "name": read_field(tool, "name"),
+        "description": read_field(tool, "description") or "",
         "parameters": {} if schema is None else schema,
     }
     return {"type": "function", "function": function}
@@ -368,16 +368,16 @@ def convert_mcp_tool_to_openai(tool: Any) -> Json:
 def convert_openai_tool_call_to_mcp(call: Any) -> Json:
     """A call of Chat Completions, a dictionary or an object → its id, its name and its arguments.
     Text that is no JSON is no arguments."""
-    function = field(call, "function")
-    arguments = field(function, "arguments")
+    function = read_field(call, "function")
+    arguments = read_field(function, "arguments")
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
             arguments = {}
     return {
-        "call_id": field(call, "id"),
-        "name": field(function, "name"),
+        "call_id": read_field(call, "id"),
+        "name": read_field(function, "name"),
         "arguments": {} if arguments is None else arguments,
     }
 
@@ -388,7 +388,10 @@ def convert_tool_result_to_openai(result: Any) -> Json:
     Raises:
         ValueError: it does not say which call it answers, or has no output.
     """
-    call_id, output = field(result, "call_id", "toolCallId"), field(result, "output", "content")
+    call_id, output = (
+        read_field(result, "call_id", "toolCallId"),
+        read_field(result, "output", "content"),
+    )
     if not if_text(call_id):
         raise ValueError("a tool result names the call that it answers; send its call_id")
     if output is None:
@@ -428,7 +431,7 @@ def extract_task_from_event(event: Any) -> Any:
     if _is_task(event):
         return event
     for name in ("task", "result", "root"):
-        inner = field(event, name)
+        inner = read_field(event, name)
         if inner is None:
             task = None
         else:
@@ -439,4 +442,4 @@ def extract_task_from_event(event: Any) -> Any:
 
 
 def _is_task(value: Any) -> bool:
-    return field(value, "status") is not None and isinstance(field(value, "id"), str)
+    return read_field(value, "status") is not None and isinstance(read_field(value, "id"), str)

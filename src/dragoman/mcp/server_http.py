@@ -15,7 +15,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import SettingsError
 from dragoman.http_server.guard import HostGuard
-from dragoman.http_server.listening import listening, make_config, until_the_end, url_of
+from dragoman.http_server.listening import (
+    make_config,
+    open_listener,
+    serve_until_stopped,
+    server_url,
+)
 from dragoman.runtime import LOOPBACK, is_loopback
 
 __all__ = ["http_app", "serve_http"]
@@ -76,11 +81,11 @@ async def serve_http(
     import uvicorn
 
     app = http_app(server, host=host, token=token)
-    with listening(host, port) as listener:
+    with open_listener(host, port) as listener:
         if ready is not None:
-            ready(f"{url_of(host, listener)}{_PATH}")
+            ready(f"{server_url(host, listener)}{_PATH}")
         config = make_config(app, closing_seconds=_CLOSING_SECONDS)
-        await until_the_end(uvicorn.Server(config), listener)
+        await serve_until_stopped(uvicorn.Server(config), listener)
 
 
 class _TokenRequired:
