@@ -194,10 +194,10 @@ class _OtherAnswer:
         if other_parts and not self._id:
             events += self._begin_message()
         if text := "".join(self._texts):
-            part: TextPart | ToolCallPart = TextPart(text)
+            text_part: Content = TextPart(text)
             if isinstance(self._open, ToolCallPart):
-                part = self.returned = parse_call(self._open, text)
-            events.append(PartFinished(self._id, 0, part))
+                text_part = self.returned = parse_call(self._open, text)
+            events.append(PartFinished(self._id, 0, text_part))
         for index, part in enumerate(other_parts, 1 if text else 0):
             events += part_events(self._id, index, part)
         metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}

@@ -210,20 +210,20 @@ def _decide_call(
     if not is_gone:
         _check_tool(tool, call, resume, tools)
     claim = seal.claim_name(resume, interrupt.id)
-    arguments, answers = waiting.arguments, waiting.answers
+    arguments, tool_answers = waiting.arguments, waiting.answers
     is_approval = interrupt.reason == "approval"
     if is_approval:
         arguments = _edited_arguments(resume, payload, call, tool) or arguments
     else:
         # An approval and the first question of its tool share an id: their claims must differ.
-        claim += "" if answers else "?1"
-        answers = (*answers, payload["value"])
+        claim += "" if tool_answers else "?1"
+        tool_answers = (*tool_answers, payload["value"])
     return Decision(
         waiting,
         (claim,),
         arguments=arguments,
         approved=waiting.approved or is_approval,
-        answers=answers,
+        answers=tool_answers,
         runs=waiting.runs,
     )
 
