@@ -25,6 +25,7 @@ from dragoman.event import (
 from dragoman.fold import parse_call, part_events
 from dragoman.json_bytes import Json
 from dragoman.message import (
+    OURS,
     Content,
     DataPart,
     FilePart,
@@ -34,6 +35,7 @@ from dragoman.message import (
     Origin,
     Role,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolResultPart,
 )
@@ -125,6 +127,7 @@ async def hand_over(
     try:
         async with aclosing(run.steps()) as steps:
             async for step in steps:
+                answer.watch(step.events)
                 yield StreamingIterationResult(
                     events=[*relay.feed(step.events), *answer.feed(step.pieces)]
                 )
@@ -161,10 +164,22 @@ class _OtherAnswer:
         self._id = ""
         self._texts: list[str] = []
         self._open: ToolCallPart | OpenText = OpenText()
+        self._source: MessageStarted | None = None
+        self._thinking: list[ThinkingPart] = []
+        self._index = 0
         self._intake = state.intake = Intake(MessageAccumulator(), state.losses, turn=state.turn)
         state.shows = _is_output_call if by_call else is_text
         self.returned: ToolCallPart | None = None
         """The call whose arguments are the output, once it is whole."""
+
+    def watch(self, events: Sequence[Event]) -> None:
+        """Remembers the start and the thinking of the other's streamed message. Its text is
+        repeated here, and signed thinking must precede the text that it belongs to."""
+        for event in events:
+            if isinstance(event, MessageStarted) and event.role is Role.MODEL:
+                self._source, self._thinking = event, []
+            elif isinstance(event, PartFinished) and isinstance(event.part, ThinkingPart):
+                self._thinking.append(event.part)
 
     def feed(self, pieces: Sequence[ChatResult[str]]) -> Sequence[Event]:
         """Takes pieces of the other run's output and returns the events of this run's message."""
@@ -173,7 +188,7 @@ class _OtherAnswer:
             if piece.retracted:
                 events += self._retract_text("".join(self._texts).removesuffix(piece.retracted))
             if piece.output:
-                events += [*self._begin_text(), PartDelta(self._id, 0, piece.output)]
+                events += [*self._begin_text(), PartDelta(self._id, self._index, piece.output)]
                 self._texts.append(piece.output)
         return self._intake.feed(events)
 
@@ -193,12 +208,14 @@ class _OtherAnswer:
                 events += self._retract_text("")
         if other_parts and not self._id:
             events += self._begin_message()
+        next_index = self._index
         if text := "".join(self._texts):
             text_part: Content = TextPart(text)
             if isinstance(self._open, ToolCallPart):
                 text_part = self.returned = parse_call(self._open, text)
-            events.append(PartFinished(self._id, 0, text_part))
-        for index, part in enumerate(other_parts, 1 if text else 0):
+            events.append(PartFinished(self._id, self._index, text_part))
+            next_index += 1
+        for index, part in enumerate(other_parts, next_index):
             events += part_events(self._id, index, part)
         metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
         metadata = {"agent": self._to, **metadata}
@@ -227,16 +244,22 @@ class _OtherAnswer:
         """Returns the events that start the message and its text; none if they have started."""
         if self._id:
             return []
-        start = self._begin_message()
-        self._open = OpenText()
+        events = self._begin_message()
+        self._index, self._open = 0, OpenText()
         if self._by_call:
             self._open = ToolCallPart(self._new_id(), RETURN_RESULT)
-        return [*start, PartStarted(self._id, 0, self._open)]
+        else:
+            for index, part in enumerate(self._thinking):
+                events += part_events(self._id, index, part)
+            self._index = len(self._thinking)
+        return [*events, PartStarted(self._id, self._index, self._open)]
 
     def _begin_message(self) -> list[Event]:
         """Returns the event that starts the message."""
         self._id = self._new_id()
-        return [MessageStarted(self._id, Role.MODEL, created_at=self._state.clock())]
+        native = self._source.native if self._source is not None else None
+        ours = {OURS: native[OURS]} if native and OURS in native else None
+        return [MessageStarted(self._id, Role.MODEL, native=ours, created_at=self._state.clock())]
 
     def _retract_text(self, remaining: str) -> list[Event]:
         """Returns the events that withdraw the message and show it again with the remaining
@@ -248,7 +271,7 @@ class _OtherAnswer:
         if remaining:
             self._texts.append(remaining)
             events += self._begin_text()
-            events.append(PartDelta(self._id, 0, remaining))
+            events.append(PartDelta(self._id, self._index, remaining))
         return events
 
 
@@ -320,4 +343,4 @@ def _find_origin(messages: Sequence[Message]) -> Origin | None:
     ]
     if not origins:
         return None
-    return msgspec.structs.replace(origins[-1], response_id=None, prefix=None)
+    return msgspec.structs.replace(origins[-1], response_id=None)
