@@ -281,6 +281,7 @@ class MemoryStore:
         if self._uses[digest]:
             return
         del self._uses[digest]
+        # Attachments are counted by the bodies that use them, not by messages.
         for attachment in self._bodies.pop(digest).attachments:
             self._uses[attachment] -= 1
             if not self._uses[attachment]:

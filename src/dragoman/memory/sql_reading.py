@@ -315,6 +315,7 @@ def _quote_words(connection: Connection, words: str) -> str:
 def _select_bodies(dialect: str) -> Select[Any] | TextualSelect:
     """Returns the statement that finds bodies whose text contains the parameter `words`."""
     if dialect == "postgresql":
+        # Materialized, so that the search runs first and once, by its index.
         vector = func.to_tsvector(literal_column("'simple'"), bodies.c.text)
         query = func.plainto_tsquery(literal_column("'simple'"), bindparam("words"))
         matched = (

@@ -184,6 +184,7 @@ def _write_messages(
 def delete_thread(connection: Connection, thread_id: str) -> bool:
     """Deletes a thread and all content that no other thread uses. Returns False if it does not
     exist."""
+    # Locked first, so that no other process appends to the thread meanwhile.
     lock = select(threads.c.thread_id).where(threads.c.thread_id == thread_id).with_for_update()
     if connection.execute(lock).first() is None:
         return False

@@ -60,6 +60,7 @@ class ThreadReading:
         self, later: Sequence[StoredMessage], count: int | None
     ) -> list[StoredMessage]:
         """Returns the messages before `later`, oldest first: at most `count`, or all."""
+        # The cached messages from `later` on are skipped.
         end = len(self._messages)
         while later and end and self._messages[end - 1].position >= later[0].position:
             end -= 1

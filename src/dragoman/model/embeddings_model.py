@@ -176,6 +176,7 @@ class EmbeddingsModel:
         progress, keep = options.get("progress", _ignore), options.get("keep", _ignore)
         starts = list(accumulate(map(len, batches), initial=0))
         results: list[BatchEmbeddingsResult] = [_EMPTY_RESULT] * len(batches)
+        # Shared by the workers: each takes the next batch when it is free.
         waiting = iter(enumerate(batches))
         done = 0
 

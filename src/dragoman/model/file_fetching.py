@@ -89,31 +89,39 @@ class FileFetcher:
     ) -> ModelRequest:
         """Returns the request with the bytes of files in place of the links that the target cannot
         take."""
-        places = places if self._every else find_unsendable(request, places, to)
+        if not self._every:
+            places = find_unsendable(request, places, to)
         keys = _link_keys(request, places)
         links = {
             keys[number, link.url]: link
             for number, link in _list_links(request.messages, places)
             if self._is_allowed(link.url)
         }
-        files_by_link = {
-            key: kept_link.file for key in links if (kept_link := self._files.get(key)) is not None
-        }
-        files_by_link |= await self._fetch_links(
-            {key: link for key, link in links.items() if key not in files_by_link}
-        )
-        files = {key: file for key, file in files_by_link.items() if file is not None}
+        files = await self._load_files(links)
+        if not files:
+            return request
         messages = list(request.messages)
-        for number, positions in places.items():
-            urls = {
-                link.url
-                for index in positions
-                for link in find_links(messages[number].content[index])
+        for number, indexes in places.items():
+            message_files = {
+                link.url: files[keys[number, link.url]]
+                for _, link in _list_links(messages, {number: indexes})
+                if keys[number, link.url] in files
             }
-            message_files = {url: files[key] for url in urls if (key := keys[number, url]) in files}
+            # An unchanged message stays the same object, whose dump and counts are cached.
             if message_files:
-                messages[number] = insert_files(messages[number], positions, message_files)
-        return request.replace(messages=tuple(messages)) if files else request
+                messages[number] = insert_files(messages[number], indexes, message_files)
+        return request.replace(messages=tuple(messages))
+
+    async def _load_files(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart]:
+        """Returns the files of links, from the cache or downloaded, without failed ones."""
+        outcomes: dict[LinkKey, DataPart | None] = {}
+        for key in links:
+            if (cached := self._files.get(key)) is not None:
+                outcomes[key] = cached.file
+        outcomes |= await self._fetch_links(
+            {key: link for key, link in links.items() if key not in outcomes}
+        )
+        return {key: file for key, file in outcomes.items() if file is not None}
 
     def _is_allowed(self, url: str) -> bool:
         """True if the policy allows the URL. Other links are sent on unchanged."""

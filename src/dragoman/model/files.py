@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from mimetypes import guess_type
 
 import msgspec
@@ -15,6 +14,7 @@ from dragoman.json_bytes import Json
 from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access, ModelRoute
 from dragoman.providers.address import join_url
+from dragoman.request import HttpRequest
 
 __all__ = ["download", "list_files"]
 
@@ -66,16 +66,11 @@ async def download(access: Access, part: FilePart) -> DataPart:
     route: ModelRoute | None = await access.route(provider.chat_model or "")
     base_url = route.base_url
     download = holder.dump_download(part)
-    name, mime_type, about = part.name, part.mime_type, Json()
+    name, mime_type = part.name, part.mime_type
     if download.about is not None:
-        _, body = await access.fetch(
-            msgspec.structs.replace(download.about, path=join_url(base_url, download.about.path)),
-            route,
-        )
+        about = await _fetch_about(access, download.about, route)
         # The route's key was read for the first request: a key function is asked again.
         route = None
-        with suppress(msgspec.DecodeError, UnicodeError):
-            about = if_object(msgspec.json.decode(body))
         name = name or if_text(about.get("filename")) or None
         mime_type = if_text(about.get("mime_type")) or mime_type
     headers, data = await access.fetch(
@@ -86,6 +81,16 @@ async def download(access: Access, part: FilePart) -> DataPart:
         declared = headers.get("content-type", "").partition(";")[0].strip()
         mime_type = guess_type(name or "")[0] or declared or _UNKNOWN_TYPE
     return DataPart(data, mime_type, name)
+
+
+async def _fetch_about(access: Access, request: HttpRequest, route: ModelRoute) -> Json:
+    """Returns what the provider says about a stored file; empty if that is no JSON object."""
+    url = join_url(route.base_url, request.path)
+    _, body = await access.fetch(msgspec.structs.replace(request, path=url), route)
+    try:
+        return if_object(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeError):
+        return {}
 
 
 def _find_file_wire(name: str) -> wires.FileWire | None:

@@ -110,6 +110,7 @@ def _insert_file(piece: Content, files: Mapping[str, DataPart]) -> Content:
         )
     if not isinstance(piece, LinkPart) or (file := files.get(piece.url)) is None:
         return piece
+    # Notes describe the link's spelling, which its file does not have.
     native = {
         name: fields for name, fields in (piece.native or {}).items() if not name.endswith(NOTES)
     }

@@ -128,6 +128,7 @@ class Models:
         members = {first.string: first}
         for model in [model for layer in fallbacks for model in layer.models]:
             member = self._make_model(model)
+            # Two records with one name: requests are routed by model string, and could reach either.
             if members.setdefault(member.string, member).provider is not member.provider:
                 raise SettingsError(
                     f"two models of a fallback are called {member.string}: give one provider's record another name"

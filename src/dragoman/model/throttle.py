@@ -303,6 +303,7 @@ class _Queue:
         """Wakes the first waiting request. Requests whose event loop has ended are dropped."""
         while self.waiting:
             first = self.waiting[0]
+            # A waiter belongs to its event loop, which may run in another thread.
             try:
                 first.loop.call_soon_threadsafe(first.signal.set)
             except RuntimeError:

@@ -137,6 +137,7 @@ def _find_interrupt(
         raise ResumeError(
             f"several calls wait under the id {interrupt_id!r}; answer with the interrupts of `pending`"
         )
+    # Ids of calls repeat in some conversations; the answer's metadata names the message as well.
     message = messages[waiting[matches[0][0]].call.position]
     if not _is_for(resume, waiting[matches[0][0]].interrupts[matches[0][1]], message):
         raise ResumeError(
@@ -196,12 +197,14 @@ def _decide_call(
     resume, interrupt = answers[0]
     call = waiting.call.call
     payload = _read_payload(resume)
+    # A remote agent's interrupt: that agent runs the call, so its answer is passed on as a result.
     if interrupt.reason != "tool" and read_interrupt(call) is not None:
         if payload is not None and payload.get("approved") is not False:
             _check_answer(resume, interrupt, payload, seal, now, waiting.state())
         return Decision(waiting, result=_answer_remote_call(call, resume, payload))
     if payload is None:
         return Decision(waiting, result=make_interrupted_result(call))
+    # A denial needs no signature: denying runs nothing.
     if payload.get("approved") is False:
         return Decision(waiting, result=_make_denial(call, payload.get("reason")))
     _check_answer(resume, interrupt, payload, seal, now, waiting.state())

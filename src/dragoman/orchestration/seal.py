@@ -70,6 +70,7 @@ class Seal(msgspec.Struct, frozen=True):
                 "with approve() or answer(), and send its `signature` along"
             )
         token = _parse_token(outer)
+        # In constant time, so that nobody can guess a signature byte by byte.
         if not hmac.compare_digest(
             outer.encode(), self._sign(interrupt, resume.interrupt_id, token, state).encode()
         ):

@@ -222,6 +222,7 @@ class ShownOutput:
             if (message := self._latest.get(event.message_id)) is not None:
                 message.finished = True
         elif isinstance(event, StepStarted):
+            # The model was called again: what a typed run showed before was no valid output.
             if self._typed and self._messages and event.run_id is None:
                 self._begin_rewrite()
                 self._messages.clear()

@@ -208,6 +208,7 @@ class StreamingState:
         """
         if self.toolset is None:
             return False
+        # Sets may change between steps; this step runs only the tools that the model is offered.
         self.tool_map = {
             tool.name: tool for tool in await self.toolset.list_tools(self.tool_context())
         }

@@ -64,6 +64,7 @@ class Transcript:
             events = [*state.outbox.take(), *events]
         output_pieces = view.add_plain(step.output) if step.output and not events else []
         pieces = view.feed(events, state.shows, chunks=self.chunks)
+        # A custom orchestrator may finish messages without events: they are unfolded here.
         if step.messages and (
             without := [message for message in step.messages if not view.has_finished(message.id)]
         ):

@@ -153,6 +153,7 @@ def close_round(
     returns the last step."""
     waits = list(waiting)
     if waits or tool_round.asks:
+        # Sorted by the order of the calls, since tools may ask in any order.
         opened = find_open_calls(state.conversation_history)
         waits += [
             build_waiting_call(state, _find_open_call(call, opened), ask, state.records.of(call))

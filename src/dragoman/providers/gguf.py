@@ -46,6 +46,7 @@ def write_gguf(
     out.writelines(_dump_string(name) + _dump_value(value) for name, value in values.items())
     offset = 0
     for tensor in tensors:
+        # GGUF lists the innermost dimension first.
         shape = struct.pack(f"<{len(tensor.shape)}Q", *reversed(tensor.shape))
         out.write(_dump_string(tensor.name) + struct.pack("<I", len(tensor.shape)) + shape)
         out.write(struct.pack("<IQ", tensor.number_type, offset))

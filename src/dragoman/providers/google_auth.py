@@ -111,6 +111,7 @@ def _grant_by_refresh_token(account: JsonMap, now: float) -> Flow:
     answer = yield make_form(
         if_text(account.get("token_uri")) or _TOKEN_URI, {"grant_type": "refresh_token", **fields}
     )
+    # The project that Google bills, since a user's credentials belong to none.
     pays = if_text(account.get("quota_project_id"))
     return load_grant(
         answer,

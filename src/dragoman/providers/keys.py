@@ -35,6 +35,7 @@ def find_key(
     Raises:
         AuthenticationError: the provider needs a key and there is none. No request was made: it has no status.
     """
+    # The caller's mapping goes before the process's environment, whatever the variable.
     environment_keys = (
         source.get(name) for source in (environment or {}, system) for name in provider.key_names
     )

@@ -69,6 +69,7 @@ def convert(folder: Path, out: BinaryIO) -> None:
 def _read_tensors(weights: BinaryIO) -> Iterator[Tensor]:
     """Yields the needed tensors of a safetensors file: eight bytes with the header's size, the
     header as JSON, the data."""
+    # Offsets in the header count from its end.
     size = int.from_bytes(weights.read(8), "little")
     header: JsonMap = msgspec.json.decode(weights.read(size))
     for name, entry in sorted(header.items()):

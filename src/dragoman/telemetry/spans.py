@@ -108,6 +108,7 @@ class Spans:
         self._metrics = MetricRecorder(meter, conventions, all_parts=all_metrics)
         self._failed = make_recorder(_SCOPE, release, logger_provider)
         self._content, self._conventions = content, conventions
+        # By identity of the run's record, which is alive until the run ends.
         self._runs: dict[int, _RunSpan] = {}
         self._calls: dict[ModelStart | ToolStart, _CallSpan] = {}
 

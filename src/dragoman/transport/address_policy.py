@@ -173,6 +173,7 @@ class AddressPolicy:
         except (OSError, ValueError) as error:
             _LOG.info("no address of %s: %s", target.host, error)
             raise _no_address_error(target.host) from None
+        # One bad address refuses the name: whoever answers for it could choose otherwise.
         refused = [address for address in addresses if not self.allows(address)]
         if refused:
             _LOG.warning(

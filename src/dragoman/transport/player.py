@@ -63,6 +63,7 @@ class Player:
             SettingsError: no recorded answer is left for this request.
         """
         self.requests.append(request)
+        # Exceptions are raised in their turn, whatever the request.
         for position, answer in enumerate(self._left):
             if self._match == "order" or isinstance(answer, Exception) or answer.fits(request):
                 del self._left[position]

@@ -90,6 +90,7 @@ class Recorder:
                 **({"cut": True} if cut else {}),
             },
         }
+        # Masked in the finished text, because a body may repeat a key anywhere.
         text = msgspec.json.format(msgspec.json.encode(record))
         text = hide_secrets(text, find_secrets(request.path, request.headers, request_json))
         self._folder.mkdir(parents=True, exist_ok=True)
