@@ -181,6 +181,7 @@ class Recordings:
 def folder_name(name: str) -> str:
     """Returns a test's name as a folder name for every system. Names that have to be changed get a
     digest, so that they stay distinct."""
+    # Characters that Windows allows in file names.
     fit = re.sub(r"[^\w.=\[\]-]+", "_", name)
     if fit == name and len(name) <= _LONGEST:
         return name
@@ -283,6 +284,7 @@ def placeholder_keys(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _explain_refusal(request: HttpRequest, host: str) -> str:
+    """Returns the message of a refused request: three ways to allow it."""
     allow = LOOPBACK if host in _LOCAL else host
     return (
         f"a test may not send {request.method} {public_url(request.path)}. Give the agent a ScriptedModel "
