@@ -11,7 +11,7 @@ from dragoman.errors import DragomanError
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=compile_patterns((errors.InvalidRequestError, r"previous.?response|item with id"))
+    patterns=compile_patterns((errors.InvalidRequestError, r"previous.?response|item with id"))
 )
 """A response that is not stored any more is an invalid request, not an unknown model."""
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
