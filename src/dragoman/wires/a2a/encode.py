@@ -312,6 +312,8 @@ class Encoder(RunEncoder[ArtifactPart]):
             return
         if not event.delta:
             return
+        # The last piece of an artifact must say that it is the last, so each text waits for the
+        # next one.
         if isinstance(event.delta, str) and isinstance(part.begun, TextPart):
             self._write_held()
             self._held = part.key, part, event.delta
@@ -344,11 +346,11 @@ class Encoder(RunEncoder[ArtifactPart]):
         else:
             is_begun = part.is_begun
             if is_begun:
-                shown = []
+                parts = []
             else:
-                shown = dump_content(event.part)
+                parts = dump_content(event.part)
             self._write_piece(
-                part, shown or [{"text": ""}], append=is_begun, last=True, finished=finished
+                part, parts or [{"text": ""}], append=is_begun, last=True, finished=finished
             )
 
     def _message_dropped(self, event: MessageDropped) -> None:

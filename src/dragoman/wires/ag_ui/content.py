@@ -201,6 +201,7 @@ def _write(piece: Block) -> Json:
     source = _write_source(piece)
     if piece.mime_type is not None:
         source["mimeType"] = piece.mime_type
+    # The type was noted if the peer chose another than the media type suggests.
     block_type = OWN.form(piece.native).get("type", _media_type(piece))
     block = {"type": block_type, "source": source}
     if piece.name:

@@ -250,12 +250,12 @@ class TurnDecoder(RunDecoder[PendingPart]):
             unknown = {"type": "dynamic-tool", "toolName": "", "toolCallId": id_}
             waiting = UnansweredCall(ToolCallPart(id_, "", {}), unknown, "")
         state = chunk["type"].removeprefix(_OUTPUT_PREFIX)
-        shown = {**waiting.part, "state": f"output-{state}"}
-        shown |= pick(chunk, _OUTPUT_FIELDS)
+        part = {**waiting.part, "state": f"output-{state}"}
+        part |= pick(chunk, _OUTPUT_FIELDS)
         if (metadata := chunk.get("providerMetadata")) is not None:
-            shown["resultProviderMetadata"] = metadata
-        shown.setdefault("input", dict(waiting.call.arguments))
-        pieces, answers = self._load(shown)
+            part["resultProviderMetadata"] = metadata
+        part.setdefault("input", dict(waiting.call.arguments))
+        pieces, answers = self._load(part)
         results = [piece for piece in (*answers, *pieces) if isinstance(piece, ToolResultPart)]
         for result in results[:1]:
             # The results of our calls are a user's message behind the model's; a provider's own is

@@ -185,6 +185,7 @@ def _restore_mirrors(mirrors: Part, form: Part) -> Part:
     """Returns the mirrors as they were read, while the parts still say the same. The inverse of
     `_note_mirrors`."""
     for key, (digest, *read) in if_object(form.get("mirrors")).items():
+        # An edited part makes the old mirror wrong.
         if key in _MIRRORS and _digest(mirrors.get(key)) == digest:
             mirrors.pop(key, None)
             mirrors |= {key: read[0]} if read else {}
