@@ -55,11 +55,7 @@ from dragoman.wires.a2a.decode_objects import (
 from dragoman.wires.a2a.errors import error_of
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.quirks import (
-    CANONICAL,
-    PATCH_TYPE,
-    read_carried,
-)
+from dragoman.wires.a2a.quirks import CANONICAL, PATCH_TYPE, read_carried
 from dragoman.wires.a2a.runs import is_rpc
 from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 

@@ -21,13 +21,7 @@ from dragoman.codec.media import decode_base64
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
-from dragoman.wires.ag_ui.quirks import (
-    OWN,
-    add_extras,
-    app_metadata,
-    load_extras,
-    load_native,
-)
+from dragoman.wires.ag_ui.quirks import OWN, add_extras, app_metadata, load_extras, load_native
 
 __all__ = ["dump_block", "dump_content", "load_block", "load_content"]
 

@@ -14,13 +14,7 @@ from dragoman.codec import run_decoder
 from dragoman.codec.json_values import if_object, if_text, pick, read_extra_fields
 from dragoman.codec.run_decoder import RunDecoder, Step
 from dragoman.errors import DecodeError, HistoryError
-from dragoman.event import (
-    MessageFinished,
-    MessageStarted,
-    OpenText,
-    PartFinished,
-    PartStarted,
-)
+from dragoman.event import MessageFinished, MessageStarted, OpenText, PartFinished, PartStarted
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (

@@ -11,14 +11,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
 from dragoman.codec.media import decode_base64
-from dragoman.message import (
-    DataPart,
-    FilePart,
-    LinkPart,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.own import (
     OWN,
     UI,

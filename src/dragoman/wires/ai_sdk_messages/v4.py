@@ -26,15 +26,7 @@ from dragoman.wires.ai_sdk_messages.invocations import (
     load_old_invocation,
 )
 from dragoman.wires.ai_sdk_messages.marks import dump_old_mark, load_source
-from dragoman.wires.ai_sdk_messages.own import (
-    OURS,
-    OWN,
-    V4,
-    Part,
-    Parts,
-    dialect_of,
-    present,
-)
+from dragoman.wires.ai_sdk_messages.own import OURS, OWN, V4, Part, Parts, dialect_of, present
 from dragoman.wires.ai_sdk_messages.plain import load_plain_old
 from dragoman.wires.ai_sdk_messages.read import Head, Loading, add_turn, id_in, turn_of
 from dragoman.wires.ai_sdk_messages.reading import (
