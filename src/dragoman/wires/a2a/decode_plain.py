@@ -107,20 +107,20 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             "an object of the stream is none of task, message, statusUpdate and artifactUpdate"
         )
 
-    def admit(self, kind: str, fields: Json) -> bool:
+    def admit(self, object_type: str, fields: Json) -> bool:
         """See `RunDecoder.admit`."""
-        name = "id" if kind == "task" else "taskId"
+        name = "id" if object_type == "task" else "taskId"
         self.task_id = if_text(fields.get(name)) or self.task_id
         return True
 
-    def read_object(self, kind: str, fields: Json) -> None:
+    def read_object(self, object_type: str, fields: Json) -> None:
         """See `RunDecoder.read_object`. A message, or a state in which nothing more comes, ends the
         run."""
-        super().read_object(kind, fields)
-        if kind == "artifactUpdate":
+        super().read_object(object_type, fields)
+        if object_type == "artifactUpdate":
             return
         state = state_of(if_object(fields.get("status")).get("state"))
-        if kind == "message" or is_over(state):
+        if object_type == "message" or is_over(state):
             self._over = True
             self._finish_emitters(FinishReason.stop)
 

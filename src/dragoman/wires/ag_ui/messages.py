@@ -29,7 +29,9 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]),
+    distinctive=frozenset(
+        ["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]
+    ),
 )
 """Where the messages are in the body of a request."""
 

@@ -21,7 +21,7 @@ __all__ = ["dump_messages", "layout", "load_messages", "same_as", "votes"]
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["trigger", "messageId"]),
+    distinctive=frozenset(["trigger", "messageId"]),
     regeneration=Regeneration("trigger", "regenerate-message", "messageId"),
 )
 """Where the messages are in what `useChat` sends."""

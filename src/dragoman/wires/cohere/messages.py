@@ -59,7 +59,7 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(
+    distinctive=frozenset(
         ["p", "k", "documents", "citation_options", "safety_mode", "strict_tools", "stop_sequences"]
     ),
     of_tools=frozenset(["function"]),
@@ -151,7 +151,7 @@ def prepare_conversation(
         target,
         quirks,
         losses,
-        places=places,
+        part_indexes=places,
         ids=map_call_ids(messages, quirks.ids, as_is=None if target else _has_own_id),
         names=fit_names(names, quirks.names) if target else {name: name for name in names},
     )

@@ -74,7 +74,7 @@ WORDS = {
 # from the gateway.
 
 RULES = ErrorRules(
-    words=compile_patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded"))
+    patterns=compile_patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded"))
 )
 """A lack of capacity is the server's fault, but the tier's limit is the caller's."""
 ERRORS: tuple[ErrorLine, ...] = (

@@ -44,7 +44,7 @@ __all__ = [
 
 LAYOUT = Layout(
     fields=("messages",),
-    own=frozenset(["random_seed", "safe_prompt", "prompt_mode"]),
+    distinctive=frozenset(["random_seed", "safe_prompt", "prompt_mode"]),
     of_tools=frozenset(["function"]),
 )
 """Where the messages stand in the body of a request."""

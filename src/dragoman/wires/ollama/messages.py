@@ -62,7 +62,7 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["options", "keep_alive", "think"]),
+    distinctive=frozenset(["options", "keep_alive", "think"]),
     of_tools=frozenset(["function"]),
 )
 """Where the messages stand in the body of a request."""
@@ -155,7 +155,7 @@ def prepare_conversation(
         target,
         quirks or Quirks(),
         losses,
-        places=places,
+        part_indexes=places,
         ids=ids,
         names={},
     )

@@ -57,7 +57,7 @@ __all__ = [
 
 LAYOUT = Layout(
     fields=("messages", "conversations"),
-    own=frozenset(
+    distinctive=frozenset(
         [
             "stream_options",
             "max_completion_tokens",

@@ -11,7 +11,7 @@ from dragoman.errors import DragomanError
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=compile_patterns((errors.InvalidRequestError, r"previous.?response|item with id"))
+    patterns=compile_patterns((errors.InvalidRequestError, r"previous.?response|item with id"))
 )
 """What it does not store any more is no model that is not found."""
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (

@@ -199,7 +199,7 @@ def prepare_conversation(
         target,
         quirks,
         losses,
-        places=places,
+        part_indexes=places,
         ids=map_call_ids(
             messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"
         ),
