@@ -262,9 +262,9 @@ def _load_early(model: str) -> None:
 
     string = parse_model_string(model)
     if string.provider == "local":
-        from dragoman.providers.local import load_early
+        from dragoman.providers.local import preload_model
 
-        load_early(string.chat)
+        preload_model(string.chat)
 
 
 async def _answer_once(

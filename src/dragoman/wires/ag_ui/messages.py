@@ -146,6 +146,7 @@ class _Groups:
     def add(self, index: int, entry: Json) -> None:
         """Adds an AG-UI message to the group that it continues, or starts a group."""
         group = self._find_noted(entry)
+        # only foreign messages are grouped by their order; dragoman's own name their group
         if group is None and not group_extras(entry) and self.listed:
             group = self._find_last(entry)
         if group is None:
