@@ -177,7 +177,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         """Writes the task, which comes before all updates."""
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
-        # A new task is told as submitted first, and works from then on.
+        # A new task is reported as submitted first, and works from then on.
         state = "TASK_STATE_SUBMITTED"
         if self._envelope.get("goes_on"):
             state = WORKING

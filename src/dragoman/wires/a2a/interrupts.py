@@ -1,8 +1,8 @@
 """What a run waits for ⇄ the message of a task that waits (INPUT_REQUIRED, AUTH_REQUIRED), and the
 answers to it.
 
-A client that knows no data parts of ours answers with text: `answered` makes that the answer to the
-one question there is.
+A client that ignores dragoman's data parts answers with text: `answer_from_words` makes that the
+answer to the one question there is.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool 
         if interrupt.call is not None:
             name = interrupt.call.name
         # A client that knows no data parts of ours shows the words, and sends words back (see
-        # `answered`).
+        # `answer_from_words`).
         question = interrupt.message or _DEFAULT[interrupt.reason].format(name=name)
         parts += [{"text": question}, dump_data(_dump_question(interrupt))]
     message: Json = {
