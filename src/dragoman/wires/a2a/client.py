@@ -176,7 +176,7 @@ def _retell(
         number: index of the message in the conversation, for losses.
         losses: grows with each piece that becomes words.
     """
-    why = "what was said to others is told an agent of A2A in words"
+    why = "an A2A agent gets what was said to others as words"
     texts: list[str] = []
     for index, (piece, is_sent) in enumerate(zip(message.content, as_is, strict=True)):
         if is_sent:

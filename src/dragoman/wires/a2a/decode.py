@@ -29,7 +29,7 @@ from dragoman.json_bytes import Json
 from dragoman.message import Content, Origin, Role
 from dragoman.wires.a2a.decode_objects import split_member
 from dragoman.wires.a2a.decode_plain import PlainDecoder
-from dragoman.wires.a2a.quirks import carried_fields, json_of, load_events
+from dragoman.wires.a2a.quirks import json_of, load_events, read_carried
 from dragoman.wires.a2a.tasks import is_over, state_of
 
 __all__ = ["Decoder", "decoder", "load_response", "split_member"]
@@ -55,7 +55,7 @@ class Decoder(PlainDecoder):
         """See `RunDecoder.admit`. Returns False if the carried events already say what the object
         shows."""
         super().admit(object_type, fields)
-        carried = carried_fields(fields.get("metadata"))
+        carried = read_carried(fields.get("metadata"))
         # Objects of ours that tell a delta carry nothing: the artifact is known from its first
         # piece.
         if carried:

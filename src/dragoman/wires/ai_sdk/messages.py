@@ -50,6 +50,7 @@ def _without_ids(message: Message) -> Message:
         _without_id(piece, part_id(message.id, index))
         for index, piece in enumerate(message.content)
     ]
+    # Most messages have no such ids, and stay the same object.
     is_same = all(new is old for new, old in zip(content, message.content, strict=True))
     if is_same:
         return message

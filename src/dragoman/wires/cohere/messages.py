@@ -114,7 +114,9 @@ def votes(message: Any) -> int:
     if if_text(fields.get(PLAN)):
         piece_votes.append(3)
     best = max(piece_votes)
-    return 0 if 0 in piece_votes and best < 3 else best
+    if 0 in piece_votes and best < 3:
+        return 0
+    return best
 
 
 def _is_possible(fields: JsonMap) -> bool:
@@ -283,6 +285,7 @@ def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list
         if isinstance(piece, ToolCallPart):
             call_id, name = out.id(position, index, piece), out.name(piece.name)
             call = dump_call(piece, call_id, name, exact=why is None)
+            # Cut or invalid arguments are not sent as the model wrote them.
             out.lose_unfinished(position, index, piece, call["function"].get("arguments"))
             calls.append(call)
             continue

@@ -100,7 +100,9 @@ def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
     is_error = chunk.get("object") == "error" or chunk.get("error")
     if "choices" not in chunk:
         is_error = is_error or chunk.get("detail") or chunk.get("message")
-    return make_error(chat, chunk) if is_error else None
+    if is_error:
+        return make_error(chat, chunk)
+    return None
 
 
 def error_body(message: str, error_type: str, code: str | None, status: int) -> Json:
