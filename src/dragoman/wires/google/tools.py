@@ -224,7 +224,7 @@ def load_call(
 
 
 def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, index: int) -> Json:
-    """Returns the `tools` of a request. Reverses `load_tools`."""
+    """Returns the part of a call. Reverses `load_call`."""
     inner = {
         "name": out.name(call.name),
         "args": call.arguments,
