@@ -76,7 +76,7 @@ async def send_message(call: Call, params: Json, frame: Frame) -> None:
         await _wait_for_run(call, run_id)
     task, events = await progress.load()
     task = trim_history(task, frame.history_length(options.get("historyLength")))
-    reply = a2a.reply_of(events, task["contextId"])
+    reply = a2a.find_reply(events, task["contextId"])
     await frame.respond(call, frame.shape({"task": task} if reply is None else {"message": reply}))
 
 
@@ -126,7 +126,7 @@ async def _read_message(call: Call, params: Json) -> _MessageRequest:
         TaskError: its task is over, works, or is of another conversation.
     """
     request = a2a.load_run(params, path=call.path, headers=call.headers)
-    task_id = a2a.task_of(request)
+    task_id = a2a.task_id_of(request)
     if task_id:
         return await _continue_task(call, request, task_id)
     pending: Sequence[Interrupt] = ()
@@ -138,14 +138,17 @@ async def _read_message(call: Call, params: Json) -> _MessageRequest:
         thread = thread_id(resource_of(call), request.thread_id)
         last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
         pending = () if last is None else last.pending
-        answer = a2a.answered(request, pending)
+        answer = a2a.answer_from_words(request, pending)
         if last is not None and last.task_id and pending and answer.resume:
             known_task = last.task_id
             return _MessageRequest(
-                a2a.in_task(answer, known_task), a2a.in_task(request, known_task), known_task, last
+                a2a.assign_task(answer, known_task),
+                a2a.assign_task(request, known_task),
+                known_task,
+                last,
             )
-    answer = a2a.answered(request, pending)
-    return _MessageRequest(a2a.in_task(answer, ""), a2a.in_task(request, ""), call.id, None)
+    answer = a2a.answer_from_words(request, pending)
+    return _MessageRequest(a2a.assign_task(answer, ""), a2a.assign_task(request, ""), call.id, None)
 
 
 async def _continue_task(call: Call, request: RunRequest, task_id: str) -> _MessageRequest:
@@ -159,7 +162,7 @@ async def _continue_task(call: Call, request: RunRequest, task_id: str) -> _Mess
         state = "is over" if is_over(run) else "works"
         raise TaskError(f"the task {state}, and takes no message; send it without a taskId")
     request = request.replace(thread_id=context)
-    return _MessageRequest(a2a.answered(request, run.pending), request, task_id, run)
+    return _MessageRequest(a2a.answer_from_words(request, run.pending), request, task_id, run)
 
 
 async def _wait_for_run(call: Call, run_id: str) -> None:

@@ -101,7 +101,7 @@ def _end_cancelled(task: Task, run: Answered) -> Json:
     says."""
     if run.state != "cancelled" or run.pending:
         return dict(task)
-    ended = a2a.cancelled(task)
+    ended = a2a.cancel_task(task)
     if run.updated_at is not None:
         time = run.updated_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         ended["status"]["timestamp"] = time
@@ -198,7 +198,7 @@ def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> 
     # Joined deltas make the same task, in fewer steps.
     encoder = a2a.encoder(**envelope)
     seen = show_events(call, compact(events))
-    after = a2a.aggregated([item for event in seen for item in encoder.objects(event)])
+    after = a2a.aggregate_task([item for event in seen for item in encoder.objects(event)])
     if not task:
         return after
     question = if_object(task.get("status")).get("message")
@@ -226,4 +226,4 @@ def _in_task(call: Call, run: Answered, messages: Sequence[Message]) -> RunReque
     task_id = run.task_id or run.id
     if run.id == task_id:
         return request
-    return a2a.in_task(request, task_id)
+    return a2a.assign_task(request, task_id)

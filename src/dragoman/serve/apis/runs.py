@@ -101,7 +101,7 @@ class AiSdkApi(Api):
 
     def regenerates(self, request: RunRequest) -> str | None:
         """See `Api`."""
-        return ai_sdk.regenerated(request)
+        return ai_sdk.find_regenerated(request)
 
     async def _attach(self, call: Call) -> None:
         answered = await _find_run(call)

@@ -74,7 +74,7 @@ def show_event(event: Event) -> Event:
     if isinstance(event, MessageStarted):
         return _replace(event, native=None, origin=None, losses=_neutral_losses(event.losses))
     if isinstance(event, MessageFinished):
-        return _replace(event, native=None, origin=None)
+        return _replace(event, native=None, origin=None, losses=())
     if isinstance(event, StepFinished) and event.losses:
         return _replace(event, losses=_neutral_losses(event.losses))
     if isinstance(event, PartStarted | PartFinished):
