@@ -34,7 +34,7 @@ fields = MESSAGE_FIELDS
 """Its own fields that a history acts on."""
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["trigger", "messageId"]),
+    distinctive=frozenset(["trigger", "messageId"]),
     regeneration=Regeneration("trigger", "regenerate-message", "messageId"),
 )
 """Where its messages stand in what `useChat` sends."""

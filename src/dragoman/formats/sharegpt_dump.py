@@ -63,7 +63,7 @@ def dump_messages(
         unreadable=(),
         ids={},
         names={},
-        places=positions,
+        part_indexes=positions,
     )
     written = _with_ids(plain)
     document: Json = {"conversations": []}

@@ -59,7 +59,7 @@ class Webhooks:
         if not isinstance(url, str) or not url:
             raise InvalidRequestError("url must be the address that notifications go to")
         # Refuses addresses that the policy does not allow before they are stored.
-        self.policy.place(url)
+        self.policy.check_url(url)
         if len(config_id) > _LONGEST_ID or not config_id.isprintable():
             raise InvalidRequestError(
                 f"id must have {_LONGEST_ID} characters at most, all of which can be printed"
