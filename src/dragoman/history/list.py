@@ -157,7 +157,8 @@ class MessageList(ConversationView):
         changes = put(tuple(self), format, payload, **allowed)
         sources.check_threads(changes.added, self.thread_id, self.resource_id)
         changes, branch = place_copy(self._rows, changes, self._mint)
-        self._branches += [] if branch is None else [branch]
+        if branch is not None:
+            self._branches += [branch]
         if system:
             place_system(self._systems, changes)
         return changes
@@ -261,7 +262,10 @@ class MessageList(ConversationView):
         them before they were stored. A message that has changed meanwhile stays unsaved."""
         drained: list[Message] = []
         for message in self.unsaved() if saved is None else saved:
-            position = None if message.id is None else self._rows.position(message.id)
+            if message.id is None:
+                position = None
+            else:
+                position = self._rows.position(message.id)
             if position is not None and self._rows[position].message is message:
                 self._rows.put(position, self._rows[position]._replace(live=NOWHERE))
                 drained.append(message)
@@ -276,7 +280,10 @@ class MessageList(ConversationView):
             ids: ids of messages, or of turns.
             source: what came from there and was not saved since. Without ids and a source the whole conversation is removed.
         """
-        name = None if source is None else find_source(source)
+        if source is None:
+            name = None
+        else:
+            name = find_source(source)
         wanted = None
         if ids is not None:
             wanted = frozenset([ids] if isinstance(ids, str) else ids)

@@ -55,7 +55,7 @@ class Webhooks:
         url, config_id = config.get("url"), if_text(config.get("id")) or new_id
         if not isinstance(url, str) or not url:
             raise InvalidRequestError("url must be the address that notifications go to")
-        self.policy.place(url)
+        self.policy.check_url(url)
         if len(config_id) > _LONGEST_ID or not config_id.isprintable():
             raise InvalidRequestError(
                 f"id must have {_LONGEST_ID} characters at most, all of which can be printed"

@@ -38,7 +38,7 @@ _SIMPLE: Fields = {
 _JSON = "application/json"
 _AS_IS = "as is"
 _DIALECT = JsonDialect(
-    kept=frozenset(
+    keywords=frozenset(
         [
             "$id",
             "$anchor",
