@@ -76,6 +76,7 @@ def app(
     from dragoman.http_server.guard import HostGuard, host_names, page_origins
     from dragoman.runs import open_log
     from dragoman.serve.apis.cards import assign_cards
+    from dragoman.serve.apis.plans import plan_route
     from dragoman.serve.core.agents import AgentBackend
     from dragoman.serve.core.service import Service
     from dragoman.serve.core.stream import Backend
@@ -128,7 +129,7 @@ def app(
         for method_path in paths
     ]
     application = Starlette(
-        routes=[*operation_routes(service, paths), *routes],
+        routes=[*operation_routes(service, paths), plan_route(service), *routes],
         lifespan=lambda _: service.running(),
         middleware=[
             Middleware(Probes, service=service),

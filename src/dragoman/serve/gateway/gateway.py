@@ -205,6 +205,14 @@ class Gateway:
             pattern.string(model) is not None for pattern in self._patterns
         )
 
+    def model_string(self, name: str) -> str:
+        """Returns the model string of the first model that answers to a client's name.
+
+        Raises:
+            ModelNotFoundError: there is none.
+        """
+        return str(self._find_models(name).string)
+
     def admit(self, call: Call) -> Call:
         """See `Backend`."""
         return call if self.references else admit_fields(call)
