@@ -25,6 +25,7 @@ from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolResultPart
 from dragoman.providers import Provider
+from dragoman.request import ModelRequest
 from dragoman.runtime import new_id, now
 
 if TYPE_CHECKING:
@@ -233,14 +234,14 @@ class MessageList(ConversationView):
         """
         return formats.ui_formats().dump_shown(self.get(), version=version, metadata=metadata)
 
-    def plan(self, target: str | Provider) -> Plan:
+    def plan(self, target: str | Provider, *, request: ModelRequest | None = None) -> Plan:
         """Returns what a model or a format would lose of the conversation, or get changed: see
         `dragoman.history.plan`.
 
         Raises:
             SettingsError: no provider and no format has that name.
         """
-        return plan(self, target)
+        return plan(self, target, request=request)
 
     def prompt(self) -> list[Message]:
         """Returns the messages to send to a model: system messages first, then the conversation

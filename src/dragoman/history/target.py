@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dragoman import formats, wires
+from dragoman import formats, profiles, wires
 from dragoman.codec.replay import find_unreadable
 from dragoman.errors import SettingsError
 from dragoman.formats import dragoman
@@ -14,6 +14,7 @@ from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.model.strings import ModelString, resolve_model
+from dragoman.model_profile import EMPTY, ModelProfile
 from dragoman.providers import REGISTRY, Provider
 from dragoman.providers.address import find_written_url, join_url
 from dragoman.repair import Source, trace_repair
@@ -50,6 +51,10 @@ class Target(NamedTuple):
     """The model that reads it; `None`: none, so that each message goes as if to its own origin."""
     reads: Sequence[str] = ()
     """Names of other providers whose signed content the model reads."""
+    profile: ModelProfile = EMPTY
+    """What the model accepts."""
+    wire: str = ""
+    """Name of the wire that the model is asked by; empty: it is no model."""
     waits: bool = False
     """Whether it has messages that are there only because a run waits; else they are left out, as
     no part of the conversation."""
@@ -64,16 +69,16 @@ class Target(NamedTuple):
         return find_unreadable(messages, self.origin, self.reads)
 
 
-def find_target(target: str | Provider | Format) -> Target:
+def find_target(target: str | Provider | Format, request: ModelRequest | None = None) -> Target:
     """A model string, a provider's record, the name of a format or a format → the target. A name
     that a provider and a format both have is the provider's, with its default model, where it has
-    models.
+    models. `request`: what is written around the messages for a model.
 
     Raises:
         SettingsError: no provider and no format has that name.
     """
     if isinstance(target, Provider):
-        return _model(target, ModelString(target.name))
+        return _model(target, ModelString(target.name), request)
     if not isinstance(target, str):
         return format_target(target)
     try:
@@ -86,10 +91,10 @@ def find_target(target: str | Provider | Format) -> Target:
         ) from error
     if provider.by_url and string.chat is None and target in formats.names():
         return format_target(formats.get(target))
-    return _model(provider, string)
+    return _model(provider, string, request)
 
 
-def _model(provider: Provider, string: ModelString) -> Target:
+def _model(provider: Provider, string: ModelString, request: ModelRequest | None = None) -> Target:
     wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
     url = find_written_url(provider) or provider.base_url or (model if provider.by_url else None)
@@ -97,15 +102,24 @@ def _model(provider: Provider, string: ModelString) -> Target:
         endpoint = public_url(url if provider.by_url else join_url(url, ""))
     else:
         endpoint = None
-    origin = Origin(provider.name, endpoint, model)
+    profile = profiles.REGISTRY.find(provider, model or "")
+    origin = Origin(provider.name, endpoint, model, binds=profile.binds)
+    around = (request or ModelRequest("")).replace(model=model or "")
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
-        request = ModelRequest(model or "", tuple(messages))
-        return wire.dump_request(request, target=origin, quirks=provider.quirks, losses=losses)
+        sent = around.replace(messages=tuple(messages))
+        return wire.dump_request(sent, target=origin, quirks=provider.quirks, losses=losses)
 
     reads = getattr(provider.quirks, "reads", ())
     return Target(
-        str(ModelString(provider.name, model)), dump, trace_repair, provider.name, origin, reads
+        str(ModelString(provider.name, model)),
+        dump,
+        trace_repair,
+        provider.name,
+        origin,
+        reads,
+        profile,
+        provider.wire,
     )
 
 
@@ -134,7 +148,7 @@ def format_target(target_format: Format, origin: Origin | None = None, **options
         "",
         origin,
         getattr(quirks, "reads", ()),
-        target_format is dragoman,
+        waits=target_format is dragoman,
     )
 
 
