@@ -209,6 +209,10 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The body that a client wrote in the wire of whoever the request goes to: it is sent as it is,
     but for the name of the model. A copy with other content has none."""
 
+    renamed: bool = False
+    """A client's own request (`as_sent`) for another model than the client named: it is lowered to
+    what that model accepts."""
+
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):
             raise SettingsError(f'on_loss={self.on_loss!r} is unknown; it is "tell" or "error"')

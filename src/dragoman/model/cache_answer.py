@@ -25,6 +25,7 @@ from dragoman.fold import compact
 from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, MarkPart, Message, Origin, ToolCallPart
 from dragoman.model.middleware import Destination
+from dragoman.profiles.attach import lower_for
 from dragoman.request import ModelRequest
 
 __all__ = ["StoredAnswer", "cache_key", "dump_answer", "is_complete", "load_answer", "replay"]
@@ -175,7 +176,7 @@ def cache_key(
     """The key of the answer to a request; `None`: the request holds what JSON cannot, so that it
     has none.
 
-    All of the request counts, but for what only tells it from other requests: ids and times,
+    It is that of the request as it is sent. All of that counts, but for what only tells it from other requests: ids and times,
     metadata and usage of messages, marks (no model is told of them), the run. Of the run it counts
     whose conversation it is. Who has no `resource_id` shares with the same `scope`, and who has
     neither with the same credentials.
@@ -189,6 +190,7 @@ def cache_key(
         destination.wire,
         destination.headers,
     )
+    request, _ = lower_for(request, destination.profile, destination.wire)
     messages = tuple(map(_strip_identity, request.messages))
     relevant_request = request.replace(
         messages=messages, run=None, retries=None, verbatim=request.verbatim

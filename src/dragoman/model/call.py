@@ -52,6 +52,8 @@ from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
 from dragoman.model.watch import Watch
+from dragoman.model_profile import ModelProfile
+from dragoman.profiles.attach import attach_profile
 from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
 from dragoman.repair import trace_repair
@@ -79,6 +81,16 @@ class _OpenResponse(NamedTuple):
     route: ModelRoute
 
 
+class _LoweredRequest(NamedTuple):
+    """A request as its model accepts it."""
+
+    request: ModelRequest
+    profile: ModelProfile | None
+    """Of the model; `None`: nothing is known, or nothing depends on it."""
+    losses: tuple[Loss, ...]
+    """What was changed in it, or left out."""
+
+
 class ModelCaller:
     """Sends the requests of one model of one provider. `access`: the way to the provider; `name`:
     the model's."""
@@ -102,7 +114,13 @@ class ModelCaller:
         self._clock = clock
 
     async def events(
-        self, request: ModelRequest, hooks: tuple[Hooks, ...], losses: dict[Loss, None] | None
+        self,
+        request: ModelRequest,
+        hooks: tuple[Hooks, ...],
+        losses: dict[Loss, None] | None,
+        *,
+        profile: ModelProfile | None = None,
+        lowering_losses: tuple[Loss, ...] = (),
     ) -> AsyncGenerator[list[Event], None]:
         """A request → its events, one list per network read. A failure is a `RunError` at the end.
 
@@ -110,13 +128,16 @@ class ModelCaller:
             request: what is asked.
             hooks: watch the request.
             losses: gets what the request has to leave out.
+            profile: what is known of the model, for the wire; `None`: nothing.
+            lowering_losses: what the request has lost already on its way here.
         """
         watch = Watch(hooks) if hooks else None
         response: Response | None = None
         open_response: _OpenResponse | None = None
         try:
             try:
-                open_response = await self._open(request, watch, losses)
+                lowered = _LoweredRequest(request, profile, lowering_losses)
+                open_response = await self._open(lowered, watch, losses)
             except (DragomanError, UnicodeEncodeError) as error:
                 failure = encoding_error(error) if isinstance(error, UnicodeEncodeError) else error
                 events: list[Event] = [RunError(failure.at(provider=self._provider.name))]
@@ -150,22 +171,23 @@ class ModelCaller:
                 await watch.end()
 
     async def _open(
-        self, request: ModelRequest, watch: Watch | None, losses: dict[Loss, None] | None
+        self, lowered: _LoweredRequest, watch: Watch | None, losses: dict[Loss, None] | None
     ) -> _OpenResponse:
         """Sends a request, and once more if only its link to a stored response was refused."""
         while True:
             try:
-                return await self._send(request, watch, losses)
+                return await self._send(lowered, watch, losses)
             except DragomanError as error:
                 # The request without its link says so in its options, and is not sent a third time.
-                if (whole_request := unlink_request(request, error)) is None:
+                if (whole_request := unlink_request(lowered.request, error)) is None:
                     raise
-                request = whole_request
+                lowered = lowered._replace(request=whole_request)
 
     async def _send(
-        self, request: ModelRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
+        self, lowered: _LoweredRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
     ) -> _OpenResponse:
         """Sends a request once, and returns the open response."""
+        request = lowered.request
         route = await self.access.route(self._name)
         messages, mark_places = find_sent_messages(request.messages)
         request = request.replace(model=self._name)
@@ -177,8 +199,9 @@ class ModelCaller:
         target = Origin(self._provider.name, public_url(route.base_url), name)
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
-        http, prefix_sent, losses = self._dump(request, target, route.quirks)
-        losses = map_losses_to_input(losses, mark_places)
+        quirks = attach_profile(route.quirks, self.wire, lowered.profile)
+        http, prefix_sent, losses = self._dump(request, target, quirks)
+        losses = [*lowered.losses, *map_losses_to_input(losses, mark_places)]
         if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
         left_out = dict.fromkeys(losses)

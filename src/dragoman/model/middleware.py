@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from dragoman.event import Event
 from dragoman.message import Origin
+from dragoman.model_profile import ModelProfile
 from dragoman.request import ModelRequest
 
 __all__ = ["BatchMiddleware", "Batches", "Destination", "Middleware", "Next", "Target", "wrap"]
@@ -24,6 +25,8 @@ class Destination(Origin, frozen=True):
     are secret."""
     credentials: str = ""
     """Digest of those that are: keys, and what tells who the user is."""
+    profile: ModelProfile | None = None
+    """What is known of the model; `None`: nothing of the request depends on it."""
     quirks: Any = None
     """What the provider does differently from others of its wire, as the wire's functions take
     it."""

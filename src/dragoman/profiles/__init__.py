@@ -7,6 +7,7 @@ request, losses = profiles.lower(request, profile, wire="anthropic")
 """
 
 from dragoman.model_profile import ModelProfile
+from dragoman.profiles.attach import attach_profile, lower_for, needs_profile
 from dragoman.profiles.lower import DEFAULTS, is_forced, lower, may_think
 from dragoman.profiles.registry import REGISTRY, ProfileRegistry
 from dragoman.profiles.table import ProfileTable, load_shipped
@@ -17,13 +18,16 @@ __all__ = [
     "ModelProfile",
     "ProfileRegistry",
     "ProfileTable",
+    "attach_profile",
     "get",
     "is_forced",
     "learn",
     "load",
     "load_shipped",
     "lower",
+    "lower_for",
     "may_think",
+    "needs_profile",
     "register",
 ]
 

@@ -80,7 +80,7 @@ def _load(body: JsonMap, given: RequestEnvelope) -> ModelRequest:
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     """The neutral request → path, headers and body, with the beta headers that its content
     needs."""
-    request, betas = sending.request, sending.quirks.betas
+    request, quirks = sending.request, sending.quirks
     form, options = OWN.form(request.native), request.options
     made = partial(prepare_conversation, model=request.model)
     out, payload, words, _ = sending.conversation(
@@ -107,14 +107,16 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     nulls: Json = dict.fromkeys(form.get("null", ()))
     known = {key: value for key, value in fields.items() if value is not None}
     if sending.target is not None:  # else it is written as it was read
-        known = fit_together(known, request.model, out.losses)
+        known = fit_together(known, quirks, out.losses)
     body = {**nulls, **options, **known}
     used: Iterable[str] = ()
     if not request.as_sent:  # a client of this API sends the betas that it wants
         used = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
-    needed = dict.fromkeys(
-        [*form.get("betas", ()), *[betas[word] for word in used if word in betas]]
-    )
+    known_betas = dict(quirks.betas)
+    if quirks.profile is not None:
+        known_betas |= quirks.profile.betas or {}
+    betas = [known_betas[word] for word in used if word in known_betas]
+    needed = dict.fromkeys([*form.get("betas", ()), *betas])
     headers = {
         "anthropic-version": _VERSION,
         **({"anthropic-beta": ",".join(needed)} if needed else {}),
@@ -130,9 +132,9 @@ load_request, dump_request, dump_http = (
 )
 
 
-def adapt(request: ModelRequest, body: JsonMap, losses: list[Loss]) -> JsonMap:
+def adapt(request: ModelRequest, body: JsonMap, losses: list[Loss]) -> JsonMap:  # noqa: ARG001 as of `RequestFields.adapt`
     """A client's body for a model that it did not name: without what the API refuses together."""
-    return fit_together(body, request.model, losses)
+    return fit_together(body, Quirks(), losses)
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`

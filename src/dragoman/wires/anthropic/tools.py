@@ -274,7 +274,10 @@ def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> Json:
 
 def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
     own = OWN.fields(tool.native)
-    block = {"type": quirks.server_tools.get(tool.name, tool.name), **tool.options, **own}
+    versions = {**quirks.server_tools}
+    if quirks.profile is not None:
+        versions |= quirks.profile.server or {}
+    block = {"type": versions.get(tool.name, tool.name), **tool.options, **own}
     if OWN.form(tool.native).get("name") != "absent":
         versioned = _VERSIONED.fullmatch(tool.name)
         block["name"] = versioned[1] if versioned and "type" not in own else tool.name

@@ -81,7 +81,9 @@ def dump_content(content: Sequence[Content], out: OutgoingContents, position: in
     last."""
     parts: list[_Block] = []
     later: list[_Block] = []
-    unsigned = (out.target is not None or out.unreadable[position] is not None) and out.newer
+    unsigned = (
+        out.target is not None or out.unreadable[position] is not None
+    ) and out.quirks.signs_calls
     for place, piece in enumerate(content):
         part, following = dump_block(piece, out, position, place)
         later += following

@@ -255,7 +255,7 @@ def _tool_config(
     config: Json = {}
     if (choice := request.settings.tool_choice) is not None:
         config[_CHOICE] = dump_tool_choice(choice, out, if_object(form.get("choice")))
-    if _mixed(tools) and "include" not in form and out.newer:
+    if _mixed(tools) and "include" not in form and out.quirks.allows("server_and_tools"):
         config[_INCLUDE] = True
     return snaked(
         merged(config, if_object(request.options.get("toolConfig"))),
@@ -267,7 +267,11 @@ def _sent_tools(
     request: ModelRequest, out: OutgoingContents, form: JsonMap
 ) -> tuple[ToolSpec | ServerTool, ...]:
     """The tools, without functions where the model does not take them beside an output schema."""
-    if request.output_schema is None or "tools_with_schema" in form or out.newer:
+    if (
+        request.output_schema is None
+        or "tools_with_schema" in form
+        or out.quirks.allows("schema_tools")
+    ):
         return request.tools
     if functions := [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]:
         why = "the model takes no functions together with an output schema"

@@ -108,7 +108,7 @@ def dump_result(
                 position, place, Lost.order, "a function's response has its text before its media"
             )
         parts = [dump_media(piece, out, position, place) for piece in media]
-        if form.get("parts") == "inside" or out.newer:
+        if form.get("parts") == "inside" or out.quirks.allows("result_media"):
             parts = [
                 snaked_part(part, OWN.form(piece.native))
                 for part, piece in zip(parts, media, strict=True)
